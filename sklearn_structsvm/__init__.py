@@ -16,6 +16,7 @@ from sklearn_structsvm.estimators.cross_val_proba import cross_val_predict_proba
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
+from sklearn_structsvm.estimators.uncertainty import uncertainty
 
 __all__ = [
     "BCFWClassifier",
@@ -32,4 +33,5 @@ __all__ = [
     "__version__",
     "bcfw_path",
     "cross_val_predict_proba",
+    "uncertainty",
 ]

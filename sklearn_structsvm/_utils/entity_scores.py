@@ -20,20 +20,27 @@ __all__ = [
 ]
 
 
-def _split_tag(tag, name, i, t):
-    """``("B", "NP")`` of ``"B-NP"``, as conlleval and seqeval split a tag."""
+def tag_parts(tag):
+    """``("B", "NP")`` of ``"B-NP"``, as conlleval and seqeval split a tag, or None."""
     if isinstance(tag, str) and tag[:1] in ("O", "B", "I", "E", "S"):
         if len(tag) == 1:
             return tag, "_"
         if tag[1] == "-" and tag[0] != "O":
             return tag[0], tag[2:] or "_"
-    raise ValueError(
-        f"{name}[{i}][{t}] must be an entity tag such as 'B-NP', 'I-NP' or 'O', "
-        f"got {tag!r}."
-    )
+    return None
 
 
-def _entities(tags, name, i, seen):
+def _split_tag(tag, name, i, t):
+    parts = tag_parts(tag)
+    if parts is None:
+        raise ValueError(
+            f"{name}[{i}][{t}] must be an entity tag such as 'B-NP', 'I-NP' or 'O', "
+            f"got {tag!r}."
+        )
+    return parts
+
+
+def entities_of(tags, name="y", i=0, seen=None):
     """Set of the ``(type, first, last)`` that the tags of one sequence spell.
 
     ``seen`` caches the tags split so far. The rules are conlleval's: an entity ends
@@ -41,6 +48,7 @@ def _entities(tags, name, i, seen):
     whatever tag comes next, if not ``O``, starts another.
     """
     found = set()
+    seen = {} if seen is None else seen
     open_type = start = None
     closed = True
     for t, tag in enumerate(tags):
@@ -76,8 +84,8 @@ def _entity_counts(y_true, y_pred, sample_weight):
     for i, ((tags_true, tags_pred), weight) in enumerate(
         zip(pairs, weights.tolist(), strict=True)
     ):
-        true = _entities(tags_true, "y_true", i, seen)
-        pred = _entities(tags_pred, "y_pred", i, seen)
+        true = entities_of(tags_true, "y_true", i, seen)
+        pred = entities_of(tags_pred, "y_pred", i, seen)
         for column, entities in enumerate((true & pred, pred, true)):
             for type_, _, _ in entities:
                 counts[type_][column] += weight

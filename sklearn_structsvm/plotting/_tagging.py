@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm._utils.pipelines import final_step
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
     axes_or_new,
     show_legend_below,
 )
+from sklearn_structsvm.structures.spans import has_tags
 
 # Cells with a smaller probability stay empty.
 _WRITTEN = 0.01
@@ -26,6 +27,9 @@ _FRAME = 1.6
 # In heights of a label: numbers are this far above the middle of their cell; the line of
 # the best labeling is this far below it; the next lines follow above, this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
+# In heights of a label, too: the bar and the text of an entity are this far above the
+# middle of the first label, and the room for them is so high.
+_BAR, _TEXT, _SPANS = 0.7, 1.25, 1.25
 # Line styles of the labelings: colors alone do not tell them apart.
 _LINES = "-", "--", ":", "-."
 
@@ -38,7 +42,8 @@ class TaggingDisplay(Display):
 
     Columns are positions, rows are labels, and darker cells are more probable. Lines show
     the most probable labelings of the whole sequence, with a solid line for the best one.
-    The legend shows their probabilities.
+    The legend shows their probabilities. If the labels are tags of entities, those of the
+    prediction are above, each with its probability as a whole.
 
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.
@@ -57,6 +62,8 @@ class TaggingDisplay(Display):
         Their probabilities.
     tokens : array-like of shape (T,), default=None
         Names of the positions. None means 0, 1, ...
+    spans : list of (start, stop, type, probability), default=None
+        Entities to draw above the labels, as `predict_spans` returns them.
 
     Attributes
     ----------
@@ -68,6 +75,8 @@ class TaggingDisplay(Display):
         The probabilities of the labels.
     lines_ : list of matplotlib Line2D
         The labelings, with the most probable first.
+    spans_ : list of matplotlib Text
+        Type and probability of each entity.
     text_ : ndarray of shape (n_classes, T)
         The matplotlib Text of each cell, or None if the probability is below 0.01.
 
@@ -95,12 +104,14 @@ class TaggingDisplay(Display):
         taggings: Sequence[Any] | np.ndarray,
         tagging_proba: Sequence[float] | np.ndarray,
         tokens: Sequence[Any] | np.ndarray | None = None,
+        spans: Sequence[Any] | None = None,
     ) -> None:
         self.labels = labels
         self.proba = proba
         self.taggings = taggings
         self.tagging_proba = tagging_proba
         self.tokens = tokens
+        self.spans = spans
 
     @classmethod
     def from_estimator(
@@ -143,21 +154,23 @@ class TaggingDisplay(Display):
             If the estimator does not provide probabilities of labelings.
         """
         check_is_fitted(estimator)
-        model, X = estimator, [x]
-        if isinstance(estimator, Pipeline):
-            model, X = estimator[-1], estimator[:-1].transform(X)
+        model, X = final_step(estimator, [x])
         if not (hasattr(model, "predict_proba") and hasattr(model, "predict_k_best")):
             raise TypeError(
                 "TaggingDisplay needs a CRFClassifier over sequences or trees, or a "
                 f"pipeline that ends in one; got {model!r}."
             )
         taggings, tagging_proba = model.predict_k_best(X, k)
+        spans = None
+        if hasattr(model, "predict_spans") and has_tags(model.classes_):
+            (spans,) = model.predict_spans(X)
         display = cls(
             labels=model.classes_,
             proba=model.predict_proba(X)[0],
             taggings=taggings[0],
             tagging_proba=tagging_proba[0],
             tokens=tokens,
+            spans=spans,
         )
         return display.plot(ax=ax, **imshow_kw)
 
@@ -193,7 +206,7 @@ class TaggingDisplay(Display):
         if is_new:
             figure.set_size_inches(
                 _POSITION * n_positions + _FRAME,
-                _LABEL * len(labels) + _FRAME,
+                _LABEL * (len(labels) + _SPANS * bool(self.spans)) + _FRAME,
             )
         style: dict[str, Any] = {
             "cmap": "Blues",
@@ -221,7 +234,15 @@ class TaggingDisplay(Display):
             self.lines_.append(line)
         ax.set_xticks(range(n_positions), map(str, tokens), **NO_MATH)
         ax.set_yticks(range(len(labels)), map(str, labels), **NO_MATH)
-        ax.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, -0.5))
+        self.spans_ = []
+        for start, stop, type_, p in self.spans or ():
+            ends = start - 0.4, stop - 0.6
+            ax.plot(ends, (-_BAR, -_BAR), color="black", linewidth=2)
+            label, middle = f"{type_}\n{p:.2f}", sum(ends) / 2
+            text = ax.text(middle, -_TEXT, label, ha="center", va="center", **NO_MATH)
+            self.spans_.append(text)
+        top = -0.5 - _SPANS * bool(self.spans)
+        ax.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, top))
         figure.colorbar(self.image_, ax=ax, label="Probability of the label")
         show_legend_below(ax)
         return self._finish(ax)

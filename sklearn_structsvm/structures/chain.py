@@ -10,8 +10,10 @@ from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
+from sklearn_structsvm.structures._k_best import check_potentials
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.forest import ForestStructure
+from sklearn_structsvm.structures.spans import Span, TagTables
 
 
 class ChainStructure(ForestStructure):
@@ -155,6 +157,34 @@ class ChainStructure(ForestStructure):
             "first_bias": slice(0, 1),
             "last_bias": slice(-1, None),
         }
+
+    def spans(
+        self,
+        x: Any,
+        w: np.ndarray,
+        threshold: float | None = None,
+        labels: np.ndarray | None = None,
+        allowed: np.ndarray | None = None,
+    ) -> list[Span]:
+        """Compute the probabilities of spans of one sequence, each as a whole.
+
+        Of the spans that `labels` spell or, if there are none, of all those with at least
+        the probability `threshold`. `allowed`, of shape (T, n_classes), says which labels
+        the positions may have.
+        """
+        tags = TagTables(self.classes_)
+        theta, transition = self.potentials(x, w)
+        if transition is None:
+            transition = np.zeros((len(self.classes_), len(self.classes_)))
+        theta, transition = check_potentials(theta, transition)
+        if allowed is not None:
+            theta = np.where(allowed, theta, -np.inf)
+        if self.allowed_ is not None:
+            theta, transition = tables.barred(self.allowed_, theta, transition)
+        found = tags.spans(theta, transition, threshold, labels)
+        if found is None:
+            self._refuse_conflicts([x], [allowed], np.ones(1, dtype=bool))
+        return found
 
     def _refuse_impossible(self, X):
         tables.check_lengths(self.allowed_, np.diff(self._starts(X)).tolist())

@@ -292,3 +292,11 @@ def penalized(allowed, theta, transition, more=0.0, *, parents=None):
     theta[np.ix_(parents < 0, ~allowed[k, :k])] -= penalty
     theta[np.ix_(leaves(parents), ~allowed[:k, k])] -= penalty
     return theta, np.where(allowed[:k, :k], transition, transition - penalty)
+
+
+def barred(allowed, theta, transition):
+    """Potentials of a chain whose labelings score -inf if they are forbidden."""
+    theta = theta.copy()
+    theta[0, ~allowed[-1, :-1]] = -np.inf
+    theta[-1, ~allowed[:-1, -1]] = -np.inf
+    return theta, np.where(allowed[:-1, :-1], transition, -np.inf)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _seeds import new_seed
+from _seeds import new_rng, new_seed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -75,3 +75,30 @@ def test_what_cannot_be_drawn_is_refused():
     flat = CRFClassifier(random_state=0).fit(np.eye(4), [0, 1, 0, 1])
     with pytest.raises(TypeError, match="needs a CRFClassifier over sequences"):
         draw(flat, np.eye(4)[:1])
+
+
+def test_entities_are_above_with_their_probabilities():
+    rng = new_rng(1)
+    X = [rng.standard_normal((4, 2)) for _ in range(6)]
+    y = [np.array(["B-$x$", "I-$x$", "O", "B-y"])] * 6
+    model = CRFClassifier("chain", C=10.0, random_state=0).fit(X, y)
+    display = draw(model, X[0])
+    (spans,) = model.predict_spans(X[:1])
+    assert [text.get_text() for text in display.spans_] == [
+        f"{span.type}\n{span.probability:.2f}" for span in spans
+    ]
+    for text, span in zip(display.spans_, spans, strict=True):
+        x, y = text.get_position()
+        assert x == pytest.approx((span.start + span.stop - 1) / 2)
+        # Above the cells, but within the axes.
+        assert display.ax_.get_ylim()[1] < y < -0.5
+    assert not TaggingDisplay(
+        labels=model.classes_,
+        proba=display.proba,
+        taggings=[],
+        tagging_proba=[],
+    ).plot().spans_
+
+
+def test_labels_that_are_no_tags_have_no_entities():
+    assert not draw(*fitted()).spans_

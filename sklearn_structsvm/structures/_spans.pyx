@@ -1,0 +1,199 @@
+"""Probabilities of the spans of a chain's tags, each as a whole.
+
+With theta and transition of one example, a labeling of T positions has the probability
+exp(Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t]) / Z. Its labels are then a
+Markov chain. By the logarithms of sums over what follows,
+
+    beta_t(p) = log Σ_c exp(transition[p, c] + theta[t + 1, c] + beta_{t+1}(c)),
+
+label p of position t is followed by c with the probability
+
+    step(p, c) = exp(transition[p, c] + theta[t + 1, c] + beta_{t+1}(c) - beta_t(p)).
+
+Whether label c goes on with the span of label p before it is a table of pairs. A span of
+a type begins where a label of it does not go on with the one before, and its run
+
+    r_t(c) = P(the span began at s and holds t, and y_t = c)
+
+is carried on by the pairs that go on; by the other pairs the span ends. All terms are
+probabilities, so that nothing cancels or grows.
+
+A span that began at s has at most the probability Σ_c r_t(c) if it holds t. Runs below
+the threshold are dropped. Those of one position exclude each other, so that there are
+never more than 1 / threshold of them: with m labels of a type the time is
+O(T k² + T m² / threshold), at most O(T k² + T² m² types).
+"""
+import numpy as np
+
+from libc.math cimport INFINITY, log
+from libc.string cimport memcpy
+
+from sklearn_structsvm.structures._forest cimport fill
+
+
+cdef extern from "structures/_sum_product.h" nogil:
+    void vector_exp(
+        Py_ssize_t k, const double* x, double shift, double* out) noexcept
+    void vector_range(
+        Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
+    double vector_multiply_normalized(
+        Py_ssize_t k, const double* x, double* out) noexcept
+
+
+cdef double step_row(
+        Py_ssize_t k, const double* pairs, const double* ahead, double* row
+        ) noexcept nogil:
+    """The label's row of `step`, and the logarithm of what it was divided by.
+
+    The row is 0, and the result -inf, if no label may follow.
+    """
+    cdef Py_ssize_t c
+    cdef double lowest, highest
+    for c in range(k):
+        row[c] = pairs[c] + ahead[c]
+    vector_range(k, row, &lowest, &highest)
+    if highest == -INFINITY:
+        fill(k, 0.0, row)
+        return highest
+    vector_exp(k, row, highest, row)
+    return highest + log(vector_multiply_normalized(k, NULL, row))
+
+
+cdef void look_ahead(
+        Py_ssize_t T, Py_ssize_t k, const double* pairs, double* ahead, double* row
+        ) noexcept nogil:
+    """Add beta to `ahead`, which has theta; but for a number of each position."""
+    cdef Py_ssize_t t, p
+    cdef double beta, highest
+    for t in range(T - 2, -1, -1):
+        highest = -INFINITY
+        for p in range(k):
+            beta = step_row(k, pairs + p * k, ahead + (t + 1) * k, row)
+            ahead[t * k + p] += beta
+            highest = max(highest, ahead[t * k + p])
+        # Large numbers would take digits from their differences.
+        for p in range(k):
+            if highest > -INFINITY:
+                ahead[t * k + p] -= highest
+
+
+def span_probabilities(
+        theta, transition, types, goes_on, double threshold, stops=None):
+    """The spans of a chain that are likely enough, and their probabilities.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (T, k), float64
+        Scores of the labels; -inf for those that may not be. T >= 1.
+    transition : ndarray of shape (k, k), float64
+        Scores of pairs of labels, the previous one first; -inf likewise.
+    types : ndarray of shape (k,), intp
+        The type of each label's span, from 0; -1 of labels outside of all spans.
+    goes_on : ndarray of shape (k, k), uint8
+        Whether the label goes on with the span of the previous one, which then has the
+        same type.
+    threshold : float
+        Positive, unless `stops` are given: then it is not looked at.
+    stops : ndarray of shape (T, n_types), intp, or None
+        Where the span of this type that starts here stops, or 0 if it is not asked for.
+
+    Returns
+    -------
+    list of (start, stop, type, probability), or None if no labeling is possible
+        The span has the positions from start to stop - 1. Sorted, by position first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm.structures._spans import span_probabilities
+    >>> zeros = np.zeros((2, 2))  # Labels O and B-x of one type.
+    >>> span_probabilities(zeros, zeros, np.array([-1, 0]), np.uint8(zeros), 0.5)
+    [(0, 1, 0, 0.5), (1, 2, 0, 0.5)]
+    """
+    cdef const double[:, ::1] pairs = transition
+    cdef const unsigned char[:, ::1] joins = goes_on
+    cdef const Py_ssize_t[:, ::1] wanted = stops
+    cdef double[:, ::1] ahead = np.array(theta)
+    cdef Py_ssize_t T = ahead.shape[0], k = ahead.shape[1], n_types = types.max() + 1
+    cdef Py_ssize_t room = T * n_types, size = 0, kept, t, c, q, j, i, own
+    if wanted is None:
+        # A share of the threshold for what is rounded.
+        room = min(room, int(1.001 / threshold) + 1)
+    # Labels by their types, and the place of the first of each type.
+    cdef Py_ssize_t[::1] members = np.argsort(types, kind="stable")
+    cdef Py_ssize_t[::1] first = np.searchsorted(types[members], np.arange(n_types + 1))
+    cdef double[:, ::1] step = np.empty((k, k))
+    # Probabilities of the labels here, those that they begin a span, and that the span
+    # of a label ends with it.
+    cdef double[::1] label = np.empty(k), begins = np.empty(k), ends = np.empty(k)
+    cdef double[::1] sums = np.empty(k)
+    cdef double[:, ::1] run = np.empty((max(room, 1), k))
+    cdef Py_ssize_t[::1] start = np.empty(max(room, 1), dtype=np.intp)
+    cdef Py_ssize_t[::1] run_type = np.empty(max(room, 1), dtype=np.intp)
+    cdef double[::1] nothing = np.zeros(k)
+    cdef double mass, here
+    found = []
+    with nogil:
+        look_ahead(T, k, &pairs[0, 0], &ahead[0, 0], &sums[0])
+    if step_row(k, &nothing[0], &ahead[0, 0], &label[0]) == -INFINITY:
+        return None
+    for t in range(T + 1):
+        # From position t - 1, whose labels are in `label` and `run`, to t.
+        if t == 0:
+            begins[:] = label
+        elif t == T:
+            fill(k, 1.0, &ends[0])
+        else:
+            with nogil:
+                fill(k, 0.0, &begins[0])
+                fill(k, 0.0, &sums[0])
+                for c in range(k):
+                    step_row(k, &pairs[c, 0], &ahead[t, 0], &step[c, 0])
+                    mass = 0.0
+                    for q in range(k):
+                        here = label[c] * step[c, q]
+                        sums[q] += here
+                        if not joins[c, q]:
+                            begins[q] += here
+                            mass += step[c, q]
+                    ends[c] = mass
+                memcpy(&label[0], &sums[0], k * sizeof(double))
+        kept = 0
+        for i in range(size):
+            own = run_type[i]
+            mass = 0.0
+            for j in range(first[own], first[own + 1]):
+                mass += run[i, members[j]] * ends[members[j]]
+            if mass >= threshold if wanted is None else wanted[start[i], own] == t:
+                found.append((start[i], t, own, min(mass, 1.0)))
+            if t == T or not (wanted is None or wanted[start[i], own] > t):
+                continue
+            mass = 0.0
+            for j in range(first[own], first[own + 1]):
+                q = members[j]
+                sums[q] = 0.0
+                for c in range(first[own], first[own + 1]):
+                    if joins[members[c], q]:
+                        sums[q] += run[i, members[c]] * step[members[c], q]
+                mass += sums[q]
+            if wanted is None and mass < threshold:
+                continue
+            start[kept], run_type[kept] = start[i], own
+            for j in range(first[own], first[own + 1]):
+                run[kept, members[j]] = sums[members[j]]
+            kept += 1
+        size = kept
+        if t == T:
+            break
+        for own in range(n_types):
+            mass = 0.0
+            for j in range(first[own], first[own + 1]):
+                mass += begins[members[j]]
+            if mass < threshold if wanted is None else wanted[t, own] == 0:
+                continue
+            start[size], run_type[size] = t, own
+            for j in range(first[own], first[own + 1]):
+                run[size, members[j]] = begins[members[j]]
+            size += 1
+    found.sort()
+    return found

@@ -1,0 +1,74 @@
+"""Entities that tags of a chain spell, as spans with probabilities.
+
+Tags are read as by `entity_f1_score`, in which pairs of neighbors decide: a tag goes on
+with the entity of the one before or it does not.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sklearn_structsvm._utils.entity_scores import entities_of, tag_parts
+from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm.structures._spans import span_probabilities
+
+
+class Span(NamedTuple):
+    """An entity of a sequence: its positions, its type, and its probability.
+
+    ``tokens[span.start:span.stop]`` are its tokens.
+    """
+
+    start: int
+    stop: int
+    type: str
+    probability: float
+
+
+def has_tags(classes):
+    """Whether all of these labels are tags of entities, and one is of an entity."""
+    parts = [tag_parts(label) for label in classes.tolist()]
+    return None not in parts and any(prefix != "O" for prefix, _ in parts)
+
+
+class TagTables:
+    """What the names of the classes say: types, and which pairs go on with an entity."""
+
+    def __init__(self, classes):
+        parts = []
+        for label in classes.tolist():
+            parts.append(tag_parts(label))
+            if parts[-1] is None:
+                raise ValueError(
+                    "Spans are those of entity tags such as 'B-NP', 'I-NP' and 'O', but "
+                    f"one of the classes is {plain(label)!r}."
+                )
+        self.names = sorted({name for prefix, name in parts if prefix != "O"})
+        self.types = np.array(
+            [-1 if prefix == "O" else self.names.index(name) for prefix, name in parts],
+            dtype=np.intp,
+        )
+        opens = np.array([prefix in "BI" for prefix, _ in parts])
+        follows = np.array([prefix in "IE" for prefix, _ in parts])
+        is_same = self.types[:, np.newaxis] == self.types
+        self.goes_on = (is_same & opens[:, np.newaxis] & follows).view(np.uint8)
+
+    def stops_of(self, labels):
+        """For each position and type the stop of a labeling's span there, or 0."""
+        stops = np.zeros((len(labels), len(self.names)), dtype=np.intp)
+        for name, first, last in entities_of(labels.tolist()):
+            stops[first, self.names.index(name)] = last + 1
+        return stops
+
+    def spans(self, theta, transition, threshold, labels):
+        """Spans of a labeling or, if it is None, those of at least this probability.
+
+        None if no labeling is possible: scores may be -inf.
+        """
+        stops = None if labels is None else self.stops_of(labels)
+        found = span_probabilities(
+            theta, transition, self.types, self.goes_on, threshold or 0.0, stops
+        )
+        if found is None:
+            return None
+        return [Span(*at, self.names[type_], p) for *at, type_, p in found]

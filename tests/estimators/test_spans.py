@@ -1,0 +1,204 @@
+"""Probabilities of whole entities, beside enumeration of all labelings."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, CRFClassifierCV
+from sklearn_structsvm._utils.entity_scores import entities_of
+from sklearn_structsvm.structures import ChainStructure, TreeStructure
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)
+
+BIO = ["B-x", "B-y", "I-x", "I-y", "O"]
+BIOES = ["B-x", "E-x", "I-x", "O", "S-x", "S-y"]
+CASES = {
+    "plain": (ChainStructure(), BIO),
+    "without transitions": (ChainStructure(transition=False), BIO),
+    "bio": (ChainStructure(transitions="bio"), BIO),
+    "bioes": (ChainStructure(transitions="bioes"), BIOES),
+    "bioes of any order": (ChainStructure(), BIOES),
+    "bans without transitions": (
+        ChainStructure(transition=False, transitions=[(None, "O"), ("I-x", None)]),
+        BIO,
+    ),
+    "bare tags": (ChainStructure(emission="given"), ["B", "I", "O"]),
+    "no O": (ChainStructure(), ["B-x", "I-x", "I-y"]),
+}
+
+
+def make_tagger(name, rng, scale=1.0):
+    """A tagger with weights drawn at random, and items of up to four positions."""
+    structure, classes = CASES[name]
+    n_features = len(classes) if structure.emission == "given" else 2
+    X = [rng.standard_normal((T, n_features)) for T in (1, 2, 3, 4)]
+    start = "B-x" if "B-x" in classes else "B"
+    y = [np.full(len(x), "S-x" if "S-x" in classes else start) for x in X]
+    model = CRFClassifier(structure, classes=classes, max_iter=1, random_state=0)
+    model.fit(X, y)
+    model.coef_ = scale * rng.standard_normal(len(model.coef_))
+    return model, X
+
+
+def enumerate_spans(model, x, mask=None):
+    """The probability of each span, by the definition."""
+    labelings = list(map(list, model.structure_.labelings(x)))
+    if mask is not None:
+        codes = np.searchsorted(model.classes_, labelings)
+        kept = mask[np.arange(len(x)), codes].all(axis=1)
+        labelings = [labels for labels, keep in zip(labelings, kept, strict=True) if keep]
+    scores = [model.coef_ @ model.structure_.joint_feature(x, y) for y in labelings]
+    p = np.exp(scores - np.max(scores))
+    p /= p.sum()
+    spans = {}
+    for labels, share in zip(labelings, p, strict=True):
+        for type_, first, last in entities_of(labels):
+            span = first, last + 1, type_
+            spans[span] = spans.get(span, 0.0) + share
+    return spans
+
+
+def draw_mask(model, x, rng):
+    mask = rng.uniform(size=(len(x), len(model.classes_))) < 0.6
+    labelings = list(model.structure_.labelings(x))
+    chosen = labelings[rng.integers(len(labelings))]
+    mask[np.arange(len(x)), np.searchsorted(model.classes_, chosen)] = True
+    return mask
+
+
+@pytest.mark.parametrize("with_masks", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_all_spans_have_the_sums_of_their_labelings(name, with_masks):
+    rng = new_rng(0, with_masks)
+    model, X = make_tagger(name, rng, scale=2.0)
+    masks = [draw_mask(model, x, rng) for x in X] if with_masks else None
+    found = model.predict_spans(X, threshold=1e-300, allowed=masks)
+    for i, x in enumerate(X):
+        expected = enumerate_spans(model, x, masks[i] if with_masks else None)
+        assert [span[:3] for span in found[i]] == sorted(expected)
+        for *at, p in found[i]:
+            assert p == pytest.approx(expected[tuple(at)], rel=1e-10)
+
+
+# With scores far apart many sums underflow.
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+@pytest.mark.parametrize("name", CASES)
+def test_spans_of_the_prediction(name, scale):
+    model, X = make_tagger(name, new_rng(1), scale)
+    for decoding in ("map", "mbr"):
+        model.set_params(decoding=decoding)
+        found, labelings = model.predict_spans(X), model.predict(X)
+        for x, spans, labels in zip(X, found, labelings, strict=True):
+            own = {(first, last + 1, type_) for type_, first, last in entities_of(labels)}
+            assert [span[:3] for span in spans] == sorted(own)
+            expected = enumerate_spans(model, x)
+            for *at, p in spans:
+                assert p == pytest.approx(expected[tuple(at)], rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_threshold_leaves_out_what_is_less_probable(name):
+    rng = new_rng(2)
+    model, X = make_tagger(name, rng)
+    every = model.predict_spans(X, threshold=1e-300)
+    for threshold in (0.5, 0.1, 0.01, rng.uniform(0.0, 0.2)):
+        found = model.predict_spans(X, threshold=threshold)
+        for spans, own in zip(found, every, strict=True):
+            assert spans == [span for span in own if span.probability >= threshold]
+
+
+def test_the_spans_of_a_position_have_the_probability_that_it_is_in_one():
+    rng = new_rng(3)
+    model, X = make_tagger("plain", rng)
+    X = [*X, rng.standard_normal((40, 2)), 50.0 * rng.standard_normal((40, 2))]
+    outside = list(model.classes_).index("O")
+    found = model.predict_spans(X, threshold=1e-300)
+    for spans, proba in zip(found, model.predict_proba(X), strict=True):
+        covered = np.zeros(len(proba))
+        for span in spans:
+            covered[span.start : span.stop] += span.probability
+        np.testing.assert_allclose(covered, 1.0 - proba[:, outside], atol=1e-12)
+
+
+def test_a_long_sequence_is_as_precise_as_its_parts():
+    rng = new_rng(4)
+    model, _ = make_tagger("bio", rng)
+    part = rng.standard_normal((10, 2))
+    # Where a label is given, what comes before and after is independent.
+    x = np.tile(part, (300, 1))
+    single, whole = ["O", *[None] * 8, "O"], ["O", *[None] * 8, "O"] * 300
+    (short,) = model.predict_spans([part], threshold=0.01, allowed=[single])
+    (spans,) = model.predict_spans([x], threshold=0.01, allowed=[whole])
+    # Both ends have biases of their own, which a given label makes irrelevant.
+    assert len(spans) == 300 * len(short)
+    for i, span in enumerate(spans):
+        same = short[i % len(short)]
+        assert (span.start % 10, span.type) == (same.start, same.type)
+        assert span.probability == pytest.approx(same.probability, rel=1e-9)
+
+
+def test_the_product_of_marginals_is_something_else():
+    classes = np.array(["B-x", "I-x", "O"])
+    structure = ChainStructure(emission="given", bias=False, first_bias=False,
+                               last_bias=False, transitions="bio")  # fmt: skip
+    X = [np.zeros((3, 3))]
+    model = CRFClassifier(structure, classes=classes, max_iter=1, random_state=0)
+    model.fit(X, [np.array(["B-x", "I-x", "O"])])
+    parts = model.structure_.weight_parts(model.coef_)
+    # All labels alike, but for pairs that go on.
+    parts["transition"][:] = [[0.0, 3.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
+    model.coef_ = np.concatenate([parts["emission"], parts["transition"].ravel()])
+    expected = enumerate_spans(model, X[0])
+    (spans,) = model.predict_spans(X, threshold=0.1)
+    for *at, p in spans:
+        assert p == pytest.approx(expected[tuple(at)])
+    (proba,) = model.predict_proba(X)
+    product = proba[0, 0] * proba[1, 1] * proba[2, 1]
+    assert dict(((s.start, s.stop), s.probability) for s in spans)[0, 3] > 1.05 * product
+
+
+def test_a_conflict_names_item_and_position():
+    model, X = make_tagger("bio", new_rng(5))
+    allowed = [None, None, [None, "O", "I-x"], None]
+    for threshold in (None, 0.5):
+        with pytest.raises(ValueError, match=r"allowed\[2\].*X\[2\].* 1 goes"):
+            model.predict_spans(X, threshold=threshold, allowed=allowed)
+
+
+def test_empty_items_have_no_spans():
+    model, X = make_tagger("bio", new_rng(6))
+    X = [X[0][:0], X[3], X[0][:0]]
+    found = model.predict_spans(X, threshold=0.01)
+    assert [len(spans) > 0 for spans in found] == [False, True, False]
+    assert found[0] == found[2] == []
+    assert found[0] is not found[2]
+    assert len(model.predict_spans([])) == 0
+
+
+@pytest.mark.parametrize("threshold", [0, 0.0, -1.0, 1.5, np.nan, True, "all"])
+def test_a_threshold_is_a_probability(threshold):
+    model, X = make_tagger("bio", new_rng(7))
+    with pytest.raises(ValueError, match="threshold must be None or a number above 0"):
+        model.predict_spans(X, threshold=threshold)
+
+
+def test_other_labels_and_structures_are_refused():
+    X, y = [np.eye(2)] * 3, [np.array(["B-x", "NOUN"])] * 3
+    model = CRFClassifier("chain", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="entity tags .* one of the classes is 'NOUN'"):
+        model.predict_spans(X)
+    tree = CRFClassifier(TreeStructure(), random_state=0)
+    tree.fit([(x, np.array([-1, 0])) for x in X], y)
+    assert not hasattr(tree, "predict_spans")
+    assert not hasattr(BCFWClassifier("chain"), "predict_spans")
+
+
+def test_a_search_over_c_has_it_too():
+    rng = new_rng(8)
+    X = [rng.standard_normal((3, 2)) for _ in range(6)]
+    y = [np.array(["B-x", "I-x", "O"])] * 6
+    model = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, random_state=0).fit(X, y)
+    for spans in model.predict_spans(X, threshold=0.5):
+        assert all(span.probability >= 0.5 for span in spans)
