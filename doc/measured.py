@@ -114,8 +114,8 @@ TIMED = {
     "classes",
     "MultilabelMetricClassifier": "macro-F1 with three labels a row, over given "
     "probabilities of 2,000 rows of 20 labels",
-    "ConformalClassifier": "sets of 3 classes, calibrated by given probabilities of 20,000 "
-    "rows",
+    "ConformalClassifier": "sets of 3 classes, calibrated by given probabilities of "
+    "20,000 rows",
 }
 
 

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.label_metric import LabelMean, label_confusions
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
-    as_indicator,
     as_rows,
     label_probabilities,
 )
@@ -72,7 +72,9 @@ class LabelPredictor(OverProbabilities):
         check_sparse(X)
         if routes_metadata():
             params = process_routing(self, method, **params).estimator.predict_proba
-        found = label_probabilities(self.estimator_, X, len(self.classes_), **params)
+        found = label_probabilities(
+            self.estimator_, X, len(self.classes_), self.n_candidates, **params
+        )
         rows = as_rows(found, self.estimator_)
         if self.label_sigmoids_ is not None:
             rows = LabelSigmoids(self.label_sigmoids_, self.label_floor_)(rows)

@@ -1,59 +1,24 @@
-"""Labels as indicators and their probabilities, in the forms that scikit-learn has."""
+"""Probabilities of labels, in the forms that scikit-learn has."""
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import _num_samples
 
-from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
-from sklearn_structsvm._utils.labels import plain, refuse_missing
+from sklearn_structsvm._utils.borders import as_array, check_shape
+from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.indicators import largest_of_rows
+from sklearn_structsvm._utils.pieces import row_pieces
 from sklearn_structsvm.confusion.label_rows import LabelRows
 
-
-def as_indicator(y):
-    """CSR of the labels of each row, of shape (n, L), and whether y was sparse.
-
-    Raises
-    ------
-    ValueError
-        For another shape, and what is not 0 or 1.
-    """
-    if sparse.issparse(y):
-        check_sparse(y, "y")
-        matrix = y.tocsr()
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        values = matrix.data
-        refuse_missing(y, "y")
-    else:
-        refuse_missing(y, "y")
-        values = as_array("y", y)
-        if values.ndim != 2:
-            raise ValueError(
-                "Unknown label type: y must be an indicator of shape (n_samples, "
-                "n_labels), a column of 0 and 1 for each label; got shape "
-                f"{values.shape}. For one label of each sample see "
-                "ComplexMetricClassifier, for lists of labels scikit-learn's "
-                "MultiLabelBinarizer."
-            )
-        if values.shape[1] == 0:
-            raise ValueError("y must have one column per label; it has none.")
-    if values.dtype.kind in "fc" and not np.isfinite(values).all():
-        raise ValueError("y must not contain NaN or infinity.")
-    wrong = np.flatnonzero(~((values == 0) | (values == 1)).ravel())
-    if len(wrong):
-        raise ValueError(
-            "Unknown label type: y must hold 0 and 1 only; got "
-            f"{plain(values.ravel()[wrong[0]])!r}."
-        )
-    if not sparse.issparse(y):
-        matrix = sparse.csr_array(values.astype(np.float64))
-    matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
-    matrix.eliminate_zeros()
-    return matrix, sparse.issparse(y)
+# Number of probabilities that are dense at once, where only some of a row are kept.
+DENSE_AT_ONCE = 2**24
 
 
-def label_probabilities(classifier, X, n_labels, **params):
+def label_probabilities(classifier, X, n_labels, n_candidates=None, **params):
     """`predict_proba` as one matrix of shape (n, L).
+
+    With `n_candidates` it is a CSR matrix of that many probabilities of each row, the
+    largest. They are computed for some rows at a time.
 
     It may be an array or a sparse matrix of this shape, or a list with an array of the
     two classes' probabilities for each label, as of ``MultiOutputClassifier`` and
@@ -68,6 +33,23 @@ def label_probabilities(classifier, X, n_labels, **params):
     ValueError
         For a result of another form or shape.
     """
+    if n_candidates is None:
+        return _at_once(classifier, X, n_labels, params)
+    n = _num_samples(X)
+    # Metadata may have an entry for each row.
+    pieces = row_pieces(n, n_labels, DENSE_AT_ONCE) if not params else [slice(0, n)]
+    parts = []
+    for piece in pieces or [slice(0, 0)]:
+        part = X if len(pieces) == 1 else _safe_indexing(X, piece)
+        found = _at_once(classifier, part, n_labels, params)
+        parts.append(largest_of_rows(found, n_candidates))
+    found = sparse.vstack(parts, format="csr")
+    found.sort_indices()
+    return found
+
+
+def _at_once(classifier, X, n_labels, params):
+    """One call of `predict_proba`."""
     found = classifier.predict_proba(X, **params)
     name = f"predict_proba of {type(classifier).__name__}"
     if isinstance(found, (list, tuple)):

@@ -23,6 +23,7 @@ from sklearn_structsvm._utils.compat import (
     StrOptions,
     with_callbacks,
 )
+from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -38,7 +39,6 @@ from sklearn_structsvm.estimators.base import Fit, require_y
 from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
 from sklearn_structsvm.estimators.complex_metric.label_predicting import LabelPredictor
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
-    as_indicator,
     as_rows,
     label_probabilities,
     stacked,
@@ -102,6 +102,11 @@ class MultilabelMetricClassifier(LabelPredictor):
         over all pairs of a row and a label, or over rows. "samples" is for F-measures.
     labels_per_row : int or None, default=None
         Exact number of labels to predict for each row. None chooses the best number.
+    n_candidates : int or None, default=None
+        Number of labels of a row that can be predicted: those with the largest
+        probabilities. All others count as probability 0. The probabilities are then
+        computed for some rows at a time and kept as a sparse matrix, so that thousands
+        of labels fit into memory. None means all labels.
     constraints : Constraint or sequence of Constraint, default=()
         Constraints on each label or, for "micro", on all labels together. For example
         ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label for
@@ -249,6 +254,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         "metric": [str, HasMethods(["resolve"])],
         "average": [StrOptions({"macro", "micro", "samples"})],
         "labels_per_row": [Interval(Integral, 1, None, closed="left"), None],
+        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "constraints": [list, tuple, Constraint],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
@@ -266,6 +272,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         average: Literal["macro", "micro", "samples"] = "macro",
         *,
         labels_per_row: int | None = None,
+        n_candidates: int | None = None,
         constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
         confusion: Literal["auto", "labels", "probabilities"] = "auto",
         cv: Any = 5,
@@ -279,6 +286,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         self.metric = metric
         self.average = average
         self.labels_per_row = labels_per_row
+        self.n_candidates = n_candidates
         self.constraints = constraints
         self.confusion = confusion
         self.cv = cv
@@ -342,7 +350,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         if self._is_fitted_already() and hasattr(classifier, "fit"):
             # Without `fit` there is no other way for it to be.
             check_is_fitted(classifier)
-        read = partial(label_probabilities, n_labels=n_labels)
+        read = partial(
+            label_probabilities, n_labels=n_labels, n_candidates=self.n_candidates
+        )
         constant = np.flatnonzero(np.isin(truth.sum(axis=0), [0, n_rows]))
         self.estimator_, found, rows_of, _ = self._fit_probabilities(
             classifier,
@@ -422,6 +432,10 @@ class MultilabelMetricClassifier(LabelPredictor):
         k, samples = self.labels_per_row, self.average == "samples"
         if k is not None and k > n_labels:
             raise ValueError(f"labels_per_row={k} exceeds the {n_labels} labels of y.")
+        if k is not None and self.n_candidates is not None and k > self.n_candidates:
+            raise ValueError(
+                f"labels_per_row={k} exceeds n_candidates={self.n_candidates}."
+            )
         if samples and not (isinstance(metric, FBeta) and metric.positive(2) == 1):
             raise ValueError(
                 "average='samples' supports only F-measures, such as metric='f1' or "

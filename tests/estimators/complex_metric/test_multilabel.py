@@ -34,7 +34,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_param_validation
 
 from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
+from sklearn_structsvm._utils import pieces
 from sklearn_structsvm.confusion import get_metric
+from sklearn_structsvm.estimators.complex_metric import label_probabilities
 from sklearn_structsvm.metrics import (
     Coverage,
     EqualOpportunity,
@@ -320,6 +322,58 @@ def test_sparse_probabilities_are_never_made_dense(params):
     assert most < 8e6
 
 
+@pytest.mark.parametrize("form", ["array", "list"])
+@pytest.mark.parametrize("at_once", [1, 2**24])
+def test_candidates_are_the_most_probable_labels(form, at_once, monkeypatch):
+    """The same as of a classifier that returns no others, however many rows at once."""
+    monkeypatch.setattr(label_probabilities, "DENSE_AT_ONCE", at_once)
+    monkeypatch.setattr(pieces, "MIN_PIECE", 1)
+    eta, Y = given(new_rng(42), n_labels=6)
+    first = np.argsort(-eta, axis=1, kind="stable")[:, :3]
+    short = np.zeros_like(eta)
+    np.put_along_axis(short, first, np.take_along_axis(eta, first, axis=1), axis=1)
+    model = MultilabelMetricClassifier(Given(form), cv="prefit", n_candidates=3)
+    model.fit(eta, Y)
+    np.testing.assert_array_equal(model.predict_proba(eta).toarray(), short)
+    wanted = prefit().fit(as_csr(short), Y)
+    assert np.array_equal(model.predict(eta), wanted.predict(as_csr(short)))
+    assert model.objective_ == wanted.objective_
+
+
+def test_all_labels_are_candidates_where_more_are_asked_for():
+    X, Y = some_data()
+    model = MultilabelMetricClassifier(cv=2).fit(X, Y)
+    many = MultilabelMetricClassifier(cv=2, n_candidates=9).fit(X, Y)
+    assert np.array_equal(model.predict(X), many.predict(X))
+
+
+def test_probabilities_that_are_no_numbers_are_no_candidates_to_leave_out():
+    eta, Y = given(new_rng(43))
+    eta[3, 1] = np.nan
+    with pytest.raises(ValueError, match="from 0 to 1; got nan for row 3, label 1"):
+        prefit(n_candidates=2).fit(eta, Y)
+
+
+@pytest.mark.thread_unsafe(reason="memory is traced of all threads")
+def test_probabilities_of_many_labels_are_dense_for_some_rows_only(monkeypatch):
+    class Wide(Given):
+        def predict_proba(self, X):
+            return 1.0 / (2.0 + (X + np.arange(2000)) % 97)
+
+    monkeypatch.setattr(label_probabilities, "DENSE_AT_ONCE", 2**17)
+    X = np.arange(2000.0)[:, None]
+    Y = sparse.csr_array(
+        (np.ones(2000), (np.arange(2000), np.arange(2000))), shape=(2000, 2000)
+    )
+    model = MultilabelMetricClassifier(Wide(), cv="prefit", n_candidates=5)
+    tracemalloc.start()
+    model.fit(X, Y)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # An array of all would have 32 MB; a piece has 4, beside places and copies of it.
+    assert most < 24e6
+
+
 def test_weights_stand_for_repeated_rows():
     # Without ties, which rounding breaks.
     eta = random_eta(new_rng(14), 30, 4, ties=False, share=1.0)
@@ -544,6 +598,7 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
             "supports only F-measures",
         ),
         ({"labels_per_row": 5}, "exceeds the 4 labels"),
+        ({"labels_per_row": 3, "n_candidates": 2}, "=3 exceeds n_candidates=2"),
         ({"labels_per_row": 2, "confusion": "labels"}, "requires labels_per_row=None"),
         (
             {"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]},
