@@ -355,6 +355,7 @@ def test_probabilities_that_are_no_numbers_are_no_candidates_to_leave_out():
 
 
 @pytest.mark.thread_unsafe(reason="memory is traced of all threads")
+@pytest.mark.filterwarnings("ignore:More than 10 times")
 def test_probabilities_of_many_labels_are_dense_for_some_rows_only(monkeypatch):
     class Wide(Given):
         def predict_proba(self, X):
