@@ -27,6 +27,10 @@ from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.elastic_net import run_elastic_net
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
+from sklearn_structsvm.solvers.batch.proximal_newton import (
+    ProximalNewtonSteps,
+    run_proximal_newton,
+)
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
@@ -97,15 +101,16 @@ class CRFClassifier(ProbabilisticClassifier):
         - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
           threads.
         - "newton" takes Newton steps by conjugate gradients (flat structures only). It is
-          by far the fastest for high accuracy and for large `C`.
+          by far the fastest for high accuracy and for large `C`. With ``l1_ratio > 0``
+          each step minimizes the penalty and a quadratic model exactly [4]_.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for Dask collections, where it is the only choice, and otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs".
 
-        With ``l1_ratio > 0``, "auto" is "dual", except for Dask collections. "lbfgs" then
-        is OWL-QN [3]_, which takes many more passes. It needs
-        ``l1_ratio < 1``, as does Dask, and "newton" needs ``l1_ratio=0``.
+        With ``l1_ratio > 0``, "auto" is "dual", except for Dask collections, and goes on
+        with "newton" for flat structures alone. "lbfgs" then is OWL-QN [3]_, which takes
+        many more passes. It needs ``l1_ratio < 1``, as does Dask.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
         uniformly, or once per pass in random order. "auto" is "permuted".
@@ -205,6 +210,8 @@ class CRFClassifier(ProbabilisticClassifier):
        NeurIPS 2015.
     .. [3] Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML
        2007.
+    .. [4] Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite
+       functions", SIAM Journal on Optimization 24, 2014.
 
     Examples
     --------
@@ -314,7 +321,11 @@ class CRFClassifier(ProbabilisticClassifier):
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton":
             risk = make_log_loss(problem, options.pop("n_threads"))
-            solve = partial(run_newton, risk, lam, **options)
+            if self.l1_ratio > 0.0:
+                ratio = self.l1_ratio
+                solve = partial(run_proximal_newton, risk, lam, ratio, **options)
+            else:
+                solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, **kept)
         oracle, weights, squares = problem.make_sums()
         if self.l1_ratio > 0.0:
@@ -333,9 +344,15 @@ class CRFClassifier(ProbabilisticClassifier):
         if start.state is not None:
             ascent.set_state(start.state, start.places)
 
+        has_successor = self.solver == "auto" and (
+            self.l1_ratio == 0.0 or has_exact_steps(problem.structure)
+        )
+
         def hand_over(row):
             name, steps = self._successor(problem, lam, n_threads)
-            method.iterate = successor = Successor(steps, row, ascent.weights.copy())
+            # With an L1 penalty the row is about the best weights so far.
+            w = ascent.weights if self.l1_ratio == 0.0 else ascent.best_weights
+            method.iterate = successor = Successor(steps, row, w.copy())
             method.certify = successor.check
             method.resolved["solver_"] = name
             return successor
@@ -347,7 +364,7 @@ class CRFClassifier(ProbabilisticClassifier):
             acceleration=self.acceleration,
             gap_check_interval=self.gap_check_interval,
             rng=self._rng(),
-            successor=hand_over if self.solver == "auto" and not self.l1_ratio else None,
+            successor=hand_over if has_successor else None,
             **limits,
         )
         method = Method(
@@ -368,6 +385,8 @@ class CRFClassifier(ProbabilisticClassifier):
         """
         if has_exact_steps(problem.structure):
             risk = make_log_loss(problem, n_threads)
+            if self.l1_ratio > 0.0:
+                return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
             return "newton", NewtonSteps(risk, lam, self.tol)
         oracle, weights, squares = problem.make_sums()
         return "lbfgs", LBFGSSteps(oracle, weights, lam, n_threads, squares=squares)
@@ -392,13 +411,13 @@ class CRFClassifier(ProbabilisticClassifier):
             )
         if self.solver != "auto":
             return self.solver
+        # Ascent was left, or not begun, if there are weights alone.
+        has_weights = state is not None and "factors" not in state
         if self.l1_ratio > 0.0:
-            return "dual"
+            return "newton" if has_newton and has_weights else "dual"
         # With more features, vectors of their length are what takes the time of a Newton
         # step, and the dual is the smaller problem.
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)
-        # Ascent was left, or not begun, if there are weights alone.
-        has_weights = state is not None and "factors" not in state
         if is_tall or has_weights:
             return "newton" if has_newton else "lbfgs"
         return "dual"

@@ -138,15 +138,9 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         **_CRF,
         "l1_ratio": [
             Need(
-                None,
-                "solver",
-                ("auto", "dual", "lbfgs"),
-                "Newton's method needs second derivatives, which an L1 penalty lacks.",
-            ),
-            Need(
                 (1.0,),
                 "solver",
-                ("auto", "dual"),
+                ("auto", "dual", "newton"),
                 "Or use l1_ratio=0.99: without squares in the penalty, OWL-QN cannot "
                 "tell how far it is from the optimum.",
             ),

@@ -180,6 +180,8 @@ def _of_crf(estimator, problem):
     if problem.is_remote:
         return ""
     ratio = getattr(estimator, "l1_ratio", 0.0)
+    if ratio > 0.0 and has_exact_steps(problem.structure):
+        return "solver='newton'" if estimator.solver in ("dual", "lbfgs") else ""
     if ratio == 1.0:
         return "l1_ratio=0.99, which needs fewer passes"
     if ratio > 0.0:

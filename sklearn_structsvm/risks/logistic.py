@@ -14,6 +14,9 @@ class LogLoss(SmoothRisk):
     With Y the indicator of the truth, B = p (P - Y).
     """
 
+    # Whether B_ic depends on other scores: then its derivative by z_ie is -p P_ic P_ie.
+    is_coupled = False
+
     def curvatures(self, P):
         return self.weights[:, np.newaxis] * (P * (1.0 - P))
 
@@ -105,6 +108,8 @@ class Multinomial(LogLoss):
     [-0.25, 0.25]
     """
 
+    is_coupled = True
+
     def __init__(self, X, y, sample_weight=None, *, n_classes, bias=0.0, n_threads=1):
         super().__init__(X, n_classes, sample_weight, bias=bias, n_threads=n_threads)
         self.y = check_codes(y, self.n_samples, n_classes)
@@ -128,6 +133,15 @@ class Multinomial(LogLoss):
         B = np.multiply(P, p[:, np.newaxis], out=out)
         B[np.arange(len(p)), self.y] -= p
         return B
+
+    def dual_value(self, B, scale=1.0):
+        """As for `Logistic`: the entropy of the distributions Y + scale · B / p."""
+        used = self.weights > 0.0
+        p = self.weights[used]
+        Q = scale * B[used] / p[:, np.newaxis]
+        Q[np.arange(len(p)), self.y[used]] += 1.0
+        np.clip(Q, 0.0, 1.0, out=Q)
+        return -float(p @ xlogy(Q, Q).sum(axis=1))
 
     def curved(self, P, V, out=None):
         out = np.empty(V.shape) if out is None else out

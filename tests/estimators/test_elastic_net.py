@@ -126,6 +126,52 @@ def test_quasi_newton_steps_find_the_same_optimum(structure):
     assert model.n_iter_ <= 1
 
 
+def raw_rows(rng, n, d):
+    """Columns far from zero, and of sizes from 1e-3 to 1e3."""
+    X = rng.normal(size=(n, d)) + 30.0 * rng.normal(size=d)
+    return X * 10.0 ** rng.uniform(-3, 3, d)
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
+@pytest.mark.parametrize(
+    "kind", ["binary", "multiclass", "multilabel", "wide", "sparse", "float32"]
+)
+def test_the_default_call_certifies_raw_rows(kind, l1_ratio):
+    rng = new_rng(len(kind))
+    X = raw_rows(rng, 40, 60) if kind == "wide" else raw_rows(rng, 80, 6)
+    y = rng.integers(2 if kind == "binary" else 3, size=len(X))
+    structure = "auto"
+    if kind == "multilabel":
+        y, structure = rng.integers(2, size=(len(X), 3)), "multilabel"
+    elif kind == "sparse":
+        X = sparse.csr_array(np.where(rng.random(X.shape) < 0.3, X, 0.0))
+    elif kind == "float32":
+        X = X.astype(np.float32)
+    weights = rng.uniform(0.1, 2.0, len(y))
+    params = {"l1_ratio": l1_ratio, "C": 10.0, "tol": 1e-3}
+    model = CRFClassifier(structure, random_state=0, warm_start=True, **params)
+    model.fit(X, y, sample_weight=weights)
+    assert model.dual_gap_ <= 1e-3
+    there = CRFClassifier(structure, solver="newton", **params)
+    there.fit(X, y, sample_weight=weights)
+    assert there.dual_gap_ <= 1e-3
+    assert there.objective_ >= model.dual_objective_ - 1e-12
+    assert model.objective_ >= there.dual_objective_ - 1e-12
+    # It goes on where it has ended.
+    assert model.fit(X, y, sample_weight=weights).n_iter_ <= 1
+
+
+def test_class_weights_count_in_newton_steps():
+    rng = new_rng()
+    X, y = raw_rows(rng, 40, 3), rng.integers(3, size=40)
+    heavy = {0: 3, 1: 1, 2: 2}
+    repeats = np.array([heavy[label] for label in y])
+    model = fitted(X, y, solver="newton", class_weight=heavy)
+    other = fitted(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), solver="newton")
+    assert_same_optimum(model, other)
+
+
 def test_parts_on_a_cluster_find_the_same_optimum():
     bag = pytest.importorskip("dask.bag")
     X, y = chains()
@@ -169,7 +215,7 @@ def test_too_few_passes_are_said():
     [
         ({"l1_ratio": 1.5}, "l1_ratio"),
         ({"l1_ratio": -0.1}, "l1_ratio"),
-        ({"solver": "newton"}, "requires solver='auto', 'dual' or 'lbfgs'; got solver="),
+        ({"solver": "newton", "structure": "chain"}, "solver='newton' requires"),
         ({"l1_ratio": 1.0, "solver": "lbfgs"}, "Or use l1_ratio=0.99: without squares"),
         ({"l1_ratio": 1.0, "acceleration": False}, "Or use l1_ratio=0.99"),
         ({"l1_ratio": 1, "sampling": "gap"}, "requires sampling='auto', 'uniform' or"),
@@ -177,5 +223,7 @@ def test_too_few_passes_are_said():
 )
 def test_what_does_not_go_together_is_refused(params, words):
     X, y = new_rng().normal(size=(20, 2)), np.arange(20) % 2
+    if params.get("structure") == "chain":
+        X, y = chains()
     with pytest.raises(ValueError, match=words):
         fitted(X, y, **params)

@@ -124,8 +124,8 @@ class L1NewtonSteps:
         With the Hessian, and how often it was written out.
     """
 
-    def __init__(self, risk, lam, w0=None):
-        self.objective = L1Risk(risk, lam, w0)
+    def __init__(self, risk, lam, w0=None, ridge=0.0):
+        self.objective = L1Risk(risk, lam, w0, ridge=ridge)
         self.diagonal = Diagonal(risk)
         self.largest_scales = self.diagonal.of(risk.largest_curvatures())
         self.stretch = 1.0
@@ -161,9 +161,9 @@ class L1NewtonSteps:
 
     def _scales(self, response):
         """The Hessian's diagonal, not too small anywhere."""
-        risk = self.objective.risk
-        scales = self.diagonal.of(risk.curvatures(response))
-        largest = self.largest_scales
+        risk, ridge = self.objective.risk, self.objective.ridge
+        scales = self.diagonal.of(risk.curvatures(response)) + ridge
+        largest = self.largest_scales + ridge
         if not scales.any():
             scales = largest
         scales = np.maximum(scales, LEAST_CURVATURE * largest)
@@ -250,6 +250,7 @@ class L1NewtonSteps:
             own = np.flatnonzero(columns[:, c])
             if len(own):
                 H = self._hessian(curvatures[:, c], own)
+                H[np.diag_indices(len(own))] += objective.ridge
                 # Scaled to a diagonal of 1 or less, and none below the damping.
                 scales = 1.0 / np.sqrt(least[own, c])
                 H *= scales[:, np.newaxis] * scales
@@ -301,7 +302,7 @@ class L1NewtonSteps:
         for _ in range(MAX_PRODUCTS):
             curved = risk.curved(response, risk.scores(conjugate))
             image = np.where(used, risk.gradient(curved), 0.0)
-            image += damping * scales * conjugate
+            image += (damping * scales + objective.ridge) * conjugate
             self.n_products += 1
             curvature = float(conjugate @ image)
             if not curvature > 0.0:

@@ -97,7 +97,10 @@ def run_owlqn(
 
 
 class L1Risk:
-    """J(w) = λ ||w||₁ + R(w) at a point, for `descent_direction` too.
+    """J(w) = λ ||w||₁ + κ/2 ||w||² + R(w) at a point, for `descent_direction` too.
+
+    Coefficients B with XᵀB = u bound J by their dual value - Ω*(u), where Ω* is
+    ||S(u, λ)||² / 2κ for the soft threshold S; without κ, u must not exceed λ.
 
     Parameters
     ----------
@@ -108,11 +111,13 @@ class L1Risk:
         Zero by default.
     rng : numpy.random.Generator or None
         Draws `gradient` among the subgradients.
+    ridge : float
+        κ >= 0.
 
     Attributes
     ----------
     weights, smooth_gradient : ndarray of shape (d,)
-        w and the gradient of R.
+        w and the gradient of R, with that of the squares.
     gradient : ndarray of shape (d,)
         The subgradient of J of least size, or a random one.
     value, dual_objective : float
@@ -121,8 +126,8 @@ class L1Risk:
         Evaluations of R with its gradient.
     """
 
-    def __init__(self, risk, lam, w0=None, rng=None):
-        self.risk, self.lam, self.rng = risk, lam, rng
+    def __init__(self, risk, lam, w0=None, rng=None, ridge=0.0):
+        self.risk, self.lam, self.rng, self.ridge = risk, lam, rng, ridge
         self.n_planes = 0
         self.mean = None
         self.dual_objective = -np.inf
@@ -141,12 +146,16 @@ class L1Risk:
         return self.risk.scores(w)
 
     def evaluate(self, w, scores):
-        return self.lam * float(np.abs(w).sum()) + self.risk.value(scores)
+        value = self.lam * float(np.abs(w).sum()) + self.risk.value(scores)
+        return value + 0.5 * self.ridge * float(w @ w) if self.ridge else value
 
     def go_to(self, w, scores, value):
         self.weights, self.scores, self.value = w, scores, value
         self.coef, _ = self.risk.plane(scores)
-        g = self.smooth_gradient = self.risk.gradient(self.coef)
+        self.image = g = self.risk.gradient(self.coef)
+        if self.ridge:
+            g = g + self.ridge * w
+        self.smooth_gradient = g
         self.n_planes += 1
         if self.rng is None:
             at_zero = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
@@ -154,10 +163,14 @@ class L1Risk:
             at_zero = g + self.lam * self.rng.uniform(-1.0, 1.0, size=len(g))
         self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
         self._average()
-        bounds = self.risk.dual_values(
-            [(coef, self.scale(g)) for coef, g in ((self.coef, g), self.mean)]
-        )
-        if bounds[1] == -np.inf:
+        points = [
+            (coef, share, self._conjugate(share * u))
+            for coef, u in ((self.coef, self.image), self.mean)
+            for share in self._shares(u)
+        ]
+        bounds = self.risk.dual_values([point[:2] for point in points])
+        bounds = [bound - point[2] for bound, point in zip(bounds, points, strict=True)]
+        if bounds[-1] == -np.inf:
             # The mean was lost with a worker.
             self.mean = None
         self.dual_objective = max(self.dual_objective, *bounds)
@@ -166,18 +179,32 @@ class L1Risk:
         """Mix the gradient into a mean of those before, for the least ||XᵀB||∞."""
         if self.mean is None:
             coef = self.risk.mixed(self.coef, self.coef, 0.0)
-            self.mean = coef, self.smooth_gradient.copy()
+            self.mean = coef, self.image.copy()
             return
         coef, g = self.mean
-        mixed = g + SHARES[:, np.newaxis] * (self.smooth_gradient - g)
+        mixed = g + SHARES[:, np.newaxis] * (self.image - g)
         share = SHARES[np.abs(mixed).max(axis=1).argmin()]
         coef = self.risk.mixed(coef, self.coef, share, out=coef)
-        self.mean = coef, g + share * (self.smooth_gradient - g)
+        self.mean = coef, g + share * (self.image - g)
 
     def scale(self, gradient):
         """Scale that makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
         largest = float(np.abs(gradient).max(initial=0.0))
         return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
+
+    def _shares(self, u):
+        """Scales of a dual point that may be the best."""
+        feasible = self.scale(u)
+        if self.ridge == 0.0 or feasible == 1.0:
+            return (feasible,)
+        return (1.0, 0.5 * (1.0 + feasible), feasible)
+
+    def _conjugate(self, u):
+        """Ω*(u), where it is finite."""
+        if self.ridge == 0.0:
+            return 0.0
+        beyond = np.maximum(np.abs(u) - self.lam, 0.0)
+        return 0.5 * float(beyond @ beyond) / self.ridge
 
     def slope(self, direction):
         """sup ⟨g, p⟩ over the subgradients at w."""

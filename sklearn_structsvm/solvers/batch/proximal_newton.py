@@ -1,0 +1,220 @@
+"""Newton's method for logistic losses under an elastic net, with a certificate."""
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.pieces import row_pieces, take_rows
+from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
+from sklearn_structsvm.solvers.batch.newton import DECREASE_ROUNDING
+from sklearn_structsvm.solvers.batch.quasi_newton import (
+    MAX_SHRINKS,
+    SHRINK,
+    SUFFICIENT_DECREASE,
+)
+from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.qp.sparse_quadratic import minimize_sparse_quadratic
+
+# A model is of all weights if they are no more than this, and otherwise of those that are
+# not zero, or would not stay it, and as many others that are next.
+MOST_OF_ALL = 256
+LEAST_OTHERS = 64
+
+# At most so many weights in a model, whose Hessian is written out.
+MOST_MODELED = 2048
+
+# Added to the Hessian as a share of its diagonal: at first and at least; after a model
+# that no step pays toward it is so many times as much, and less again after a whole step.
+LEAST_DAMPING = 1e-10
+DAMPED = 10.0
+
+# Of the largest diagonal entry, for columns without any.
+LEAST_SCALE = 1e-32
+
+
+def run_proximal_newton(
+    risk,
+    lam,
+    l1_ratio,
+    *,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    w0=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a logistic loss R.
+
+    A step goes toward the minimum of the penalty and the quadratic model of R [1]_, which
+    is found exactly, so that neither offsets nor sizes of columns matter.
+
+    The gradient, scaled down where the penalty is the L1 norm alone, is that of a dual
+    point, and the certificate the best of these.
+
+    Parameters
+    ----------
+    risk : LogLoss
+    lam : float
+        λ > 0.
+    l1_ratio : float
+        ρ, above 0 and at most 1.
+    w0 : ndarray of shape (n_weights,) or None
+        Zero by default.
+    tol, max_iter, max_time, on_pass, history
+        As for `run_passes`. A pass is a step.
+
+    Returns
+    -------
+    SolverResult
+        "stalled" if no step decreases the objective beyond rounding. Oracle calls are
+        passes over an example: for the objective and its gradient, and to write out the
+        Hessian.
+
+    References
+    ----------
+    .. [1] Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite
+       functions", SIAM Journal on Optimization 24, 2014.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = ProximalNewtonSteps(risk, lam, l1_ratio, w0)
+    return run_passes(
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class ProximalNewtonSteps(L1NewtonSteps):
+    """The steps, one at a time; parameters of the above.
+
+    Those of `L1NewtonSteps` are made where too many weights are not zero, or would not
+    stay it, for a model of them all.
+    """
+
+    def __init__(self, risk, lam, l1_ratio, w0=None):
+        super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
+        self.damping = LEAST_DAMPING
+
+    def move(self, deadline=np.inf):
+        """One step; whether there was one."""
+        objective, risk = self.objective, self.objective.risk
+        w, lam = objective.weights, objective.lam
+        _, response = risk.respond(objective.scores)
+        curvatures = risk.curvatures(response)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = self.diagonal.of(curvatures) + objective.ridge
+        if not np.isfinite(diagonal).all():
+            # Squares of huge features overflow.
+            return False
+        diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
+        diagonal[diagonal == 0.0] = 1.0
+        own = self._modeled(diagonal)
+        if own is None:
+            return super().move(deadline)
+        scales = 1.0 / np.sqrt(diagonal[own])
+        H = self._model(response, curvatures, own)
+        self.n_products += 1
+        H *= scales
+        H *= scales[:, np.newaxis]
+        places = np.diag_indices(len(own))
+        H[places] += objective.ridge * scales**2
+        start = w[own] / scales
+        gradient = scales * objective.smooth_gradient[own]
+        while True:
+            damped = H.copy()
+            damped[places] += self.damping
+            linear = gradient - damped @ start
+            found = scales * minimize_sparse_quadratic(
+                damped, linear, lam * scales, start
+            )
+            target = w.copy()
+            target[own] = found
+            step = self._step_to(target)
+            if step == 1.0:
+                self.damping = max(self.damping / DAMPED, LEAST_DAMPING)
+            if step > 0.0:
+                return True
+            if self.damping >= 1.0 or step < 0.0:
+                return False
+            self.damping *= DAMPED
+
+    def _modeled(self, diagonal):
+        """The weights that a model is of; None if there are too many."""
+        objective = self.objective
+        w, g = objective.weights, objective.smooth_gradient
+        if len(w) <= MOST_OF_ALL:
+            return np.arange(len(w))
+        used = w != 0.0
+        beyond = (np.abs(g) - objective.lam) / np.sqrt(diagonal)
+        n_first = np.count_nonzero(used | (beyond > 0.0))
+        if n_first > MOST_MODELED:
+            return None
+        most = min(2 * n_first + LEAST_OTHERS, MOST_MODELED)
+        beyond[used] = np.inf
+        return np.sort(np.argsort(-beyond, kind="stable")[:most])
+
+    def _step_to(self, target):
+        """Go to a target, or on the way there: how far; -1 if it is all rounding."""
+        objective, risk, w = self.objective, self.objective.risk, self.objective.weights
+        change = target - w
+        slope = float(objective.smooth_gradient @ change)
+        slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
+        if not slope < 0.0:
+            return -1.0
+        if -slope <= DECREASE_ROUNDING * abs(objective.value):
+            return self._last_step(target)
+        scores = risk.scores(target)
+        along, step = scores - objective.scores, 1.0
+        for _ in range(MAX_SHRINKS):
+            value = objective.evaluate(target, scores)
+            if value <= objective.value + SUFFICIENT_DECREASE * step * slope:
+                objective.go_to(target, scores, value)
+                return step
+            step *= SHRINK
+            target = w + step * change
+            scores = objective.scores + step * along
+        return 0.0
+
+    def _last_step(self, target):
+        """If the objective does not tell any more, the dual does."""
+        objective = self.objective
+        before = objective.weights, objective.scores, objective.value
+        gap = objective.value - objective.dual_objective
+        scores = objective.risk.scores(target)
+        objective.go_to(target, scores, objective.evaluate(target, scores))
+        if objective.value - objective.dual_objective < 0.5 * gap:
+            return 1.0
+        objective.go_to(*before)
+        return -1.0
+
+    def _model(self, response, curvatures, own):
+        """Second derivatives of R by the weights `own`."""
+        risk = self.objective.risk
+        X, k = risk.X, risk.n_scores
+        features, scores = own // k, own % k
+        columns, place = np.unique(features, return_inverse=True)
+        H = np.zeros((len(own), len(own)))
+        groups = [np.flatnonzero(scores == c) for c in range(k)]
+        n_own = int(np.count_nonzero(columns < X.shape[1]))
+        for piece in row_pieces(X.shape[0], len(own)):
+            rows = take_rows(X, piece)[:, columns[:n_own]]
+            A = rows.toarray() if sparse.issparse(rows) else rows
+            A = A.astype(np.float64, copy=False)
+            if n_own < len(columns):
+                A = np.hstack([A, np.full((len(A), 1), risk.bias)])
+            squares = curvatures[piece]
+            if risk.is_coupled:
+                # With p P Pᵀ less everywhere, it is not p P (1 - P) within a score.
+                p, P = risk.weights[piece, np.newaxis], response[piece]
+                squares = p * P
+                weighted = A[:, place] * (np.sqrt(p) * P)[:, scores]
+                H -= weighted.T @ weighted
+            roots = np.sqrt(squares)
+            for c, group in enumerate(groups):
+                weighted = A[:, place[group]] * roots[:, c : c + 1]
+                H[np.ix_(group, group)] += weighted.T @ weighted
+        return H

@@ -1,0 +1,120 @@
+"""Minimum of a convex quadratic function with an L1 penalty, by active sets."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.qp._active_factor import ActiveFactor
+
+# Share of its penalty by which a gradient must exceed it for a zero entry to be freed.
+FREED_BEYOND = 1e-9
+
+# Entries that are freed at once, at first: half as many after some that turned back, and
+# else twice as many.
+MOST_FREED = 64
+
+# Steps for each entry, and beside those, before the search ends where it is.
+STEPS_PER_ENTRY = 3
+MORE_STEPS = 100
+
+
+def minimize_sparse_quadratic(A, b, penalties, x):
+    """Minimize ½ xᵀ A x + ⟨b, x⟩ + Σ_j penalties_j |x_j|.
+
+    The minimum for given signs of the nonzero entries solves a system of equations. A
+    step goes along the line to it, to the best of its end and of the points where a sign
+    changes, and where that entry becomes zero [1]_. Once there is no better place with
+    these signs, entries are freed whose gradient exceeds their penalty.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, m)
+        Positive definite.
+    b, penalties : ndarray of shape (m,)
+        Penalties are positive.
+    x : ndarray of shape (m,)
+        Where to start.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        With exact zeros. Never worse than the start.
+
+    References
+    ----------
+    .. [1] Lee, Battle, Raina, Ng, "Efficient sparse coding algorithms", NIPS 2006.
+    """
+    factor = ActiveFactor(A)
+    for j in np.flatnonzero(x):
+        factor.add(j)
+    x = np.array(x)
+    gradient = A @ x + b
+    settled, most = False, MOST_FREED
+    for _ in range(MORE_STEPS + STEPS_PER_ENTRY * len(b)):
+        signs = np.sign(x)
+        if settled:
+            # Between times that of active entries alone was kept.
+            gradient = A @ x + b
+            beyond = np.abs(gradient) - (1.0 + FREED_BEYOND) * penalties
+            beyond[x != 0.0] = 0.0
+            freed = np.argsort(-beyond, kind="stable")[:most]
+            freed = freed[beyond[freed] > 0.0]
+            if not len(freed):
+                break
+            signs[freed] = -np.sign(gradient[freed])
+            for j in freed:
+                factor.add(j)
+        target = _best_of_signs(factor, b, penalties, signs)
+        if settled:
+            # The first one alone is sure not to turn back.
+            turned = freed[target[freed] * signs[freed] < 0.0]
+            most = 2 * most if not len(turned) else max(1, most // 2)
+            if len(turned):
+                signs[turned] = 0.0
+                _keep_active(factor, signs)
+                target = _best_of_signs(factor, b, penalties, signs)
+        direction = target - x
+        # The gradient at the target is minus that of the penalty.
+        along = np.where(signs == 0.0, 0.0, -gradient - penalties * signs)
+        step, crossed = _best_step(x, direction, gradient, along, penalties)
+        if step > 0.0:
+            x = target if step == 1.0 else x + step * direction
+            x[crossed] = 0.0
+            gradient += step * along
+            is_end = step == 1.0 and not (x * signs < 0.0).any()
+        elif settled and most == 1:
+            break
+        else:
+            is_end, most = True, 1 if settled else most
+        settled = is_end
+        _keep_active(factor, x)
+    return x
+
+
+def _best_of_signs(factor, b, penalties, signs):
+    """The minimum for given signs, which may have others."""
+    active = factor.active
+    target = np.zeros(len(b))
+    target[active] = factor.solve(-(b[active] + penalties[active] * signs[active]))
+    return target
+
+
+def _keep_active(factor, x):
+    """Leave active what is not zero."""
+    for place in np.flatnonzero(x[factor.active] == 0.0)[::-1]:
+        factor.remove(place)
+
+
+def _best_step(x, direction, gradient, along, penalties):
+    """The best of 1 and of the steps to where a sign changes, and what is zero there."""
+    moved = np.flatnonzero(direction)
+    x, direction, penalties = x[moved], direction[moved], penalties[moved]
+    turned = np.flatnonzero(x * direction < 0.0)
+    zeros = -x[turned] / direction[turned]
+    steps = np.append(np.unique(zeros[zeros < 1.0]), 1.0)
+    values = steps * (gradient[moved] @ direction)
+    values += 0.5 * steps**2 * (direction @ along[moved])
+    for k, step in enumerate(steps):
+        values[k] += penalties @ (np.abs(x + step * direction) - np.abs(x))
+    best = int(np.argmin(values))
+    if not values[best] < 0.0:
+        return 0.0, moved[:0]
+    return float(steps[best]), moved[turned[zeros == steps[best]]]
