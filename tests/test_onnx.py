@@ -368,6 +368,24 @@ def test_rules_for_groups_take_the_group(names, n_rules):
         run(model, X, sensitive_features=unknown, **uniforms)
 
 
+def test_single_rules_are_graphs_without_chance():
+    X = features(60)
+    y, groups = labels_of("binary", X), np.array(["a", "b"])[np.arange(60) % 2]
+    parity = EqualOpportunity(slack=0.2)
+    for constraints, metadata in ((), {}), (parity, {"sensitive_features": groups}):
+        model = ComplexMetricClassifier(
+            EXACT, "min_max", constraints, cv=None, randomized=False
+        )
+        model.fit(X, y, **metadata)
+        labels, _ = run(model, X, **metadata)
+        np.testing.assert_array_equal(labels, model.predict(X, **metadata))
+        for threshold in np.ravel(model.rule_.columns["threshold"]):
+            assert np.isfinite(threshold)
+    model.set_params(constraints=()).fit(X, labels_of("multiclass", X))
+    labels, _ = run(model, X)
+    np.testing.assert_array_equal(labels, model.predict(X))
+
+
 @pytest.mark.parametrize("of_groups", [None, CRFClassifier(C=0.01)])
 def test_rules_that_are_blind_to_groups(of_groups):
     X = features(60)

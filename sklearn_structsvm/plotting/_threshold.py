@@ -14,6 +14,7 @@ from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.estimators.complex_metric.thresholds import rule_threshold
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
@@ -37,8 +38,9 @@ class ThresholdDisplay(Display):
 
     For two classes. Precision and recall are those of the positive label of the metric,
     or else of the first constraint that has one, or else of the second class; the legend
-    names it. A vertical line marks the chosen threshold. The background is gray where a
-    constraint is violated.
+    names it. A vertical line marks the chosen threshold. For a mixture of rules, a line
+    marks the threshold of each rule, darker for a more frequent one, and dots show the
+    scores of the mixture. The background is gray where a constraint is violated.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
     the display. All parameters are stored as attributes.
@@ -59,6 +61,12 @@ class ThresholdDisplay(Display):
         Thresholds chosen on the folds, drawn as ticks on the lower edge.
     label : label, default=None
         The label predicted above the threshold, for the x label.
+    rule_thresholds : array-like of shape (n_rules,), default=None
+        Thresholds of the rules of a mixture.
+    rule_weights : array-like of shape (n_rules,), default=None
+        Their probabilities. None means equal ones.
+    mixture_scores : dict of {str: float}, default=None
+        Scores of the mixture, by the names of `scores`.
 
     Attributes
     ----------
@@ -72,6 +80,10 @@ class ThresholdDisplay(Display):
         Line at `threshold`.
     folds_ : matplotlib Line2D or None
         Ticks at `cv_thresholds`.
+    rules_ : list of matplotlib Line2D
+        Lines at `rule_thresholds`, without the infinite ones.
+    points_ : list of matplotlib Line2D
+        Dots at the scores of the mixture.
     violated_ : matplotlib PolyCollection or None
         Gray background.
 
@@ -102,6 +114,9 @@ class ThresholdDisplay(Display):
         threshold: float | None = None,
         cv_thresholds: ArrayLike | None = None,
         label: Any = None,
+        rule_thresholds: ArrayLike | None = None,
+        rule_weights: ArrayLike | None = None,
+        mixture_scores: Mapping[str, float] | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.scores = scores
@@ -109,6 +124,9 @@ class ThresholdDisplay(Display):
         self.threshold = threshold
         self.cv_thresholds = cv_thresholds
         self.label = label
+        self.rule_thresholds = rule_thresholds
+        self.rule_weights = rule_weights
+        self.mixture_scores = mixture_scores
 
     def plot(self, ax: "Axes | None" = None, **line_kw: Any) -> Self:
         """Draw the curves.
@@ -157,6 +175,7 @@ class ThresholdDisplay(Display):
             self.chosen_ = ax.axvline(
                 self.threshold, color="0.2", linestyle="--", label="chosen"
             )
+        self._plot_mixture(ax)
         if self.cv_thresholds is not None:
             known = np.ravel(self.cv_thresholds)
             known = known[np.isfinite(known)]
@@ -169,6 +188,32 @@ class ThresholdDisplay(Display):
         ax.set_ylabel("Score")
         show_legend(ax, curves, fontsize="small")
         return self._finish(ax)
+
+    def _plot_mixture(self, ax):
+        """A line for each rule of a mixture, and its scores at their mean threshold."""
+        self.rules_, self.points_ = [], []
+        if self.rule_thresholds is None:
+            return
+        thresholds, weights = _rules(self.rule_thresholds, self.rule_weights)
+        drawn = np.isfinite(thresholds)
+        for threshold, weight in zip(thresholds[drawn], weights[drawn], strict=True):
+            self.rules_.append(
+                ax.axvline(
+                    threshold, color="0.2", linestyle=":", label="rule of the mixture",
+                    alpha=0.3 + 0.7 * weight,
+                )  # fmt: skip
+            )
+            if len(self.rules_) > 1:
+                self.rules_[-1].set_label("_rule")
+        if not weights[drawn].sum() > 0.0:
+            return
+        middle = weights[drawn] @ thresholds[drawn] / weights[drawn].sum()
+        for line, name in zip(self.lines_, self.scores, strict=True):
+            if name in (self.mixture_scores or {}):
+                self.points_ += ax.plot(
+                    [middle], [self.mixture_scores[name]], marker="o", linestyle="none",
+                    color=line.get_color(), label="_mixture",
+                )  # fmt: skip
 
     @classmethod
     def from_estimator(
@@ -187,7 +232,8 @@ class ThresholdDisplay(Display):
         ----------
         estimator : ComplexMetricClassifier
             Fitted classifier for two classes, without rules per group. The plot shows its
-            metric, its constraints and, unless it is a mixture of rules, its threshold.
+            metric, its constraints and its threshold or, if it is a mixture, those of its
+            rules with the scores of the mixture.
         X, y : as for its `fit`
             Examples.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -230,6 +276,7 @@ class ThresholdDisplay(Display):
             cv_thresholds=getattr(estimator, "cv_thresholds_", None),
             labels=estimator.classes_,
             sample_weight=sample_weight,
+            **_rules_of(estimator),
             ax=ax,
             **line_kw,
         )
@@ -245,6 +292,8 @@ class ThresholdDisplay(Display):
         threshold: float | None = None,
         cv_thresholds: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        rule_thresholds: ArrayLike | None = None,
+        rule_weights: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         ax: "Axes | None" = None,
         **line_kw: Any,
@@ -267,6 +316,10 @@ class ThresholdDisplay(Display):
             Further thresholds, drawn as ticks.
         labels : array-like of shape (2,), default=None
             Class labels. None uses those that occur, in sorted order.
+        rule_thresholds : array-like of shape (n_rules,), default=None
+            Thresholds of the rules of a mixture, to mark.
+        rule_weights : array-like of shape (n_rules,), default=None
+            Their probabilities. None means equal ones.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the examples.
         ax, **line_kw
@@ -308,9 +361,16 @@ class ThresholdDisplay(Display):
         label = names[1] if label is None else label
         shown = names.index(label)
         thresholds, tensors = _at_thresholds(y, y_score, weights)
+        if rule_thresholds is not None:
+            rules = _rules(rule_thresholds, rule_weights)
+            mixed = sum(
+                weight * _tensor_at(y, y_score > threshold, weights)
+                for threshold, weight in zip(*rules, strict=True)
+            )
+            tensors = np.concatenate([tensors, mixed[None]])
         hits, predicted = tensors[:, 0, shown, shown], tensors[:, 0, :, shown].sum(axis=1)
         share = cells.class_priors[shown]
-        found = np.full((2, len(thresholds)), np.nan)
+        found = np.full((2, len(tensors)), np.nan)
         np.divide(hits, predicted, out=found[0], where=predicted > 0.0)
         np.divide(hits, share, out=found[1], where=share > 0.0)
         scores = {
@@ -322,6 +382,11 @@ class ThresholdDisplay(Display):
             name += f" of {own_label!r}"
         if name not in scores:
             scores[name] = [metric.score_of(C[0]) for C in tensors]
+        mixture_scores = None
+        if rule_thresholds is not None:
+            mixture_scores = {name: float(values[-1]) for name, values in scores.items()}
+            scores = {name: values[:-1] for name, values in scores.items()}
+            tensors = tensors[:-1]
         violated = None
         if constraints:
             violated = [
@@ -334,8 +399,43 @@ class ThresholdDisplay(Display):
             threshold=threshold,
             cv_thresholds=cv_thresholds,
             label=names[1],
+            rule_thresholds=rule_thresholds,
+            rule_weights=rule_weights,
+            mixture_scores=mixture_scores,
         )
         return display.plot(ax, **line_kw)
+
+
+def _rules_of(estimator):
+    """Thresholds and weights of the rules of a fitted mixture, as parameters."""
+    mixture = getattr(estimator, "mixture_", None)
+    if mixture is None or len(mixture.weights) == 1 or mixture.n_groups > 1:
+        return {}
+    losses = mixture.mean_losses()
+    cuts = [rule_threshold(L) for L in losses[:, 0]]
+    # Not a number: the rule predicts the label below a threshold.
+    if losses.shape[1] > 1 or np.isnan(cuts).any():
+        return {}
+    return {"rule_thresholds": cuts, "rule_weights": mixture.weights}
+
+
+def _rules(thresholds, weights):
+    """Thresholds and weights of the rules of a mixture, checked."""
+    thresholds = np.asarray(thresholds, dtype=np.float64)
+    if thresholds.ndim != 1 or not len(thresholds):
+        raise ValueError(
+            f"rule_thresholds must have shape (n_rules,); got {thresholds.shape}."
+        )
+    if weights is None:
+        weights = np.ones(len(thresholds))
+    weights = as_floats("rule_weights", weights, len(thresholds))
+    return thresholds, weights / weights.sum()
+
+
+def _tensor_at(y, positive, weights):
+    """Confusion tensor (1, 2, 2) of predictions."""
+    sums = np.bincount(2 * y + positive, weights=weights, minlength=4)
+    return sums.reshape(1, 2, 2) / weights.sum()
 
 
 def _at_thresholds(y, y_score, weights):

@@ -58,6 +58,7 @@ COMPLEX = [
     ComplexMetricClassifier(metric="h_mean", confusion="labels", cv=None),
     ComplexMetricClassifier(metric="min_max", cv=None),
     ComplexMetricClassifier(metric="micro_f1", cv=None),
+    ComplexMetricClassifier(metric="min_max", cv=None, randomized=False),
     ComplexMetricClassifier(metric="f1", cv=None),
     ComplexMetricClassifier(lmo="weighted", max_iter=20),
 ]

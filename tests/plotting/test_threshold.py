@@ -6,7 +6,13 @@ from _seeds import new_rng
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import EqualOpportunity, FBeta, Precision, Recall
+from sklearn_structsvm.metrics import (
+    Coverage,
+    EqualOpportunity,
+    FBeta,
+    Precision,
+    Recall,
+)
 from sklearn_structsvm.plotting import ThresholdDisplay
 
 
@@ -68,6 +74,37 @@ def test_precision_and_recall_are_of_the_positive_label_and_say_so(params):
     last = display.lines_[-1].get_label()
     expected = {"metric": "F beta of 'no'", "constraints": "G mean"}
     assert last == expected[next(iter(params))] or last in of_no
+
+
+def test_the_scores_of_a_mixture_are_marked():
+    X, y, weights = data()
+    # No share of these rows is that.
+    model = ComplexMetricClassifier(
+        metric="zero_one", constraints=Coverage(target=0.33337, slack=0.0, label="yes"),
+        confusion="labels", cv=None,
+    ).fit(X, y)  # fmt: skip
+    display = ThresholdDisplay.from_estimator(model, X, y, sample_weight=weights)
+    cuts, shares = display.rule_thresholds, display.rule_weights
+    if cuts is None:
+        # Label 1 is predicted below a threshold by chance, which is not marked.
+        assert (np.diff(model.loss_matrices_[:, 0, :, 1]) > 0).any()
+        return
+    np.testing.assert_array_equal(shares, model.mixture_weights_)
+    assert display.chosen_ is None
+    assert len(display.rules_) == np.isfinite(cuts).sum()
+    p = model.estimator_.predict_proba(X)[:, 1]
+    predicted = sum(s * (p > cut) for s, cut in zip(shares, cuts, strict=True))
+    hits = weights @ (predicted * (y == "yes"))
+    found = display.mixture_scores
+    assert found["Precision of 'yes'"] == pytest.approx(hits / (weights @ predicted))
+    assert found["Recall of 'yes'"] == pytest.approx(hits / weights[y == "yes"].sum())
+    if len(display.rules_):
+        heights = [float(dot.get_ydata()[0]) for dot in display.points_]
+        assert heights == [found[name] for name in display.scores]
+        labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert labels.count("rule of the mixture") == 1
+    with pytest.raises(ValueError, match=r"rule_thresholds must have shape \(n_rules,\)"):
+        ThresholdDisplay.from_predictions(y, p, labels=["no", "yes"], rule_thresholds=0.3)
 
 
 def test_the_chosen_threshold_and_those_of_the_folds_are_marked():

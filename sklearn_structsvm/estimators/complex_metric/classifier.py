@@ -20,6 +20,10 @@ from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
 from sklearn_structsvm.estimators.complex_metric.solving import run
+from sklearn_structsvm.estimators.complex_metric.written_rule import (
+    WrittenRule,
+    write_rule,
+)
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 
@@ -45,7 +49,8 @@ class ComplexMetricClassifier(TrainedMixture):
 
     The result is a randomized classifier: rule t decides with probability
     ``mixture_weights_[t]``. It is deterministic if a single rule is optimal, as for sums
-    of costs.
+    of costs. ``randomized=False`` finds the best single rule, one that can be written
+    down, and bounds what it costs.
 
     Read more in the :ref:`User Guide <guide-complex-metrics>`.
 
@@ -84,6 +89,22 @@ class ComplexMetricClassifier(TrainedMixture):
         Further arguments of the solver, such as ``{"step": "line_search"}`` for
         Frank-Wolfe. Unknown names and invalid values raise an error that lists the valid
         ones.
+    randomized : bool, default=True
+        Whether the result may be a mixture of rules. False finds the best single rule: a
+        threshold for two classes, a loss matrix (class weights, for metrics of recalls)
+        for more, one per group if there are groups. `dual_gap_` then bounds its distance
+        from the best mixture, and `rule_` has it in words.
+
+        - For two classes the search is exact: no other thresholds, of all groups jointly,
+          are better. If it takes long, it ends as soon as none can be better by more than
+          `tol`. Rules predict a class above a threshold of its probability, never below.
+          For metrics that are neither convex nor ratios, and many combinations of
+          thresholds, it is a local search.
+        - For more classes, with `group_blind`, and for costs that `predict` is given, it
+          is a local search from the rules of the mixture.
+        - For an `lmo` other than "plugin", it is the best of the classifiers found.
+
+        If no single rule satisfies the constraints, the error says so.
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts, for ``lmo="plugin"``. The certificate refers to what is counted.
 
@@ -203,6 +224,10 @@ class ComplexMetricClassifier(TrainedMixture):
         at most the constraint violation of the mixture is better by more. It is inf for
         metrics that are neither convex nor made of ratios, and an estimate for an `lmo`
         other than "plugin".
+    mixture_objective_ : float
+        With ``randomized=False``: `objective_` of the best mixture that was found. The
+        difference is the price of a single rule. It may be negative, because the mixture
+        is optimal only up to `tol`.
     constraint_violation_ : float
         Largest constraint violation of `certified_confusions_`, in the units of the
         constraint. It is at most 0 if all constraints hold, and -inf without constraints.
@@ -215,6 +240,10 @@ class ComplexMetricClassifier(TrainedMixture):
         that depend on costs.
     thresholds_ : dict of {group: float}
         Threshold per group, if there are `groups_`.
+    rule_ : WrittenRule
+        The rule in words, ``str(rule_)``, and as a table, ``rule_.columns``, if there is
+        a single rule over class probabilities. Otherwise the AttributeError says why
+        there is none.
     cv_thresholds_ : ndarray of shape (n_folds,) or (n_folds, n_groups)
         With folds for `cv`, and if there is a threshold: the threshold chosen on the
         held-out part of each fold alone (the mean threshold, for a mixture). Their spread
@@ -311,6 +340,18 @@ class ComplexMetricClassifier(TrainedMixture):
     >>> model.predict(X, sensitive_features=group).shape
     (1000,)
 
+    A single rule, in words:
+
+    >>> model.set_params(randomized=False).fit(X, y > 0, sensitive_features=group)
+    ... # doctest: +ELLIPSIS
+    ComplexMetricClassifier(...)
+    >>> print(model.rule_)  # doctest: +ELLIPSIS
+    g_mean with EqualOpportunity(slack=0.02):
+      group old: True if p(True) > 0..., else False
+      group young: True if p(True) > 0..., else False
+    >>> model.dual_gap_ <= 0.01
+    True
+
     The same by a rule that does not know the group:
 
     >>> model.set_params(group_blind=True).fit(X, y > 0, sensitive_features=group)
@@ -332,6 +373,7 @@ class ComplexMetricClassifier(TrainedMixture):
     confusion_: np.ndarray
     cell_confusions_: np.ndarray
     certified_confusions_: np.ndarray
+    mixture_objective_: float
     objective_: float
     dual_objective_: float
     dual_gap_: float
@@ -354,6 +396,7 @@ class ComplexMetricClassifier(TrainedMixture):
         "lmo": [StrOptions({"plugin", "weighted"}), LMO],
         "solver": [StrOptions({"auto", *SOLVERS})],
         "solver_options": [dict, None],
+        "randomized": ["boolean"],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
         "group_blind": ["boolean"],
         "constraint_confidence": [Interval(Real, 0, 1, closed="neither"), None],
@@ -378,6 +421,7 @@ class ComplexMetricClassifier(TrainedMixture):
             "auto", "column_generation", "frank_wolfe", "gda", "ellipsoid", "bisection"
         ] = "auto",
         solver_options: dict[str, Any] | None = None,
+        randomized: bool = True,
         confusion: Literal["auto", "labels", "probabilities"] = "auto",
         group_blind: bool = False,
         group_estimator: Any = None,
@@ -396,6 +440,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.lmo = lmo
         self.solver = solver
         self.solver_options = solver_options
+        self.randomized = randomized
         self.confusion = confusion
         self.group_blind = group_blind
         self.group_estimator = group_estimator
@@ -407,6 +452,12 @@ class ComplexMetricClassifier(TrainedMixture):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @property
+    def rule_(self) -> WrittenRule:
+        """The rule in words and as a table, if there is a single one."""
+        self._single_rule("rule_", is_threshold=False)
+        return write_rule(self)
 
     @with_callbacks
     def fit(
@@ -457,8 +508,9 @@ class ComplexMetricClassifier(TrainedMixture):
         Raises
         ------
         InfeasibleConstraintError
-            A ``ValueError``, if no classifier satisfies the constraints. It states the
-            smallest achievable violation. The estimator remains unchanged.
+            A ``ValueError``, if no classifier or, with ``randomized=False``, no single
+            rule satisfies the constraints. It states the smallest achievable violation.
+            The estimator remains unchanged.
         ValueError
             Before any fit, if a constraint names labels or groups that do not occur, if
             groups are needed but missing, or if there is only one class.

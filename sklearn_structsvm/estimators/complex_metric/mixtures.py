@@ -152,10 +152,14 @@ class PluginMixture(RandomizedRule):
         )
 
     def scores(self, probabilities, cells, costs=None):
-        """Minus the expected cost of each class, if there is but one classifier."""
+        """Minus the expected cost of each class, in the mean over the classifiers."""
         if costs is not None:
-            return -self._expected(0, probabilities, cells, costs)
-        loss = by_pair(self.mean_losses()[0], self.n_groups)
+            return -sum(
+                weight * self._expected(t, probabilities, cells, costs)
+                for t, weight in enumerate(self.weights)
+            )
+        losses = np.tensordot(self.weights, self.mean_losses(), axes=1)
+        loss = by_pair(losses, self.n_groups)
         scores = np.empty((len(probabilities), loss.shape[-1]))
         for cell in np.unique(cells):
             rows = cells == cell

@@ -10,6 +10,8 @@ from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.roc_points import RocPoints
+from sklearn_structsvm.confusion.smoothing import smoothed_shares
 from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
@@ -48,7 +50,11 @@ class PluginOracle:
     Attributes
     ----------
     lmo : PluginLMO, ThresholdLMO or CostLMO
+    rules_are_losses : bool
+        Whether handles are loss tensors.
     """
+
+    rules_are_losses = True
 
     def __init__(self, task, probabilities, counted, n_threads, correction=None):
         self.task, self.n_threads = task, n_threads
@@ -72,6 +78,25 @@ class PluginOracle:
         n_groups = self.task.finder.n_unseen_groups
         lmo = PluginLMO(counted, n_groups=n_groups, n_threads=self.n_threads)
         return lmo.fit(*self.data)
+
+    def roc_points(self):
+        """The `RocPoints` of all rules, or None if rules are not thresholds."""
+        task, knows_costs = self.task, getattr(self.lmo, "knows_costs", False)
+        if task.cells.n_classes != 2 or task.finder.group_blind or knows_costs:
+            return None
+        P, y, weights, cells, m = self.data[:5]
+        scores = np.ascontiguousarray(P[:, 1])
+        if self.counted == "smoothed":
+            shares = smoothed_shares(scores, y, weights, cells, m)
+        else:
+            shares = scores if self.counted == "probabilities" else y
+        shares = shares.astype(np.float64)
+        if task.costs is None:
+            return RocPoints(scores, shares, weights, cells, m)
+        costs = self.lmo.costs[self.lmo.counted]
+        return RocPoints(
+            scores, shares, weights, cells, m, costs, self.lmo.cost_range
+        )
 
     def take(self, rows):
         """The oracle of some of the examples."""
@@ -165,6 +190,8 @@ class ClassifierOracle:
         Fitted to a copy.
     """
 
+    rules_are_losses = False
+
     def __init__(self, task, lmo, X):
         lmo = clone(lmo)
         # Weights that average to 1, as fits to this many examples expect.
@@ -175,6 +202,9 @@ class ClassifierOracle:
         self.lmo = CheckedLMO(
             lmo, task.y, task.codes, task.weights, n_cells=m, n_classes=k
         )
+
+    def roc_points(self):
+        """None: rules are not thresholds."""
 
     def attributes(self, mixture):
         """Same as for `PluginOracle`."""

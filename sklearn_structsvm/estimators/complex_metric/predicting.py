@@ -41,11 +41,11 @@ from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 PLACED = re.compile(r"constraints__(\d+)__(.+)")
 
 
-def _is_deterministic(estimator):
-    """Whether one plug-in classifier is all that the mixture has."""
+def _has_scores(estimator):
+    """Whether there are two classes, or a single rule, over class probabilities."""
     mixture = getattr(estimator, "mixture_", None)
     is_plugin = getattr(mixture, "needs_probabilities", False)
-    return is_plugin and np.shape(mixture.weights) == (1,)
+    return is_plugin and (mixture.n_classes == 2 or np.shape(mixture.weights) == (1,))
 
 
 def _is_multi_class(metric):
@@ -274,8 +274,10 @@ class RandomizedClassifier(OverProbabilities):
     ) -> np.ndarray:
         """Compute the probability with which the mixture predicts each class.
 
-        These are the frequencies of the labels of ``predict(X, random_state=...)``. For
-        estimates of the class probabilities use ``estimator_.predict_proba``.
+        These are the frequencies of the labels of ``predict(X, random_state=...)``, and
+        say little about which rows are more likely to have a label. Do not compute areas
+        under ROC curves or log-losses from them: use `decision_function` for a ranking,
+        and ``estimator_.predict_proba`` for estimates of the class probabilities.
 
         Parameters
         ----------
@@ -293,7 +295,7 @@ class RandomizedClassifier(OverProbabilities):
         )
         return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs), costs)
 
-    @available_if(_is_deterministic)
+    @available_if(_has_scores)
     def decision_function(
         self,
         X: Any,
@@ -304,7 +306,11 @@ class RandomizedClassifier(OverProbabilities):
     ) -> np.ndarray:
         """Compute the negative expected cost of each class.
 
-        Available only if the mixture consists of a single classifier.
+        Available for a single rule and, for two classes, for mixtures. It is what metrics
+        of a ranking, such as ``scoring="roc_auc"``, and ``CalibratedClassifierCV`` use.
+        For a mixture it is the mean over its rules. It then ranks rows as the
+        probabilities of `estimator` do (in each group), but where the rules disagree its
+        sign need not be the prediction, which is random there.
 
         Parameters
         ----------
@@ -314,8 +320,9 @@ class RandomizedClassifier(OverProbabilities):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; the class with the largest score is predicted. For two classes their
-            difference, which is positive where ``classes_[1]`` is predicted.
+            Scores; a single rule predicts the class with the largest score. For two
+            classes their difference, which is positive where ``classes_[1]`` is
+            predicted.
         """
         P, cells, costs = self._mixture_input(
             "decision_function", X, sensitive_features, costs, params

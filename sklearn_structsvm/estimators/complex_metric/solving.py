@@ -11,12 +11,17 @@ from sklearn_structsvm.confusion.tightening import Tightened
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
 )
+from sklearn_structsvm.estimators.complex_metric.single_rule import (
+    find_single_rule,
+    warn_of_search,
+)
 from sklearn_structsvm.estimators.complex_metric.thresholds import fold_thresholds
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
 )
 from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
+from sklearn_structsvm.solvers.confusion.rule_descent import AskedOracle
 from sklearn_structsvm.solvers.loop import History
 
 # Rounding makes a share of 0 predictions as large as this.
@@ -43,6 +48,8 @@ def run(fit, oracle, found):
         problem = oracle.task.problem(oracle.lmo)
         names = oracle.task.cells.group_names
         found = found | {"constraint_bounds_": [b.by_group(names) for b in bounds]}
+    if not estimator.randomized:
+        problem.oracle = AskedOracle(problem.oracle)
     history = History()
     name, solver = find_solver(estimator.solver, problem.constrained)
     found = found | {"solver_": name}
@@ -66,14 +73,35 @@ def run(fit, oracle, found):
         if estimator.constraint_confidence is None:
             raise
         raise infeasible_with_confidence(estimator, bounds, error) from None
+    left, deadline = estimator.max_time, np.inf
+    if left is not None:
+        deadline = history.started + left
+    rule = None
+    if not estimator.randomized:
+        found = found | {"mixture_objective_": float(result.objective)}
+        rule = find_single_rule(
+            oracle,
+            problem,
+            result,
+            problem.oracle.found,
+            estimator.tol,
+            deadline,
+        )
+    mixture = result
+    if rule is not None:
+        result = replace(
+            result,
+            solution=rule.solution,
+            objective=rule.objective,
+            gap=rule.objective - result.dual_objective,
+        )
     found = found | oracle.attributes(result.solution)
     if "estimator_" not in found:
         for one in found["classifiers_"]:
             found |= feature_attributes(getattr(one, "classifier", one))
+    vars(estimator).pop("mixture_objective_", None)
     vars(estimator).update(found)
-    left, deadline = estimator.max_time, np.inf
     if left is not None:
-        deadline = history.started + left
         left = max(deadline - perf_counter(), 0.0)
     bound, gap, n_more = oracle.certificate(
         result, estimator.tol, estimator.max_iter, left
@@ -91,7 +119,9 @@ def run(fit, oracle, found):
     estimator.history_ = result.history
     fit.commit()
     reporter.end()
-    warn_of_shortfall(estimator, result)
+    warn_of_shortfall(estimator, mixture)
+    if rule is not None:
+        warn_of_search(estimator, rule)
     warn_of_constant(estimator)
     if estimator.constraint_confidence is not None:
         warn_of_small_groups(estimator, bounds)
@@ -112,6 +142,7 @@ def _note_cv_thresholds(estimator, oracle, deadline):
         tol=estimator.tol,
         max_iter=estimator.max_iter,
         deadline=deadline,
+        randomized=estimator.randomized,
     )
     estimator.cv_thresholds_ = found[:, 0] if found.shape[1] == 1 else found
 

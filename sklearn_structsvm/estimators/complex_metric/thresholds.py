@@ -4,6 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.estimators.complex_metric.single_rule import find_single_rule
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
@@ -36,19 +37,22 @@ class Thresholds:
         names = [name if np.ndim(name) == 0 else tuple(name) for name in self.groups_]
         return {name: rule_threshold(L) for name, L in zip(names, losses, strict=True)}
 
-    def _single_rule(self, name):
-        """Loss matrices (m, 2, 2) of the only rule; AttributeError without one."""
+    def _single_rule(self, name, *, is_threshold=True):
+        """Loss matrices (m, k, k) of the only rule; AttributeError without one."""
         mixture = getattr(self, "mixture_", None)
         if mixture is None:
             raise AttributeError(f"There is no {name} before fit.")
         if not mixture.needs_probabilities:
             why = "the classifiers of this lmo decide without class probabilities"
-        elif len(self.classes_) != 2:
+        elif is_threshold and len(self.classes_) != 2:
             why = f"there are {len(self.classes_)} classes"
-        elif mixture.n_groups > 1:
+        elif is_threshold and mixture.n_groups > 1:
             why = "the rule decides by probabilities of groups and labels"
         elif len(mixture.weights) > 1:
-            why = f"the classifier is a mixture of {len(mixture.weights)} rules"
+            why = (
+                f"the classifier is a mixture of {len(mixture.weights)} rules; "
+                "randomized=False finds the best single one"
+            )
         elif mixture.needs_costs:
             why = "the rule depends on the costs of the example"
         else:
@@ -73,7 +77,7 @@ def rule_threshold(L):
     return -np.inf if if_0 < 0.0 and if_1 < 0.0 else np.nan
 
 
-def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
+def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized=True):
     """Thresholds that the held-out part of each fold alone would lead to.
 
     Parameters
@@ -85,6 +89,8 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
     tol, max_iter : as of the estimator
     deadline : float
         In seconds of `perf_counter`; each fold makes an iteration beyond it.
+    randomized : bool
+        Whether a mixture may be chosen.
 
     Returns
     -------
@@ -98,13 +104,15 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf):
         try:
             part = oracle.take(fold)
             problem = part.task.problem(part.lmo)
-            solution = run_column_generation(
+            result = run_column_generation(
                 problem, tol=tol, max_iter=max_iter, max_time=left
-            ).solution
+            )
+            if not randomized:
+                result = find_single_rule(part, problem, result, [], tol, deadline)
         except (ValueError, InfeasibleConstraintError):
             # A part may lack weights, a class or a group that a constraint names.
             continue
-        attributes = part.attributes(solution)
+        attributes = part.attributes(result.solution)
         weights, losses = attributes["mixture_weights_"], attributes["loss_matrices_"]
         each = np.array([[rule_threshold(L) for L in rule] for rule in losses])
         # Always and never, mixed, have no mean.

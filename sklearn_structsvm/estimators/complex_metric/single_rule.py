@@ -1,0 +1,111 @@
+"""One rule in place of a mixture: the best one that meets the constraints."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+    Mixture,
+)
+from sklearn_structsvm.solvers.confusion.rule_descent import best_found, descend_rules
+from sklearn_structsvm.solvers.confusion.rule_search import search_rules
+
+
+@dataclass
+class SingleRule:
+    """The best rule that was found.
+
+    Attributes
+    ----------
+    solution : Mixture
+        Of this rule alone.
+    objective : float
+    bound : float
+        No rule has a lower ψ: it is `objective` if the search was complete, and -inf if
+        nothing is known.
+    """
+
+    solution: Mixture
+    objective: float
+    bound: float
+
+
+def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
+    """The best single rule of an oracle.
+
+    Parameters
+    ----------
+    oracle : PluginOracle or ClassifierOracle
+    problem : ConfusionProblem
+        Of this oracle.
+    result : SolverResult
+        Of the best mixture.
+    found : list of (C, handle)
+        What else the oracle has found.
+    tol : float
+        As of `search_rules`.
+    deadline : float
+        In seconds of `perf_counter`.
+
+    Returns
+    -------
+    SingleRule
+
+    Raises
+    ------
+    InfeasibleConstraintError
+        If no rule is found that meets the constraints.
+    """
+    points, mixture = oracle.roc_points(), result.solution
+    bound = -np.inf
+    if points is not None:
+        starts = [C[: oracle.n_cells] for C in [mixture.confusion, *mixture.confusions]]
+        best = search_rules(
+            problem,
+            points,
+            low=result.dual_objective,
+            tol=tol,
+            starts=starts,
+            deadline=deadline,
+        )
+        C, bound = points.tensor(best.closest), best.bound
+        heaviest = mixture.handles[int(np.argmax(mixture.weights))]
+        handle = np.zeros(problem.shape)
+        handle[: oracle.n_cells] = points.losses(best.closest, heaviest[: oracle.n_cells])
+    elif oracle.rules_are_losses:
+        C, handle = descend_rules(problem, mixture, found)
+    else:
+        known = [*zip(mixture.confusions, mixture.handles, strict=True), *found]
+        C, handle = known[best_found(problem, known)]
+    violation = problem.violation(C)
+    if violation > FEASIBILITY_TOL:
+        verb = "satisfies" if np.isposinf(bound) else "was found that satisfies"
+        remedy = "Loosen the constraints."
+        if result.violation <= FEASIBILITY_TOL:
+            remedy = (
+                "A mixture of rules satisfies them: use randomized=True, or loosen the "
+                "constraints."
+            )
+        raise InfeasibleConstraintError(
+            f"No single rule {verb} the constraints on these examples: the closest one "
+            f"violates them by {violation:.3g}. {remedy}",
+            violation,
+        )
+    solution = Mixture(np.ones(1), [handle], np.asarray(C)[None])
+    return SingleRule(solution, problem.value(C), bound)
+
+
+def warn_of_search(estimator, rule):
+    """ConvergenceWarning if a search ended before it was complete."""
+    rest = rule.objective - rule.bound
+    if np.isfinite(rest) and rest > estimator.tol:
+        warn_caller(
+            "The search for the best single rule ended early: another rule may be "
+            f"better, by at most {rest:.3g} > tol={estimator.tol:.3g}. Increase tol or, "
+            "if it is set, max_time.",
+            ConvergenceWarning,
+        )

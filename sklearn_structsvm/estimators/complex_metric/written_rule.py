@@ -1,0 +1,199 @@
+"""A single rule in words and as a table."""
+
+from html import escape
+from inspect import signature
+
+import numpy as np
+
+from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.estimators.complex_metric.thresholds import rule_threshold
+
+# Digits to which 1 - θ is that number but for rounding.
+DECIMALS = 15
+
+
+class WrittenRule:
+    """The decision rule of a fitted classifier, in words and as a table.
+
+    ``str(rule)`` is the rule in words. For two classes it says exactly what `predict`
+    does. For more classes its numbers are rounded to three digits; those of the table are
+    exact.
+
+    Read more in the :ref:`User Guide <guide-single-rules>`.
+
+    Attributes
+    ----------
+    columns : dict of {str: list}
+        The rule as a table, which ``pandas.DataFrame(rule.columns)`` takes. It has the
+        columns "group" and "baseline" if the rule depends on them. For two classes,
+        "label" is predicted where its probability exceeds "threshold" (is at least that,
+        if "inclusive"), and "otherwise" is predicted elsewhere. For more classes, the
+        label with the largest "weight" times its probability is predicted. If weights do
+        not suffice, "cost" is that of predicting "predicted" for "label", and the
+        prediction with the least expected cost is chosen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn_structsvm import ComplexMetricClassifier
+    >>> from sklearn_structsvm.metrics import Precision
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = ComplexMetricClassifier(
+    ...     metric="recall", constraints=Precision(at_least=0.99), randomized=False)
+    >>> model = model.fit(X[["mean radius", "mean texture"]], y)
+    >>> sorted(model.rule_.columns)
+    ['inclusive', 'label', 'otherwise', 'threshold']
+    >>> str(model.rule_).startswith("recall with Precision(at_least=0.99): 1 if p(1) > ")
+    True
+    """
+
+    def __init__(self, title: str, columns: dict[str, list], lines: list[str]) -> None:
+        self.title = title
+        self.columns = columns
+        self._lines = lines
+
+    def __str__(self) -> str:
+        if len(self._lines) == 1:
+            return f"{self.title}: {self._lines[0]}"
+        return "\n".join([f"{self.title}:", *(f"  {line}" for line in self._lines)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        rows = zip(*self.columns.values(), strict=True)
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>"
+            for row in rows
+        )
+        title = f"<caption>{escape(self.title)}</caption>"
+        return f"<table>{title}<tr>{head}</tr>{body}</table>"
+
+
+def write_rule(estimator) -> WrittenRule:
+    """The rule of a fitted classifier whose mixture has but one."""
+    mixture, labels = estimator.mixture_, estimator.classes_.tolist()
+    losses, places = mixture.mean_losses()[0], _places(estimator)
+    blind = mixture.n_groups > 1
+    if not blind and all(np.array_equal(L, losses[0]) for L in losses):
+        losses, places = losses[:1], {}
+    # What a label costs whatever is predicted makes no difference.
+    losses = losses - losses.min(axis=2, keepdims=True)
+    weights = [_class_weights(L) for L in losses]
+    if len(labels) == 2 and not blind:
+        first = estimator.pos_label_ == labels[0]
+        no, yes = labels
+        rows = [_threshold_row(L, no, yes, first) for L in mixture.mean_losses()[0]]
+        if all(row == rows[0] for row in rows):
+            rows, losses, places = rows[:1], losses[:1], {}
+        names = ("label", "threshold", "inclusive", "otherwise")
+        table = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        lines = [_threshold_words(*row) for row in rows]
+    elif not blind and all(w is not None for w in weights):
+        table = {"label": labels * len(losses), "weight": np.ravel(weights).tolist()}
+        lines = [_weight_words(each, labels) for each in weights]
+    else:
+        table = {
+            "label": [label for label in labels for _ in labels] * len(losses),
+            "predicted": labels * len(labels) * len(losses),
+            "cost": losses.ravel().tolist(),
+        }
+        lines = [f"the least expected cost: {_cost_words(L, labels)}" for L in losses]
+    for a in range(len(lines) if places else 0):
+        place = ", ".join(f"{name} {column[a]}" for name, column in places.items())
+        lines[a] = f"{place}: {lines[a]}"
+    if blind:
+        lines = ["by the probabilities of group and label, summed over groups", *lines]
+    n_each = len(table["label"]) // len(losses)
+    of_cells = {
+        name: [value for value in column for _ in range(n_each)]
+        for name, column in places.items()
+    }
+    return WrittenRule(_title(estimator), of_cells | table, lines)
+
+
+def _title(estimator):
+    """The metric and the constraints."""
+    metric, constraints = estimator.metric, read_constraints(estimator.constraints)
+    title = metric if isinstance(metric, str) else _in_words(metric)
+    if constraints:
+        title += " with " + " and ".join(map(_in_words, constraints))
+    return title
+
+
+def _in_words(part):
+    """A metric or a constraint with what was set, and with its slack or ratio."""
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature(type(part)).parameters.items()
+    }
+    params = part.get_params(deep=False)
+    shown = [n for n, value in params.items() if repr(value) != repr(defaults.get(n))]
+    limit = {"difference": "slack", "ratio": "ratio"}.get(params.get("bound"))
+    if limit is not None and limit not in shown:
+        shown.insert(0, limit)
+    values = ", ".join(f"{name}={params[name]!r}" for name in shown)
+    return f"{type(part).__name__}({values})"
+
+
+def _places(estimator):
+    """By "group" and "baseline", what each cell is."""
+    finder, places = estimator.cell_finder_, {}
+    labels = [None] if finder.baseline is None else estimator.classes_.tolist()
+    n_groups = 1
+    if finder.groups is not None:
+        names = [n if np.ndim(n) == 0 else tuple(n) for n in estimator.groups_.tolist()]
+        n_groups = len(names)
+        places["group"] = [name for name in names for _ in labels]
+    if finder.baseline is not None:
+        places["baseline"] = labels * n_groups
+    return places
+
+
+def _threshold_row(L, no, yes, first):
+    """(label, threshold, inclusive, otherwise) of one cell; `inclusive` is None for <.
+
+    If `first`, it is in terms of the probability of the first label.
+    """
+    threshold = rule_threshold(L)
+    if np.isnan(threshold):
+        if_0, if_1 = (L[:, 1] - L[:, 0]).tolist()
+        return yes, if_0 / (if_0 - if_1), None, no
+    if not first:
+        return yes, threshold, False, no
+    if np.isinf(threshold):
+        return no, -threshold, False, yes
+    return no, round(1.0 - threshold, DECIMALS), True, yes
+
+
+def _threshold_words(label, threshold, inclusive, otherwise):
+    if np.isinf(threshold):
+        return f"always {label if threshold < 0.0 else otherwise}"
+    sign = {True: ">=", False: ">", None: "<"}[inclusive]
+    return f"{label} if p({label}) {sign} {threshold!r}, else {otherwise}"
+
+
+def _class_weights(L):
+    """Weights w of the rule argmax_j w_j η_j, the least positive one being 1, or None.
+
+    It is such a rule if all wrong predictions for a label cost the same.
+    """
+    wrong = L[~np.eye(len(L), dtype=bool)].reshape(len(L), -1)
+    weights = wrong[:, 0] - L.diagonal()
+    is_rule = (wrong == wrong[:, :1]).all() and (weights >= 0.0).all() and weights.any()
+    return weights / weights[weights > 0.0].min() if is_rule else None
+
+
+def _weight_words(weights, labels):
+    pairs = zip(weights, labels, strict=True)
+    return "the largest of " + ", ".join(f"{w:.3g} p({label})" for w, label in pairs)
+
+
+def _cost_words(L, labels):
+    """The costs of all predictions for each label."""
+    return "; ".join(
+        f"for {label} " + ", ".join(f"{c:.3g}" for c in row)
+        for label, row in zip(labels, L, strict=True)
+    )
