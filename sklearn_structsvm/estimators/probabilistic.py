@@ -226,8 +226,10 @@ class ProbabilisticClassifier(StructuredClassifier):
         probabilities : ndarray of shape (n_samples,), dtype object
             Item i has shape (m_i,).
         """
-        labelings, scores = super().predict_k_best(X, k, allowed=allowed)
         X = self._check_X(X)
+        # Masks may be `allowed` in turn, and are read faster than labels.
+        allowed = self._check_allowed(X, allowed)
+        labelings, scores = super().predict_k_best(X, k, allowed=allowed)
         best = [items[0] for items in labelings]
         logs = self._log_probabilities(X, best, allowed)
         probabilities = [
@@ -251,8 +253,8 @@ class ProbabilisticClassifier(StructuredClassifier):
 
             P(e \mid x) = \sum_{y : \, e \in E(y)} p(y \mid x) .
 
-        It is not the product of the marginal probabilities of its tags, which are far
-        from independent.
+        It is not the product of the marginal probabilities of its tags, which depend on
+        one another.
 
         Parameters
         ----------
@@ -314,7 +316,7 @@ class ProbabilisticClassifier(StructuredClassifier):
                     f"{threshold!r}."
                 )
         X = self._check_X(X)
-        labelings = None
+        tags, labelings = self.structure_.span_tables(), None
         if threshold is None:
             labelings = self.predict(X, allowed=allowed)
         masks = self._check_allowed(X, allowed)
@@ -322,7 +324,7 @@ class ProbabilisticClassifier(StructuredClassifier):
 
         def ask(x, *own):
             beside = dict(zip(asked, own, strict=True))
-            return self.structure_.spans(x, w, threshold, **beside)
+            return self.structure_.spans(x, w, tags, threshold, **beside)
 
         with self._reading() as w:
             found = self._ask(

@@ -36,8 +36,43 @@ cdef extern from "structures/_sum_product.h" nogil:
         Py_ssize_t k, const double* x, double shift, double* out) noexcept
     void vector_range(
         Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
+    void vector_multiply(Py_ssize_t n, const double* x, double* out) noexcept
     double vector_multiply_normalized(
         Py_ssize_t k, const double* x, double* out) noexcept
+    void vector_times(
+        Py_ssize_t k, const double* x, const double* matrix, double* out) noexcept
+
+
+# As in `_sum_product`: no product of three exponentials underflows if the scores of a
+# position, and those of pairs, are no further apart. Others are added by logarithms.
+cdef double MAX_SPREAD = 230.0
+
+
+cdef struct Pairs:
+    # Of all pairs of labels, k x k: scores; whether the label goes on with the span of
+    # the previous one; and, if `narrow`, exponentials of scores, transposed, and both
+    # again with zeros for pairs that go on.
+    Py_ssize_t k
+    const double* scores
+    const unsigned char* joins
+    bint narrow
+    const double* factor
+    const double* transposed
+    const double* other
+    const double* other_transposed
+
+
+cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nogil:
+    """Whether scores, but for -inf, are close to one another; the highest of them."""
+    cdef Py_ssize_t j
+    cdef double lowest
+    vector_range(n, x, &lowest, highest)
+    if lowest == -INFINITY:
+        lowest = highest[0]
+        for j in range(n):
+            if x[j] > -INFINITY:
+                lowest = min(lowest, x[j])
+    return highest[0] > -INFINITY and highest[0] - lowest <= MAX_SPREAD
 
 
 cdef double step_row(
@@ -60,21 +95,76 @@ cdef double step_row(
 
 
 cdef void look_ahead(
-        Py_ssize_t T, Py_ssize_t k, const double* pairs, double* ahead, double* row
+        const Pairs* pairs, Py_ssize_t T, double* ahead, double* row, double* sums
         ) noexcept nogil:
     """Add beta to `ahead`, which has theta; but for a number of each position."""
-    cdef Py_ssize_t t, p
-    cdef double beta, highest
+    cdef Py_ssize_t k = pairs.k, t, p
+    cdef double highest, lowest
+    cdef double* here
     for t in range(T - 2, -1, -1):
-        highest = -INFINITY
-        for p in range(k):
-            beta = step_row(k, pairs + p * k, ahead + (t + 1) * k, row)
-            ahead[t * k + p] += beta
-            highest = max(highest, ahead[t * k + p])
+        here = ahead + t * k
+        if pairs.narrow and is_narrow(k, here + k, &highest):
+            vector_exp(k, here + k, highest, row)
+            vector_times(k, row, pairs.transposed, sums)
+            for p in range(k):
+                here[p] += log(sums[p])
+        else:
+            for p in range(k):
+                here[p] += step_row(k, pairs.scores + p * k, here + k, row)
         # Large numbers would take digits from their differences.
+        vector_range(k, here, &lowest, &highest)
+        if highest > -INFINITY:
+            for p in range(k):
+                here[p] -= highest
+
+
+cdef void advance(
+        const Pairs* pairs, const double* ahead, double* label, double* begins,
+        double* ends, double* step, double* row, double* sums) noexcept nogil:
+    """Probabilities of the next position, from those of its labels before it.
+
+    Parameters
+    ----------
+    label : k doubles
+        Of the labels of one position; becomes those of the next.
+    begins, ends : k doubles
+        Become the probabilities that a label begins a span there, and that the span of a
+        label before ends, given the label.
+    step : k x k doubles
+        Becomes those of pairs that go on, the others are not to be looked at.
+    row, sums : k doubles
+    """
+    cdef Py_ssize_t k = pairs.k, p, c
+    cdef double highest, here
+    if pairs.narrow and is_narrow(k, ahead, &highest):
+        vector_exp(k, ahead, highest, row)
+        vector_times(k, row, pairs.transposed, sums)
+        vector_times(k, row, pairs.other_transposed, ends)
         for p in range(k):
-            if highest > -INFINITY:
-                ahead[t * k + p] -= highest
+            here = 1.0 / sums[p] if sums[p] > 0.0 else 0.0
+            ends[p] *= here
+            label[p] *= here
+            for c in range(k):
+                if pairs.joins[p * k + c]:
+                    step[p * k + c] = here * pairs.factor[p * k + c] * row[c]
+        vector_times(k, label, pairs.other, begins)
+        vector_times(k, label, pairs.factor, sums)
+        vector_multiply(k, row, begins)
+        vector_multiply(k, row, sums)
+        memcpy(label, sums, k * sizeof(double))
+        return
+    fill(k, 0.0, begins)
+    fill(k, 0.0, sums)
+    for p in range(k):
+        step_row(k, pairs.scores + p * k, ahead, step + p * k)
+        ends[p] = 0.0
+        for c in range(k):
+            here = label[p] * step[p * k + c]
+            sums[c] += here
+            if not pairs.joins[p * k + c]:
+                begins[c] += here
+                ends[p] += step[p * k + c]
+    memcpy(label, sums, k * sizeof(double))
 
 
 def span_probabilities(
@@ -110,12 +200,13 @@ def span_probabilities(
     >>> span_probabilities(zeros, zeros, np.array([-1, 0]), np.uint8(zeros), 0.5)
     [(0, 1, 0, 0.5), (1, 2, 0, 0.5)]
     """
-    cdef const double[:, ::1] pairs = transition
+    cdef const double[:, ::1] scores = transition
     cdef const unsigned char[:, ::1] joins = goes_on
     cdef const Py_ssize_t[:, ::1] wanted = stops
     cdef double[:, ::1] ahead = np.array(theta)
     cdef Py_ssize_t T = ahead.shape[0], k = ahead.shape[1], n_types = types.max() + 1
     cdef Py_ssize_t room = T * n_types, size = 0, kept, t, c, q, j, i, own
+    cdef double highest
     if wanted is None:
         # A share of the threshold for what is rounded.
         room = min(room, int(1.001 / threshold) + 1)
@@ -123,18 +214,31 @@ def span_probabilities(
     cdef Py_ssize_t[::1] members = np.argsort(types, kind="stable")
     cdef Py_ssize_t[::1] first = np.searchsorted(types[members], np.arange(n_types + 1))
     cdef double[:, ::1] step = np.empty((k, k))
+    cdef double[:, :, ::1] factors = np.zeros((4, k, k))
+    cdef Pairs pairs
+    pairs.k, pairs.scores, pairs.joins = k, &scores[0, 0], &joins[0, 0]
+    pairs.narrow = is_narrow(k * k, pairs.scores, &highest)
+    if pairs.narrow:
+        vector_exp(k * k, pairs.scores, highest, &factors[0, 0, 0])
+        for c in range(k):
+            for q in range(k):
+                factors[1, q, c] = factors[0, c, q]
+                if not joins[c, q]:
+                    factors[2, c, q] = factors[3, q, c] = factors[0, c, q]
+    pairs.factor, pairs.transposed = &factors[0, 0, 0], &factors[1, 0, 0]
+    pairs.other, pairs.other_transposed = &factors[2, 0, 0], &factors[3, 0, 0]
     # Probabilities of the labels here, those that they begin a span, and that the span
     # of a label ends with it.
     cdef double[::1] label = np.empty(k), begins = np.empty(k), ends = np.empty(k)
-    cdef double[::1] sums = np.empty(k)
+    cdef double[::1] sums = np.empty(k), row = np.empty(k)
     cdef double[:, ::1] run = np.empty((max(room, 1), k))
     cdef Py_ssize_t[::1] start = np.empty(max(room, 1), dtype=np.intp)
     cdef Py_ssize_t[::1] run_type = np.empty(max(room, 1), dtype=np.intp)
     cdef double[::1] nothing = np.zeros(k)
-    cdef double mass, here
+    cdef double mass
     found = []
     with nogil:
-        look_ahead(T, k, &pairs[0, 0], &ahead[0, 0], &sums[0])
+        look_ahead(&pairs, T, &ahead[0, 0], &row[0], &sums[0])
     if step_row(k, &nothing[0], &ahead[0, 0], &label[0]) == -INFINITY:
         return None
     for t in range(T + 1):
@@ -144,20 +248,9 @@ def span_probabilities(
         elif t == T:
             fill(k, 1.0, &ends[0])
         else:
-            with nogil:
-                fill(k, 0.0, &begins[0])
-                fill(k, 0.0, &sums[0])
-                for c in range(k):
-                    step_row(k, &pairs[c, 0], &ahead[t, 0], &step[c, 0])
-                    mass = 0.0
-                    for q in range(k):
-                        here = label[c] * step[c, q]
-                        sums[q] += here
-                        if not joins[c, q]:
-                            begins[q] += here
-                            mass += step[c, q]
-                    ends[c] = mass
-                memcpy(&label[0], &sums[0], k * sizeof(double))
+            advance(
+                &pairs, &ahead[t, 0], &label[0], &begins[0], &ends[0], &step[0, 0],
+                &row[0], &sums[0])
         kept = 0
         for i in range(size):
             own = run_type[i]

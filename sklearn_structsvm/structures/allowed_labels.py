@@ -5,6 +5,8 @@ labels are lowered by BARRED, which no sum of scores makes up for: a labeling th
 is the best only if there is no other.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_sequence
@@ -65,53 +67,68 @@ def check_allowed_labels(allowed, lengths, classes, place):
         raise ValueError(
             f"allowed has {len(allowed)} entries, but X has {len(lengths)} items."
         )
+    bounds, k = [0, *np.cumsum(lengths).tolist()], len(classes)
+    rows = np.ones((bounds[-1], k), dtype=bool)
+    masks = [rows[start:end] for start, end in pairwise(bounds)]
     codes = {label: c for c, label in enumerate(classes.tolist())}
-    masks = [
-        _mask(own, i, length, codes, classes, place)
-        for i, (own, length) in enumerate(zip(allowed, lengths, strict=True))
-    ]
-    if masks and not np.concatenate(masks).any(axis=1).all():
-        i, t = next(
-            (i, int(np.argmin(mask.any(axis=1))))
-            for i, mask in enumerate(masks)
-            if not mask.any(axis=1).all()
-        )
-        raise ValueError(f"allowed[{i}] leaves {place} {t} no label.")
+    # Nodes with entries, and pairs of a node and a label, of all examples: arrays are
+    # written to once, as each time takes as long as many labels.
+    known, nodes, columns = [], [], []
+    for i, own in enumerate(allowed):
+        if own is None:
+            continue
+        length = lengths[i]
+        if isinstance(own, np.ndarray) and own.dtype.kind == "b" and own.ndim == 2:
+            if own.shape != (length, k):
+                raise ValueError(
+                    f"allowed[{i}] must be a mask of shape ({length}, {k}), for "
+                    f"{length} {place}s and {k} classes; got shape {own.shape}."
+                )
+            masks[i] = own
+            continue
+        words = f"None, a mask, or a sequence with an entry for each {place}"
+        check_sequence(f"allowed[{i}]", own, words)
+        if len(own) != length:
+            raise ValueError(
+                f"allowed[{i}] has {len(own)} entries for {length} {place}s."
+            )
+        for v, entry in enumerate(own, bounds[i]):
+            if entry is None:
+                continue
+            labels = entry if isinstance(entry, SETS) else (entry,)
+            try:
+                found = [codes[plain(label)] for label in labels]
+            except (KeyError, TypeError):
+                name = f"allowed[{i}][{v - bounds[i]}]"
+                _refuse_unknown(labels, codes, name, classes)
+            known.append(v)
+            nodes += [v] * len(found)
+            columns += found
+    rows[known] = False
+    rows[nodes, columns] = True
+    _refuse_empty(masks, bounds, place)
     return masks
 
 
-def _mask(own, i, length, codes, classes, place):
-    if own is None:
-        return np.ones((length, len(codes)), dtype=bool)
-    if isinstance(own, np.ndarray) and own.dtype == bool and own.ndim == 2:
-        if own.shape != (length, len(codes)):
+def _refuse_unknown(labels, codes, name, classes):
+    for label in map(plain, labels):
+        try:
+            is_known = label in codes
+        except TypeError:
+            is_known = False
+        if not is_known:
             raise ValueError(
-                f"allowed[{i}] must be a mask of shape ({length}, {len(codes)}), for "
-                f"{length} {place}s and {len(codes)} classes; got shape {own.shape}."
-            )
-        return own
-    words = f"None, a mask, or a sequence with an entry for each {place}"
-    check_sequence(f"allowed[{i}]", own, words)
-    if len(own) != length:
-        raise ValueError(f"allowed[{i}] has {len(own)} entries for {length} {place}s.")
-    mask = np.zeros((length, len(codes)), dtype=bool)
-    for t, entry in enumerate(own):
-        if entry is None:
-            mask[t] = True
-            continue
-        for label in entry if isinstance(entry, SETS) else (entry,):
-            mask[t, _code(plain(label), codes, f"allowed[{i}][{t}]", classes)] = True
-    return mask
+                f"{name} has {label!r}, which is not one of the classes "
+                f"{listed(classes)}. None stands for any label."
+            ) from None
 
 
-def _code(label, codes, name, classes):
-    try:
-        return codes[label]
-    except (KeyError, TypeError):
-        raise ValueError(
-            f"{name} has {label!r}, which is not one of the classes {listed(classes)}. "
-            "None stands for any label."
-        ) from None
+def _refuse_empty(masks, bounds, place):
+    is_empty = ~np.concatenate(masks).any(axis=1) if masks else np.zeros(0, dtype=bool)
+    if is_empty.any():
+        at = int(is_empty.argmax())
+        i = int(np.searchsorted(bounds, at, side="right")) - 1
+        raise ValueError(f"allowed[{i}] leaves {place} {at - bounds[i]} no label.")
 
 
 def lowered(theta, allowed, transition=None):

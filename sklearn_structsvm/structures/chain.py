@@ -158,10 +158,15 @@ class ChainStructure(ForestStructure):
             "last_bias": slice(-1, None),
         }
 
+    def span_tables(self) -> TagTables:
+        """What the names of the classes say; ValueError if they are not entity tags."""
+        return TagTables(self.classes_)
+
     def spans(
         self,
         x: Any,
         w: np.ndarray,
+        tags: TagTables,
         threshold: float | None = None,
         labels: np.ndarray | None = None,
         allowed: np.ndarray | None = None,
@@ -169,10 +174,9 @@ class ChainStructure(ForestStructure):
         """Compute the probabilities of spans of one sequence, each as a whole.
 
         Of the spans that `labels` spell or, if there are none, of all those with at least
-        the probability `threshold`. `allowed`, of shape (T, n_classes), says which labels
-        the positions may have.
+        the probability `threshold`. `tags` are the `span_tables`. `allowed`, of shape
+        (T, n_classes), says which labels the positions may have.
         """
-        tags = TagTables(self.classes_)
         theta, transition = self.potentials(x, w)
         if transition is None:
             transition = np.zeros((len(self.classes_), len(self.classes_)))

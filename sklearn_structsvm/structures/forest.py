@@ -127,7 +127,7 @@ class ForestStructure(NodeStructure):
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
     ) -> np.ndarray:
         labels = self._oracle_of(X, None, allowed).decode(w, 0.0, n_threads)
-        if allowed is not None:
+        if allowed is not None and self.allowed_ is not None:
             bad = violates(allowed, self._split_nodes(X, labels))
             self._refuse_conflicts(X, allowed, bad)
         return self._split_nodes(X, self.classes_[labels])
@@ -314,7 +314,7 @@ class ForestStructure(NodeStructure):
 
     def _sums(self, X, y, w, n_threads, allowed=None):
         sums = self._oracle_of(X, y, allowed).marginals(w, n_threads)
-        if allowed is not None:
+        if allowed is not None and self.allowed_ is not None:
             # Probability is left to labels that are barred only if there are no others.
             nodes = np.concatenate(list(self._split_nodes(X, sums[0])))
             is_bad = (nodes > 0.0) & ~np.concatenate(allowed)

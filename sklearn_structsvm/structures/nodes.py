@@ -30,11 +30,7 @@ from sklearn_structsvm._utils.labels import (
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
-from sklearn_structsvm.structures.allowed_labels import (
-    BARRED,
-    lowered,
-    violates,
-)
+from sklearn_structsvm.structures.allowed_labels import BARRED
 from sklearn_structsvm.structures.base import Structure
 
 
@@ -328,7 +324,7 @@ class NodeStructure(Structure):
         labels[:, order] = found
         keep = ~self._impossible([x] * len(labels), labels.ravel())
         if allowed is not None:
-            keep &= ~violates([allowed] * len(labels), labels)
+            keep &= allowed[np.arange(len(allowed)), labels].all(axis=1)
             self._refuse_conflicts([x], [allowed], ~keep[:1])
         return self.classes_[labels[keep]], scores[keep]
 
@@ -349,10 +345,14 @@ class NodeStructure(Structure):
         return result
 
     def _lowered_potentials(self, x, w, allowed):
-        """The same, with labels that are not allowed below all others."""
+        """The same, with labels that are not allowed below all others.
+
+        That far below takes no digits from the others: `_k_best` never adds the score of
+        such a label to one that counts, as each node has a label that is allowed.
+        """
         order, theta, transition, parents = self._topological_potentials(x, w)
         if allowed is not None:
-            theta = lowered(theta, allowed[order], transition)
+            theta = np.where(allowed[order], theta, -BARRED)
         return order, theta, transition, parents
 
     def _refuse_conflicts(self, X, allowed, is_bad):

@@ -277,6 +277,7 @@ def test_two_nodes_whose_labels_do_not_go_together():
         ([None, ["a", {"b", 7}]], r"allowed\[1\]\[1\] has 7"),
         ([None, [set(), "a"]], r"allowed\[1\] leaves position 0 no label"),
         ([None, [["a"], [["b"]]]], r"allowed\[1\]\[1\] has \['b'\]"),
+        ([None, ["a", [("b", [])]]], r"allowed\[1\]\[1\] has \('b', \[\]\)"),
         ([None, "ab"], r"allowed\[1\] must be None, a mask"),
         ([np.ones((2, 2), dtype=bool), None], r"allowed\[0\] must be a mask of shape"),
         ([np.zeros((2, 3), dtype=bool), None], r"allowed\[0\] leaves position 0"),

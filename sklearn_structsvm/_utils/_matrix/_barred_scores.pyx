@@ -13,6 +13,8 @@ cdef class BarredScores(Features):
     """
 
     cdef const unsigned char[:, ::1] allowed
+    # Whether all labels of a row are allowed, as in most rows.
+    cdef unsigned char[::1] is_free
     cdef double penalty
 
     def __init__(self, allowed, double penalty):
@@ -20,17 +22,20 @@ cdef class BarredScores(Features):
         self.n_rows, self.n_features = len(allowed), 0
         self.allowed = np.ascontiguousarray(allowed, dtype=bool).view(np.uint8)
         self.penalty = penalty
+        self.is_free = np.all(self.allowed, axis=1).view(np.uint8)
 
     cdef void add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
-        cdef Py_ssize_t j
-        cdef const unsigned char* allowed
-        if stop > start:
-            allowed = &self.allowed[start, 0]
-            # Without a branch, which could not be foreseen.
-            for j in range((stop - start) * k):
-                out[j] -= self.penalty * <double> (1 - <int> allowed[j])
+        cdef Py_ssize_t i, j
+        cdef double penalty = self.penalty
+        for i in range(start, stop):
+            if self.is_free[i]:
+                continue
+            for j in range(k):
+                # Without a branch, which could not be foreseen.
+                out[(i - start) * k + j] -= penalty * <double> (
+                    1 - <int> self.allowed[i, j])
 
     def n_entries(self, offsets):
         return np.zeros(len(offsets) - 1, dtype=np.intp)
