@@ -61,7 +61,10 @@ def test_every_public_name_is_in_the_api_page(thing, name):
         assert len(listed) == 1
         assert getattr(importlib.import_module(module), attribute) is thing
     else:
-        assert not callable(thing) or name.endswith("_scorer")
+        assert not callable(thing) or name.endswith("_scorer"), (
+            f"No page of doc/api lists {name}: metrics are in metrics.rst, scores in "
+            "scores.rst."
+        )
         assert f"``{name}``" in API
 
 
@@ -133,7 +136,9 @@ def test_every_estimator_and_structure_is_in_the_guide(name):
 
 @pytest.mark.parametrize("name", metrics.METRICS)
 def test_every_metric_is_in_the_table_of_the_guide(name):
-    assert f'``"{name}"``' in GUIDE
+    assert f'``"{name}"``' in GUIDE, (
+        f"The table of doc/guide/complex_metrics.rst has no row of {name!r}."
+    )
 
 
 CONCEPTS = re.findall(
@@ -293,7 +298,8 @@ def benchmarks():
 )
 def test_every_figure_of_a_page_is_in_the_source_that_it_names(page, benchmarks):
     """`make doc` checks those of the examples, too."""
-    assert [*CHECK["page_errors"](page, benchmarks)] == []
+    missing = [*CHECK["page_errors"](page, benchmarks)]
+    assert not missing, f"Name the source of {missing}: see doc/check_numbers.py."
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Names of metrics: what a new one takes, and that it is everywhere then."""
 
+import inspect
+
 import numpy as np
 import pytest
 from _seeds import new_rng
@@ -43,8 +45,9 @@ def test_a_built_in_metric_is_one_class_and_one_line_of_the_registry(monkeypatch
 @pytest.mark.parametrize("kind", METRICS.values())
 def test_each_class_of_the_registry_is_public(kind):
     for face in (confusion, metrics):
-        assert getattr(face, kind.__name__) is kind
-        assert kind.__name__ in face.__all__
+        name, file = kind.__name__, inspect.getfile(kind)
+        assert name in face.__all__, f"__all__ of {file} has no {name}."
+        assert getattr(face, name) is kind
 
 
 def test_each_public_name_is_there_and_named_once():
