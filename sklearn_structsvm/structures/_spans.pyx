@@ -209,7 +209,7 @@ def span_probabilities(
     cdef double highest
     if wanted is None:
         # A share of the threshold for what is rounded.
-        room = min(room, int(1.001 / threshold) + 1)
+        room = int(min(room, 1.001 / threshold + 1.0))
     # Labels by their types, and the place of the first of each type.
     cdef Py_ssize_t[::1] members = np.argsort(types, kind="stable")
     cdef Py_ssize_t[::1] first = np.searchsorted(types[members], np.arange(n_types + 1))

@@ -109,6 +109,13 @@ def test_a_threshold_leaves_out_what_is_less_probable(name):
             assert spans == [span for span in own if span.probability >= threshold]
 
 
+def test_the_smallest_threshold_leaves_out_nothing():
+    model, X = make_tagger("plain", new_rng(9))
+    smallest = np.nextafter(0.0, 1.0)
+    found = model.predict_spans(X, threshold=smallest)
+    assert list(found) == list(model.predict_spans(X, threshold=1e-300))
+
+
 def test_the_spans_of_a_position_have_the_probability_that_it_is_in_one():
     rng = new_rng(3)
     model, X = make_tagger("plain", rng)
