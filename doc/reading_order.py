@@ -20,6 +20,7 @@ EXAMPLES = {
         "plot_grid_search_sequences.py",
         "plot_confidence.py",
         "plot_crf_calibration.py",
+        "plot_prediction_sets.py",
     ],
     "solvers": [
         "plot_slack_rescaling.py",

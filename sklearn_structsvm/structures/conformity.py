@@ -16,16 +16,17 @@ def lac(probabilities, rng=None):
 
 
 def aps(probabilities, rng=None):
-    """Sum of the probabilities of the labels up to each, the largest first.
+    """Sum of the probabilities of the labels before each, the largest first.
 
-    With `rng`, a random share of the label's own probability counts, one share for each
+    With `rng`, a random share of the label's own probability is added, one share for each
     row [Romano, Sesia and Candès, 2020].
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     own = np.take_along_axis(probabilities, order, axis=1)
-    sums = np.cumsum(own, axis=1)
-    if rng is not None:
-        sums -= own * (1.0 - rng.random((len(own), 1)))
+    share = 0.0 if rng is None else rng.random((len(own), 1))
+    # Without a share the first label has exactly 0, and those of a row increase.
+    before = np.cumsum(own, axis=1)[:, :-1]
+    sums = np.hstack([np.zeros((len(own), 1)), before]) + share * own
     result = np.empty_like(sums)
     np.put_along_axis(result, order, sums, axis=1)
     return result

@@ -31,6 +31,8 @@ class Calibration:
     outputs : Outputs
     score : str or callable
         As resolved.
+    condition, randomized
+        As they were in the fit.
     y : array
         As `outputs` take it; dropped after the fit, as are the codes.
     names : list
@@ -47,6 +49,8 @@ class Calibration:
 
     outputs: Any
     score: Any
+    condition: str | None
+    randomized: bool
     y: Any
     names: list[Any]
     codes: Any
@@ -105,7 +109,8 @@ class CalibratingMixin:
         elif self.condition == "class":
             found, codes = np.unique(y, return_inverse=True)
             names = found.tolist()
-        return Calibration(outputs, score, y, names, codes, groups)
+        kept = outputs, score, self.condition, self.randomized
+        return Calibration(*kept, y, names, codes, groups)
 
     def _folds(self, X, y, for_split):
         """Pairs of training and calibration examples; None for a fitted estimator."""
@@ -199,5 +204,5 @@ class CalibratingMixin:
 
     def _ask(self, data, model, X, stream):
         """Nonconformity scores; calibration and predictions have their own streams."""
-        rng = np.random.default_rng([data.seed, stream]) if self.randomized else None
+        rng = np.random.default_rng([data.seed, stream]) if data.randomized else None
         return data.outputs.ask(model, X, data.score, data.classes, rng)

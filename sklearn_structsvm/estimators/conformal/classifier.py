@@ -78,8 +78,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         How unlikely a label is.
 
         - "lac": 1 minus its probability, for the smallest sets on average [3]_.
-        - "aps": the probability of all labels up to it, the most probable first, for sets
-          that adapt to how difficult a row is [4]_. Classes only.
+        - "aps": the probability of all labels that are more probable, for sets that adapt
+          to how difficult a row is, and are never empty [4]_. Classes only.
         - "raps": the same, with a penalty of 0.01 for each rank after the fifth [5]_.
           Classes only.
         - "margin": the distance of its score from the best one. Needs no probabilities:
@@ -107,8 +107,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         folds. None means 5 folds. "prefit" is for a fitted estimator and uses all. A
         splitter with one fold holds out its test part.
     randomized : bool, default=False
-        Whether "aps" and "raps" count only a random share of a label's own probability,
-        for smaller sets and a coverage of almost exactly `confidence_level`.
+        Whether "aps" and "raps" add a random share of a label's own probability, as in
+        their papers. Sets may then be empty.
     n_jobs : int or None, default=None
         Number of processes for the folds.
     random_state : int, RandomState instance or None, default=None
@@ -297,6 +297,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         if self._is_prefit():
             return self.fit(X, y, sensitive_features=sensitive_features)
         check_is_fitted(self)
+        self._validate_params()
+        self._check_parameters()
         if len(self.estimators_) > 1:
             raise ValueError(
                 f"conformalize needs one fitted estimator; cv={self.cv!r} has made "

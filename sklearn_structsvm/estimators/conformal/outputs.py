@@ -7,6 +7,7 @@ the entries of its true labels: a set contains its truth if all of these are sma
 import numpy as np
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -30,12 +31,9 @@ def read_outputs(X, y):
         y = np.asarray(y)
     y = y if isinstance(y, (list, tuple, np.ndarray)) else np.asarray(y)
     first = y[0] if len(y) else None
-    is_row = getattr(X, "ndim", 0) == 2 or (
-        isinstance(X, (list, tuple)) and len(X) > 0 and _is_row_of_numbers(X[0])
-    )
     if isinstance(first, (str, bytes)) or np.ndim(first) == 0:
         return ClassOutputs(), _as_classes(y)
-    if not is_row:
+    if not _are_rows(X):
         return NodeOutputs(), as_object_array([np.asarray(own) for own in y])
     array = np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -49,10 +47,16 @@ def read_outputs(X, y):
     return LabelOutputs(), array
 
 
-def _is_row_of_numbers(item):
+def _are_rows(X):
+    """Whether each example is a row of a matrix, or a text or dict to make one of."""
+    if getattr(X, "ndim", 0) == 2:
+        return True
+    first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+    if isinstance(first, (str, bytes, dict)):
+        return True
     try:
-        array = np.asarray(item)
-    except ValueError:
+        array = np.asarray(first)
+    except ValueError:  # of ragged parts
         return False
     return array.ndim == 1 and array.dtype.kind in "biuf"
 
@@ -72,8 +76,8 @@ def unwrapped(model, X):
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
+        elif isinstance(model, (GridSearchCV, RandomizedSearchCV)):
+            model = getattr(model, "best_estimator_", model.estimator)
         elif isinstance(model, Pipeline):
             X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
             model = model[-1]

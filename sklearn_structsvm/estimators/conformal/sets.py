@@ -132,13 +132,18 @@ class SetsMixin(CalibratingMixin):
               one class, none and all of them. A full set says nothing: it is an
               abstention.
         """
-        sets = self.predict_set(X, sensitive_features=sensitive_features)
+        check_is_fitted(self)
         outputs, y = read_outputs(X, y)
+        fitted = self._calibrated.outputs
+        if type(outputs) is not type(fitted):
+            raise ValueError(f"y holds {outputs.name}, but held {fitted.name} in fit.")
         if self.conformity_score_ == "likelihood":
             found = self.predict_lattice(X, sensitive_features=sensitive_features)
-            is_covered = [labels in own for labels, own in zip(y, found, strict=True)]
+            sets = as_object_array([lattice.nodes for lattice in found])
             shares = outputs.covered(sets, y, self.classes_)
+            is_covered = [labels in own for labels, own in zip(y, found, strict=True)]
         else:
+            sets = self.predict_set(X, sensitive_features=sensitive_features)
             shares = outputs.covered(sets, y, self.classes_)
             is_covered = shares == 1.0
         rows = np.concatenate(list(sets)) if outputs.has_nodes else sets
@@ -163,7 +168,7 @@ class SetsMixin(CalibratingMixin):
             )
         if data.groups is not None:
             return data.groups.encode(sensitive_features, n)
-        if self.condition != "length":
+        if data.condition != "length":
             return np.zeros(n, dtype=np.intp)
         where = {name: g for g, name in enumerate(data.names)}
         return np.array([where.get(own, -1) for own in length_strata(X)], dtype=np.intp)
@@ -172,7 +177,7 @@ class SetsMixin(CalibratingMixin):
         """Which classes are in the sets of rows, their scores being of each model."""
         data = self._calibrated
         result = np.ones(scores[0].shape, dtype=bool)
-        if self.condition == "class":
+        if data.condition == "class":
             where = {name: g for g, name in enumerate(data.names)}
             for c, name in enumerate(data.classes.tolist()):
                 if name in where:

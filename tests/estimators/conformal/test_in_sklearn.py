@@ -10,9 +10,11 @@ from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -336,3 +338,32 @@ def test_labelings_of_another_length_are_refused():
         )
         with pytest.raises(ValueError, match=r"y\[0\] has"):
             model.fit(X, y)
+
+
+def test_texts_are_rows_and_searches_are_asked_through_their_best():
+    texts = ["a b", "b c", "c a", "a", "b", "c"] * 5
+    Y = np.array([[w in text for w in "ab"] for text in texts]).astype(int)
+    labels = OneVsRestClassifier(LogisticRegression())
+    model = ConformalClassifier(
+        make_pipeline(CountVectorizer(analyzer=str.split), labels),
+        confidence_level=0.5,
+        random_state=0,
+    ).fit(texts, Y)
+    assert model.predict_set(texts).shape == (30, 2)
+    with pytest.raises(ValueError, match="holds one class per row, but held several"):
+        model.set_report(texts, Y[:, 0])
+    X, y = chains()
+    search = GridSearchCV(clone(FIELD), {"C": [0.1, 1.0]}, cv=2)
+    for score in ("margin", "likelihood"):
+        model = ConformalClassifier(search, conformity_score=score, random_state=0)
+        assert model.fit(X, y).predict_set(X)[0].shape == (len(y[0]), 3)
+
+
+def test_later_parameters_change_no_sets():
+    X, y = classes()
+    model = ConformalClassifier(condition="class", cv=0.5, random_state=0).fit(X, y)
+    before = model.predict_set(X)
+    model.set_params(condition=None, conformity_score="aps", randomized=True)
+    np.testing.assert_array_equal(model.predict_set(X), before)
+    with pytest.raises(ValueError, match="confidence_level"):
+        model.set_params(confidence_level=2.0).conformalize(X, y)
