@@ -245,9 +245,6 @@ class NodeOutputs(Outputs):
     def method(self, name):
         return "predict_proba" if name == "lac" else "max_marginals"
 
-    def joined(self, y):
-        return unique(np.concatenate([own for own in y if len(own)] or [[]]), "y")
-
     def ask(self, model, X, score, classes, rng):
         if score == "lac":
             rows, name = model.predict_proba(X), "predict_proba"
@@ -260,29 +257,50 @@ class NodeOutputs(Outputs):
             _checked(name, model, own, (None, len(model.classes_)))
         return as_object_array([spread(own, model.classes_, classes) for own in found])
 
+    def joined(self, y):
+        return unique(_concatenated(y), "y")
+
     def needed(self, scores, y, classes):
-        result = []
-        for i, (own, labels) in enumerate(zip(scores, y, strict=True)):
-            if len(own) != len(labels):
-                raise ValueError(
-                    f"y[{i}] has {len(labels)} labels, but there are predictions for "
-                    f"{len(own)} nodes."
-                )
-            codes = codes_of(labels, classes)
-            values = own[np.arange(len(own)), codes]
-            result.append(np.where(codes < 0, np.inf, values))
-        return result
+        values, starts = self._needed(scores, y, classes)
+        return np.split(values, starts[1:])
 
     def largest(self, scores, y, classes):
-        needed = self.needed(scores, y, classes)
-        return np.array([own.max(initial=-np.inf) for own in needed])
+        values, starts = self._needed(scores, y, classes)
+        result = np.full(len(y), -np.inf)
+        filled = np.diff(starts, append=len(values)) > 0
+        if filled.any():
+            result[filled] = np.maximum.reduceat(values, starts[filled])
+        return result
 
     def covered(self, sets, y, classes):
-        missed = self.needed([(~own).astype(float) for own in sets], y, classes)
-        shares = [
-            1.0 - np.minimum(own, 1.0).mean() if len(own) else 1.0 for own in missed
-        ]
-        return np.array(shares)
+        values, starts = self._needed(sets, y, classes)
+        lengths = np.diff(starts, append=len(values))
+        n_found = np.add.reduceat(np.append(values == 1.0, 0), starts)
+        return np.where(lengths > 0, n_found / np.maximum(lengths, 1), 1.0)
+
+    def _needed(self, scores, y, classes):
+        """The entries of all true labels, inf if unknown, and where examples start."""
+        lengths = np.array([len(labels) for labels in y], dtype=np.intp)
+        for i, (own, length) in enumerate(zip(scores, lengths, strict=True)):
+            if len(own) != length:
+                raise ValueError(
+                    f"y[{i}] has {length} labels, but there are predictions for "
+                    f"{len(own)} nodes."
+                )
+        codes = codes_of(_concatenated(y), classes)
+        rows = np.concatenate([np.empty((0, len(classes))), *scores])
+        values = np.where(codes < 0, np.inf, rows[np.arange(len(rows)), codes])
+        return values, np.cumsum(lengths) - lengths
+
+
+def _concatenated(y):
+    """The labels of all examples."""
+    y = [labels for labels in y if len(labels)]
+    kinds = {labels.dtype.kind for labels in y}
+    if len(kinds) > 1 and kinds & {"U", "S"}:
+        # NumPy makes 1 to "1" beside "a".
+        y = [labels.astype(object) for labels in y]
+    return np.concatenate(y) if y else np.empty(0)
 
 
 def likelihood_gaps(model, X, y):
