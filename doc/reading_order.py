@@ -31,6 +31,7 @@ EXAMPLES = {
         "plot_cookbook.py",
         "plot_complex_metric.py",
         "plot_fairness.py",
+        "plot_loan_rule.py",
         "plot_calibration_metric.py",
     ],
     "structures": [

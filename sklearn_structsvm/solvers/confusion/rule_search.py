@@ -397,7 +397,7 @@ def _n_rules(box):
 
 
 def _outer(function, box):
-    """Values of a linear function at all rules of a box, the last cell's point first."""
+    """A linear function at all rules of a box, the last cell varying fastest."""
     total, parts = function
     for part, kept in zip(parts, box, strict=True):
         total = np.add.outer(total, part[kept])

@@ -142,6 +142,19 @@ def _thresholds(model):
         return model.thresholds_.values()
 
 
+def test_constraints_are_tightened_for_single_rules_as_well():
+    X, y, groups = make_data(2)
+    bound = Recall(at_least=0.3, per_group=True)
+    model = single(metric="zero_one", constraints=bound, cv=None)
+    model.set_params(constraint_confidence=0.9).fit(X, y, sensitive_features=groups)
+    least = min(value for found in model.constraint_bounds_ for value in found.values())
+    guess = model.predict(X, sensitive_features=groups)
+    recalls = [guess[(groups == g) & (y == 1)].mean() for g in ("old", "young")]
+    assert min(recalls) >= 0.3
+    assert model.constraint_violation_ <= -least + 1e-9 < 0.0
+    assert len(model.thresholds_) == 2
+
+
 def test_without_a_rule_the_error_says_that_a_mixture_exists():
     X, y, _ = make_data(2)
     mixture = ComplexMetricClassifier(metric="zero_one", constraints=UNEVEN, cv=None)
