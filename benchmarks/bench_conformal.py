@@ -234,7 +234,7 @@ def parts(args, found):
     rows = []
     if found["letter"] is not None:
         y = found["letter"].y
-        splits = splits_of(len(y), args.splits)
+        splits = splits_of(len(y), args.few_splits)
         for condition in (None, "class"):
             shares = np.zeros((len(splits), 26))
             sizes = []
@@ -249,7 +249,7 @@ def parts(args, found):
             ends = [f"{mean_of.min():.3f}", f"{mean_of.max():.3f}"]
             rows.append(["letter, 26 classes", condition, *ends, f"{np.mean(sizes):.2f}"])
     y = found["words"].y
-    splits = splits_of(len(y), args.splits)
+    splits = splits_of(len(y), args.few_splits)
     strata = np.array([len(own).bit_length() for own in y])
     for condition in (None, "length"):
         covered, sizes = [[] for _ in range(5)], []
@@ -267,7 +267,7 @@ def parts(args, found):
         rows.append(
             ["words of 2-3, 4-7, 8-15", condition, *ends, f"{np.mean(sizes):.2f}"]
         )
-    print("### The least and the best covered part\n")
+    print(f"### The least and the best covered part, {args.few_splits} splits\n")
     print_table(["parts", "condition", "least", "best", "labels a position"], rows)
 
 
@@ -275,7 +275,7 @@ def sequences(args):
     """Whole words: the chain beside letters on their own."""
     problems = words(args.data, args.train)
     n_words = len(problems["chain"].y)
-    splits = splits_of(n_words, args.splits)
+    splits = splits_of(n_words, args.few_splits)
     rows = []
     for name, problem in problems.items():
         for what, params in (
@@ -286,7 +286,8 @@ def sequences(args):
             reports = measure(problem, 2000, splits, **params)
             numbers = ("coverage", "average_coverage", "mean_size")
             rows.append([name, what, *(f"{mean(reports, key):.3f}" for key in numbers)])
-    print(f"### Words, {args.train} to train, 2000 to calibrate, {n_words - 2000} new\n")
+    sizes = f"{args.train} to train, 2000 to calibrate, {n_words - 2000} new"
+    print(f"### Words, {sizes}, {args.few_splits} splits\n")
     print_table(["model", "sets", "words", "letters", "letters a position"], rows)
     return problems["chain"]
 
@@ -298,7 +299,7 @@ def beside_mapie(args, found):
         return
     problem = found["letter"]
     y = problem.y
-    splits = splits_of(len(y), args.peer_splits)
+    splits = splits_of(len(y), args.few_splits)
     n = len(y) // 2
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "sets.npz")
@@ -319,7 +320,7 @@ def beside_mapie(args, found):
             ]
         )
     version = peer_version(python, "mapie")
-    print(f"### Classes beside MAPIE {version}, {args.peer_splits} splits of letter\n")
+    print(f"### Classes beside MAPIE {version}, {args.few_splits} splits of letter\n")
     header = ["score", "coverage", "MAPIE's", "classes a row", "MAPIE's", "ratio"]
     print_table(header, rows)
 
@@ -362,7 +363,9 @@ def broken(args, found):
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--splits", type=int, default=100)
-    parser.add_argument("--peer-splits", type=int, default=20)
+    parser.add_argument(
+        "--few-splits", type=int, default=20, help="where all but coverage is compared"
+    )
     parser.add_argument("--train", type=int, default=2000, help="words to train with")
     args = parser.parse_args()
     found = {
