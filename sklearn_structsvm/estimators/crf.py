@@ -24,7 +24,7 @@ from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.warm_start import find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
-from sklearn_structsvm.solvers.batch.elastic_net import run_elastic_net
+from sklearn_structsvm.solvers.batch.elastic_net import SparseSteps, run_elastic_net
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
 from sklearn_structsvm.solvers.batch.proximal_newton import (
@@ -108,9 +108,9 @@ class CRFClassifier(ProbabilisticClassifier):
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs".
 
-        With ``l1_ratio > 0``, "auto" is "dual", except for Dask collections, and goes on
-        with "newton" for flat structures alone. "lbfgs" then is OWL-QN [3]_, which takes
-        many more passes. It needs ``l1_ratio < 1``, as does Dask.
+        With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
+        "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
+        only if "dual" makes next to no progress. It needs ``l1_ratio < 1``, as does Dask.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
         How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
         uniformly, or once per pass in random order. "auto" is "permuted".
@@ -327,12 +327,11 @@ class CRFClassifier(ProbabilisticClassifier):
             else:
                 solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, **kept)
-        oracle, weights, squares = problem.make_sums()
+        oracle, weights, options["squares"] = problem.make_sums()
         if self.l1_ratio > 0.0:
             ratio = self.l1_ratio
             solve = partial(run_elastic_net, oracle, weights, lam, ratio, **options)
             return Method("OWL-QN", solve, **kept)
-        options["squares"] = squares
         solve = partial(run_lbfgs, oracle, weights, lam, **options)
         return Method("L-BFGS", solve, **kept)
 
@@ -343,10 +342,6 @@ class CRFClassifier(ProbabilisticClassifier):
         ascent = MarginalAscent(oracle, weights, lam, self.l1_ratio)
         if start.state is not None:
             ascent.set_state(start.state, start.places)
-
-        has_successor = self.solver == "auto" and (
-            self.l1_ratio == 0.0 or has_exact_steps(problem.structure)
-        )
 
         def hand_over(row):
             name, steps = self._successor(problem, lam, n_threads)
@@ -364,7 +359,8 @@ class CRFClassifier(ProbabilisticClassifier):
             acceleration=self.acceleration,
             gap_check_interval=self.gap_check_interval,
             rng=self._rng(),
-            successor=hand_over if has_successor else None,
+            successor=hand_over if self.solver == "auto" else None,
+            is_last_resort=self.l1_ratio > 0.0 and not has_exact_steps(problem.structure),
             **limits,
         )
         method = Method(
@@ -389,7 +385,10 @@ class CRFClassifier(ProbabilisticClassifier):
                 return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
             return "newton", NewtonSteps(risk, lam, self.tol)
         oracle, weights, squares = problem.make_sums()
-        return "lbfgs", LBFGSSteps(oracle, weights, lam, n_threads, squares=squares)
+        options = {"n_threads": n_threads, "squares": squares}
+        if self.l1_ratio > 0.0:
+            return "lbfgs", SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
+        return "lbfgs", LBFGSSteps(oracle, weights, lam, **options)
 
     def _resolved_solver(self, problem, state):
         """The solver that `solver` stands for; `state` is the previous fit's, or None."""
@@ -413,8 +412,8 @@ class CRFClassifier(ProbabilisticClassifier):
             return self.solver
         # Ascent was left, or not begun, if there are weights alone.
         has_weights = state is not None and "factors" not in state
-        if self.l1_ratio > 0.0:
-            return "newton" if has_newton and has_weights else "dual"
+        if self.l1_ratio > 0.0 and not has_weights:
+            return "dual"
         # With more features, vectors of their length are what takes the time of a Newton
         # step, and the dual is the smaller problem.
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.solvers.blocks import crf
 from sklearn_structsvm.structures import ChainStructure
 
 TOL = 1e-4
@@ -160,6 +161,24 @@ def test_the_default_call_certifies_raw_rows(kind, l1_ratio):
     assert model.objective_ >= there.dual_objective_ - 1e-12
     # It goes on where it has ended.
     assert model.fit(X, y, sample_weight=weights).n_iter_ <= 1
+
+
+def test_stuck_chains_go_on_with_quasi_newton_steps(monkeypatch):
+    X, y = chains()
+    there = fitted(X, y, C=0.1)
+    assert there.solver_ == "dual"
+    monkeypatch.setattr(crf, "STUCK_AFTER", 2)
+    monkeypatch.setattr(crf, "STUCK_IF_LEFT", -1.0)
+    options = {"gap_check_interval": 1, "warm_start": True, "tol": 1e-7}
+    model = fitted(X, y, C=0.1, **options)
+    assert model.solver_ == "lbfgs"
+    assert model.dual_gap_ <= 1e-7
+    assert_same_optimum(model, there)
+    log_loss = -model.log_likelihood(X, y)
+    assert model.objective_ == pytest.approx(objective(model, model.coef_, log_loss))
+    # It goes on where it has ended.
+    assert model.fit(X, y).n_iter_ <= 1
+    assert model.solver_ == "lbfgs"
 
 
 def test_class_weights_count_in_newton_steps():

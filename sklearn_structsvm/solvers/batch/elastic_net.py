@@ -17,6 +17,7 @@ def run_elastic_net(
     max_time=None,
     n_threads=1,
     w0=None,
+    squares=None,
     on_pass=None,
     history=None,
 ):
@@ -32,7 +33,8 @@ def run_elastic_net(
 
     Parameters
     ----------
-    oracle, weights, lam, n_threads, w0, tol, max_iter, max_time, on_pass, history
+    oracle, weights, lam, n_threads, w0, squares, tol, max_iter, max_time, on_pass, \
+            history
         As for `run_lbfgs`.
     l1_ratio : float
         ρ, above 0 and at most 1.
@@ -43,17 +45,38 @@ def run_elastic_net(
         "stalled" if no step decreases the objective beyond rounding. Oracle calls are
         sums over the labelings of an example.
     """
-    objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0)
-    steps = OrthantSteps(objective)
+    steps = SparseSteps(oracle, weights, lam, l1_ratio, n_threads, w0, squares)
     return run_passes(
-        lambda deadline: "stalled" if steps.move() else None,
-        lambda done: (objective.row(), objective.weights),
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,
         on_pass=on_pass,
         history=history,
     )
+
+
+class SparseSteps(OrthantSteps):
+    """The steps of `run_elastic_net`, one at a time; parameters of it."""
+
+    def __init__(
+        self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, squares=None
+    ):
+        objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0)
+        squares = np.zeros(oracle.n_weights) if squares is None else squares
+        super().__init__(objective, scales=np.sqrt(lam / (lam + squares)))
+
+    @property
+    def weights(self):
+        return self.objective.weights
+
+    def row(self):
+        return self.objective.row()
+
+    def move(self, deadline=np.inf):
+        """One iteration; whether there was one."""
+        return not super().move()
 
 
 class SparseLogLoss:

@@ -236,6 +236,9 @@ class OrthantSteps(RestartedSteps):
         Moved in place.
     direction, buffer, direction_tol, max_directions
         As for `run_owlqn`.
+    scales : ndarray of shape (d,) or None
+        Directions of "owlqn" are made in w / scales, in which second derivatives should
+        have similar sizes. None for ones.
 
     Attributes
     ----------
@@ -251,16 +254,18 @@ class OrthantSteps(RestartedSteps):
         buffer=BUFFER,
         direction_tol=DIRECTION_TOL,
         max_directions=MAX_DIRECTIONS,
+        scales=None,
     ):
         self.objective, self.direction = objective, direction
+        self.scales = np.ones(len(objective.weights)) if scales is None else scales
         self.inverse = LimitedMemory(len(objective.weights), buffer)
         self.options = {"tol": direction_tol, "max_directions": max_directions}
         self.n_directions = 0
 
     def _attempt(self):
-        objective, inverse = self.objective, self.inverse
+        objective, inverse, scales = self.objective, self.inverse, self.scales
         if self.direction == "owlqn":
-            direction = -inverse.multiply(objective.gradient)
+            direction = -scales * inverse.multiply(scales * objective.gradient)
             direction[direction * objective.gradient >= 0.0] = 0.0
         else:
             direction, _, n, _ = descent_direction(
@@ -274,7 +279,8 @@ class OrthantSteps(RestartedSteps):
         w, gradient = objective.weights, objective.smooth_gradient
         if not orthant_step(objective, direction, first):
             return False
-        update_pair(inverse, objective.weights - w, objective.smooth_gradient - gradient)
+        step, change = objective.weights - w, objective.smooth_gradient - gradient
+        update_pair(inverse, step / scales, scales * change)
         return True
 
 

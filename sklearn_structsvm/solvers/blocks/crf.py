@@ -16,9 +16,21 @@ from sklearn_structsvm.solvers.blocks.forecast import passes_left
 SLOW_AFTER = 20
 SLOW_IF_LEFT = 30
 
+# The same if steps with an L1 penalty would follow that have no Hessian: they take hundreds
+# of passes themselves, and are better only where ascent makes next to no progress.
+STUCK_AFTER = 200
+STUCK_IF_LEFT = 1000
+
 
 def run_crf(
-    ascent, *, sampling="auto", acceleration="auto", rng=None, successor=None, **limits
+    ascent,
+    *,
+    sampling="auto",
+    acceleration="auto",
+    rng=None,
+    successor=None,
+    is_last_resort=False,
+    **limits,
 ):
     """Minimize Ω(w) - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
 
@@ -38,6 +50,8 @@ def run_crf(
     successor : callable or None
         (row) -> `Successor`, which goes on if ascent is foreseen to take many passes
         more; called at most once, with the last row of the history.
+    is_last_resort : bool
+        Whether it does so only if ascent makes next to no progress.
     **limits : as for `Limits`
 
     Returns
@@ -56,7 +70,7 @@ def run_crf(
     elif acceleration:
         accelerator = Acceleration(ascent, limits.tol, at_once=acceleration is True)
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
-    later = None if successor is None else LaterSteps(successor)
+    later = None if successor is None else LaterSteps(successor, is_last_resort)
     return run_ascent(passes, limits, accelerator=accelerator, successor=later)
 
 
@@ -92,10 +106,14 @@ class LaterSteps:
     ----------
     make : callable
         (row) -> `Successor`.
+    is_last_resort : as for `run_crf`
     """
 
-    def __init__(self, make):
+    def __init__(self, make, is_last_resort=False):
         self.make, self.steps = make, None
+        self.after, self.if_left = SLOW_AFTER, SLOW_IF_LEFT
+        if is_last_resort:
+            self.after, self.if_left = STUCK_AFTER, STUCK_IF_LEFT
 
     @property
     def has_begun(self):
@@ -107,12 +125,11 @@ class LaterSteps:
             self.steps = self.make(history.rows[-1])
         return self.has_begun
 
-    @staticmethod
-    def _is_slow(history, tol):
+    def _is_slow(self, history, tol):
         return (
-            history.n_iter > SLOW_AFTER
+            history.n_iter > self.after
             and history.rows[-1]["n_iter"] == history.n_iter - 1
-            and passes_left(history.rows, tol) > SLOW_IF_LEFT
+            and passes_left(history.rows, tol) > self.if_left
         )
 
     def move(self, deadline):
