@@ -16,8 +16,8 @@ from sklearn_structsvm.solvers.blocks.forecast import passes_left
 SLOW_AFTER = 20
 SLOW_IF_LEFT = 30
 
-# The same if steps with an L1 penalty would follow that have no Hessian: they take hundreds
-# of passes themselves, and are better only where ascent makes next to no progress.
+# The same if OWL-QN would follow, which takes hundreds of passes itself, and is better
+# only where ascent makes next to no progress.
 STUCK_AFTER = 200
 STUCK_IF_LEFT = 1000
 
