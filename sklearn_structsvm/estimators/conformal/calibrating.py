@@ -132,10 +132,17 @@ class CalibratingMixin:
                     f"cv={cv} needs at least as many examples; got n_samples={n}."
                 )
             cv = KFold(cv, shuffle=True, random_state=self.random_state)
-        folds = list(check_cv(cv).split(X, y, **for_split))
+        split = check_cv(cv).split(X, y, **for_split)
+        # Masks become places.
+        folds = [tuple(np.arange(n)[part] for part in parts) for parts in split]
         times = np.zeros(n, dtype=np.intp)
-        for _, test in folds:
+        for train, test in folds:
             times[test] += 1
+            if np.intersect1d(train, test).size:
+                raise ValueError(
+                    "A fold of cv has examples in both its training and its test part. "
+                    "Sets are calibrated by examples that the fit has not seen."
+                )
         if not folds or (times > 1).any():
             raise ValueError(
                 "Each example must be in the test part of at most one fold of cv, which "

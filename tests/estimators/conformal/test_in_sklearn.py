@@ -74,6 +74,7 @@ FIELD = CRFClassifier(tol=1e-2, max_iter=30, random_state=0)
         ({"cv": 81}, "needs at least as many examples; got n_samples=80"),
         ({"cv": [(np.arange(40), np.arange(40, 80))] * 2}, "at most one fold"),
         ({"cv": []}, "at least one"),
+        ({"cv": [(np.arange(60), np.arange(40, 80))]}, "both its training and its test"),
     ],
 )
 def test_errors_come_before_any_fit(params, message):
@@ -195,6 +196,9 @@ def test_a_held_out_part_is_a_fit_to_the_rest_and_a_calibration():
     by_hand = ConformalClassifier(fitted).conformalize(X[40:], y[40:])
     np.testing.assert_array_equal(model.predict_set(X), by_hand.predict_set(X))
     assert model.thresholds_ == by_hand.thresholds_
+    masks = [(np.arange(80) < 40, np.arange(80) >= 40)]
+    by_masks = ConformalClassifier(LogisticRegression(), cv=masks).fit(X, y)
+    assert by_masks.thresholds_ == model.thresholds_
     other = model.conformalize(X[:40], y[:40]).thresholds_
     assert other == ConformalClassifier(fitted).fit(X[:40], y[:40]).thresholds_
     with pytest.raises(TypeError, match="already fitted"):
