@@ -38,6 +38,9 @@ MAX_RELAXED_CALLS = 100
 # Linear functions of each kind that are kept.
 MAX_BOUNDS = 30
 
+# Times that the thresholds of all cells are changed to meet the constraints.
+MAX_SWEEPS = 50
+
 # Boxes that are divided before a distance of `tol` from the best rule is good enough, and
 # before the search gives up.
 MAX_EXACT_BOXES, MAX_BOXES = 200, 1000
@@ -142,6 +145,8 @@ class _Search:
         box = [np.arange(size) for size in self.points.sizes]
         for C in [*starts, self.problem.uniform]:
             self._try_around(C, box)
+            if self.best is None and self.rows:
+                self._repair(C)
         if self.best is None and self.problem.constrained:
             near = search_rules(
                 ViolationProblem(self.problem),
@@ -291,6 +296,26 @@ class _Search:
                 kept = np.sort(kept[np.argpartition(distance, n_near)[:n_near]])
             near.append(kept)
         self._enumerate(near)
+
+    def _repair(self, C):
+        """From the rule nearest to a tensor, lessen the squares of all excesses."""
+        rule = [
+            int(np.abs(tensors - C[a]).sum(axis=(1, 2)).argmin())
+            for a, tensors in enumerate(self.points.tensors)
+        ]
+        least = np.inf
+        for _ in range(MAX_SWEEPS):
+            before = least
+            for a, size in enumerate(self.points.sizes):
+                total = np.zeros(size)
+                for constant, parts in self.rows:
+                    now = sum(part[t] for part, t in zip(parts, rule, strict=True))
+                    change = parts[a] - parts[a][rule[a]]
+                    total += np.maximum(constant + now + change, 0.0) ** 2
+                rule[a], least = int(total.argmin()), float(total.min())
+            if least >= before:
+                break
+        self._enumerate([np.array([t]) for t in rule])
 
     def _thin(self, box):
         """Go downhill from the best rule of a grid."""

@@ -135,6 +135,25 @@ def test_a_search_that_ends_early_still_has_a_bound(monkeypatch):
         assert near.value - 0.05 <= near.bound <= exact.value + 1e-9
 
 
+def test_many_groups_get_thresholds_of_nearly_one_rate(monkeypatch):
+    rng = new_rng(11)
+    n, groups = 1200, np.repeat(np.arange(12), 100)
+    p = rng.uniform(size=n)
+    y = (rng.uniform(size=n) < p).astype(int)
+    problem = ConfusionProblem.from_probabilities(
+        "zero_one",
+        np.column_stack([1.0 - p, p]),
+        y,
+        constraints=[DemographicParity(slack=0.015)],
+        sensitive_features=groups,
+    )
+    points = RocPoints(p, y.astype(float), np.ones(n), groups, 12)
+    monkeypatch.setattr(rule_search, "MAX_EXACT_BOXES", 0)
+    # Each number of a group's hundred rows can be predicted, so that all can be alike.
+    found = search_rules(problem, points, tol=1.0)
+    assert problem.violation(points.tensor(found.points)) <= 1e-9
+
+
 def test_points_count_what_lies_above_each_threshold():
     rng = new_rng(9)
     n = 60
