@@ -15,6 +15,22 @@ MAX_NAMES = 8
 IGNORED = -100
 
 
+class Missing:
+    """The type of `MISSING`, of which there is one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+# A label that is not known.
+MISSING = Missing()
+
+
 def learn_classes(labels, classes=None):
     """The sorted distinct labels, or `classes`, which must contain all of them."""
     seen = unique(labels, "y")
@@ -65,7 +81,10 @@ def refuse_missing(
     where = f" ({place} {', column '.join(map(str, at))})" if at else ""
     rename = ""
     if isinstance(label, Number) and label == IGNORED:
-        rename = " If -100 is a class, give it another name, such as the string '-100'."
+        rename = (
+            " Put MISSING in the place of labels that are not known. If -100 is a class, "
+            "give it another name, such as the string '-100'."
+        )
     raise ValueError(
         f"{name} has {what}{where}. None, NaN, -100 and masked entries stand for unknown "
         f"labels, which are never learned as a class. {remedy}{rename}"
@@ -116,7 +135,9 @@ def _first_missing_item(items):
 
 
 def _is_unlabeled(label):
-    if label is None or (isinstance(label, Number) and label == IGNORED):
+    if label is None or label is MISSING:
+        return True
+    if isinstance(label, Number) and label == IGNORED:
         return True
     try:
         return bool(label != label)

@@ -31,6 +31,7 @@ class RemoteProblem:
     """
 
     is_remote = True
+    has_hidden = False
     # The weight of the one example.
     weights = np.ones(1)
     risk = None

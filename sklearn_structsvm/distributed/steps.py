@@ -35,6 +35,10 @@ class Examples:
     y: object
     weights: np.ndarray
 
+    def make_oracle(self):
+        """A fresh dual state."""
+        return self.structure.make_oracle(self.X, self.y)
+
 
 @dataclass
 class BlockSteps:
@@ -64,7 +68,7 @@ class BlockSteps:
             Of an iterate over the same examples.
         """
         iterate, step, cache = start_bcfw(
-            self.wrap(examples.structure.make_oracle(examples.X, examples.y)),
+            self.wrap(examples.make_oracle()),
             examples.weights,
             lam,
             step=self.step,

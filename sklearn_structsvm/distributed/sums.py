@@ -47,7 +47,7 @@ def log_loss(shard, point):
     """The log-loss of the part at a point, and its gradient."""
     examples = shard.examples
     if shard.oracle is None:
-        shard.oracle = examples.structure.make_oracle(examples.X, examples.y)
+        shard.oracle = examples.make_oracle()
     # Arrays that Dask has sent may be unaligned.
     w = np.require(point.w, requirements="A")
     return shard.oracle.log_loss(examples.weights, w, point.n_threads)

@@ -183,6 +183,13 @@ class BCFWClassifier(StructuredClassifier):
     example, so a certificate needs all of them. To continue training on the same
     examples, use `warm_start`.
 
+    With hidden labels, the hinge is that of latent variables [6]_: the maximum over all
+    labelings, of the loss at known labels plus the score, less the best score of those
+    that are allowed. The problem is then not convex: `dual_gap_` and `dual_objective_`
+    are of the convex problem that stands for it at `coef_`, `objective_` is that of the
+    problem itself, and ``history_["step"]`` numbers the convex problems. `objective_`
+    need not be the global minimum.
+
     References
     ----------
     .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
@@ -195,6 +202,7 @@ class BCFWClassifier(StructuredClassifier):
        NeurIPS 2015.
     .. [5] Franc, Sonnenburg, "Optimized cutting plane algorithm for large-scale risk
        minimization", JMLR 10, 2009.
+    .. [6] Yu, Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 
     Examples
     --------
@@ -208,6 +216,7 @@ class BCFWClassifier(StructuredClassifier):
     (10,)
     """
 
+    takes_hidden_labels = True
     step_: str
     cache_: bool
 
@@ -281,7 +290,9 @@ class BCFWClassifier(StructuredClassifier):
             must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any type, a label indicator matrix, or one labeling per
-            example.
+            example. Labels of chains, trees and graphs may be
+            `structures.MISSING` (or None), or a set of labels one of which is the true
+            one; see :ref:`guide-hidden`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 

@@ -18,6 +18,7 @@ from sklearn_structsvm.estimators.constraints import LIMITS
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
+    follow_fits,
 )
 from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.problem import bind_local
@@ -95,9 +96,10 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     Notes
     -----
     An example of weight k counts as k examples: in the training problem of each fold, in
-    its score, and in the final fit. Solutions of equivalent problems agree only within
-    `eps` along the paths and within `tol` in the final fit, so their scores and `C_` may
-    differ slightly.
+    its score, and in the final fit. With hidden labels, there are no paths: each C is
+    fitted to the duality gap `eps`, from the solution before. Solutions of equivalent
+    problems agree only within `eps` along the paths and within `tol` in the final fit, so
+    their scores and `C_` may differ slightly.
 
     Examples
     --------
@@ -115,6 +117,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     step_: str
     cache_: bool
 
+    takes_hidden_labels = True
     _final_class = BCFWClassifier
     _parameter_constraints: dict = {
         **{name: values for name, values in LIMITS.items() if name != "C"},
@@ -183,6 +186,10 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 def _follow_path(estimator, X, y, weights, Cs, options):
     """The solutions of a path that leaps from one C to the next, as far as it gets."""
     problem = bind_local(estimator, X, y, weights)
+    if problem.has_hidden:
+        limits = {name: options[name] for name in ("max_iter", "max_time")}
+        estimator.set_params(**limits, tol=options["eps"])
+        return follow_fits(estimator, X, y, weights, Cs)
     lams = [problem.lam(C) for C in Cs]
     path, stopped_by = find_path(
         estimator, problem, min_lambda=lams[-1], wanted=np.array(lams), **options

@@ -168,6 +168,11 @@ def bcfw_path(
     )
     check_needs(estimator)
     problem = bind_local(estimator, X, y, sample_weight)
+    if problem.has_hidden:
+        raise ValueError(
+            "There is no path with hidden labels, as the problem is not convex: fit a "
+            "BCFWClassifier for each value of C, or use BCFWClassifierCV."
+        )
     path, stopped_by = find_path(
         estimator,
         problem,

@@ -11,6 +11,7 @@ from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
+from sklearn_structsvm.estimators.hidden_labels import likelihood_steps
 from sklearn_structsvm.estimators.method import Method, run
 from sklearn_structsvm.estimators.named_structures import (
     StructureName,
@@ -199,6 +200,12 @@ class CRFClassifier(ProbabilisticClassifier):
     ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` has the same
     features.
 
+    With hidden labels, :math:`p(y_i \mid x_i, w)` is the probability of all labelings
+    that are allowed. The problem is then not convex: `dual_gap_` and `dual_objective_`
+    are of the convex problem that stands for it at `coef_`, `objective_` is that of the
+    problem itself, and ``history_["step"]`` numbers the convex problems, 0 being steps of
+    L-BFGS on the problem itself. `objective_` need not be the global minimum.
+
     With an L1 penalty, the dual point of a gap check may be one in which a share of each
     distribution is moved to the true labeling, so that it is feasible.
 
@@ -226,6 +233,7 @@ class CRFClassifier(ProbabilisticClassifier):
     True
     """
 
+    takes_hidden_labels = True
     solver_: str
 
     _parameter_constraints: dict = {
@@ -292,7 +300,9 @@ class CRFClassifier(ProbabilisticClassifier):
             must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any type, a label indicator matrix, or one labeling per
-            example.
+            example. Labels of chains and trees may be
+            `structures.MISSING` (or None), or a set of labels one of which is the true
+            one; see :ref:`guide-hidden`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 
@@ -311,6 +321,8 @@ class CRFClassifier(ProbabilisticClassifier):
         refuse_bounds(problem.structure, type(self).__name__)
         start = find_warm_start(self, problem, previous, ("weights",))
         solver = self._resolved_solver(problem, start.state)
+        if problem.has_hidden:
+            return likelihood_steps(self, problem, start)
         if solver == "dual":
             return self._dual_ascent(problem, start)
         w0 = None

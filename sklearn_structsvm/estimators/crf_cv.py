@@ -1,6 +1,5 @@
 """Conditional random fields, with C and l1_ratio chosen by cross-validation."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -9,16 +8,14 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
+    follow_fits,
 )
-from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.probabilistic import ProbabilisticClassifier
-from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.structures import Structure
 
@@ -99,7 +96,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     Notes
     -----
     An example of weight k counts as k examples: in the training problem of each fold, in
-    its score, and in the final fit.
+    its score, and in the final fit. Hidden labels do not count in scores.
 
     Examples
     --------
@@ -121,6 +118,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     dual_gaps_path_: np.ndarray
     solver_: str
 
+    takes_hidden_labels = True
     _final_class = CRFClassifier
     _parameter_constraints: dict = {
         **{
@@ -197,7 +195,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         return SMALLEST_C, LARGEST_C
 
     def _follow(self):
-        return _follow_fits
+        return follow_fits
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -225,20 +223,3 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         given = self.l1_ratios is not None
         self.scores_path_ = scores_path if given else scores_path[0]
         self.dual_gaps_path_ = gaps_path if given else gaps_path[0]
-
-
-def _follow_fits(estimator, X, y, weights, Cs):
-    """Fits that start from one another."""
-
-    def fits():
-        estimator.set_params(warm_start=True)
-        problem = bind_local(estimator, X, y, weights)
-        for C in Cs:
-            with warnings.catch_warnings():
-                # Their gaps are told of all folds together.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                with Fit(estimator.set_params(C=C), X, y, sample_weight=weights) as fit:
-                    run(fit, problem, estimator._method(problem, fit.previous))
-            yield estimator.dual_gap_
-
-    return fits(), None

@@ -1,5 +1,6 @@
 """Shared by estimators that choose C by cross-validation: folds, scores, the choice."""
 
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -412,3 +413,20 @@ def _as_number(score):
             f"scoring must return a number, got {score!r} ({type(score).__name__})."
         )
     return float(score)
+
+
+def follow_fits(estimator, X, y, weights, Cs):
+    """Fits that start from one another."""
+
+    def fits():
+        estimator.set_params(warm_start=True)
+        problem = bind_local(estimator, X, y, weights)
+        for C in Cs:
+            with warnings.catch_warnings():
+                # Their gaps are told of all folds together.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                with Fit(estimator.set_params(C=C), X, y, sample_weight=weights) as fit:
+                    run(fit, problem, estimator._method(problem, fit.previous))
+            yield estimator.dual_gap_
+
+    return fits(), None

@@ -6,6 +6,7 @@ import numpy as np
 
 from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.estimators.deprecation import value_of
+from sklearn_structsvm.estimators.hidden_labels import hinge_steps
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.warm_start import find_warm_start, warn_of_cold_start
 from sklearn_structsvm.solvers.blocks import bcfw, exact
@@ -63,7 +64,12 @@ def frank_wolfe(
         n_threads = options["n_threads"]
         certify = partial(bcfw.certify, iterate, average, estimator.tol, n_threads)
     solve = partial(bcfw.run_bcfw, iterate, **options)
-    return Method("BCFW", solve, iterate, certify, start.kept, resolved)
+    method = Method("BCFW", solve, iterate, certify, start.kept, resolved)
+    if problem.has_hidden:
+        names = ("sampling", "acceleration", "rng", "algorithm", "average")
+        own = {name: options[name] for name in names}
+        return hinge_steps(estimator, problem, start, method, own)
+    return method
 
 
 def exact_steps(estimator, problem, previous):

@@ -295,7 +295,8 @@ class PredictionMixin:
 
         The score is the accuracy for flat structures (subset accuracy if there are
         several labels), the accuracy per position for chains, and 1 minus the mean loss
-        for user-defined structures. Labels that were not seen in `fit` count as wrong,
+        for user-defined structures. Only labels that are known count: not those that
+        are MISSING or a set. Labels that were not seen in `fit` count as wrong,
         and a warning lists them.
 
         Parameters
@@ -314,7 +315,12 @@ class PredictionMixin:
         y_pred = self.predict(X)
         require_y(self, y)
         if not self.structure_.flat:
+            entries = None
+            if hasattr(self.structure_, "split_hidden"):
+                y, entries = self.structure_.split_hidden(y)
             _, y = self.structure_.check_data(X, y)
+            if entries is not None:
+                y, y_pred = self.structure_.known_nodes(y, y_pred, entries)
         else:
             check_sparse(y, "y")
             refuse_missing(y)

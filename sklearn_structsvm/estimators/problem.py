@@ -36,6 +36,7 @@ from sklearn_structsvm.estimators.named_structures import (
 )
 from sklearn_structsvm.estimators.options import check_dask_options
 from sklearn_structsvm.structures import ChainStructure, Structure
+from sklearn_structsvm.structures.hidden_labels import first_hidden
 from sklearn_structsvm.structures.validation import refuse_tokens
 
 # What is no longer than this has a square in float64, and so has a sum of many.
@@ -72,23 +73,41 @@ def bind_local(estimator, X, y, sample_weight=None):
         structure = estimator._infer_structure(X, y, estimator.classes)
     else:
         structure = fresh(structure)
+    entries = None
     if not flat:
         require_y(estimator, y)
+        y_given = y
+        if hasattr(structure, "split_hidden"):
+            y, entries = structure.split_hidden(y)
+        if hasattr(structure, "complete"):
+            check_completes(estimator, structure)
+        if entries is not None:
+            check_takes_hidden(estimator, structure, entries)
         X, y = structure.check_data(X, y)
     given = X, y
+    if entries is not None:
+        given = X, list(y_given)
     if not flat:
-        X, y, sample_weight = without_empty(structure, X, y, sample_weight)
+        kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+        X, y, sample_weight = without_empty(kept, X, y, sample_weight)
     options = class_options(estimator, structure)
     if flat:
         scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
         options["bias"] = scaling
-    structure.fit(X, y, **options)
+    allowed = None
+    if entries is None:
+        structure.fit(X, y, **options)
+    else:
+        y, allowed = structure.learn_partial(X, y, [entries[i] for i in kept], **options)
     if not flat and hasattr(structure, "n_features_in_"):
         estimator.n_features_in_ = structure.n_features_in_
     _check_class_weight(structure, estimator.class_weight)
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
-    problem = LocalProblem(structure, X, y, weights / total, total, given)
+    problem = LocalProblem(structure, X, y, weights / total, total, given, allowed)
+    if hasattr(structure, "complete"):
+        problem.partial = y
+        problem.y = problem.completed(None)
     check_scale(estimator, problem)
     return problem
 
@@ -144,7 +163,14 @@ class LocalProblem:
     total : float
         Σs, so that λ = 1 / (C total).
     given : (X, y)
-        The same with the examples that have nothing to label, which no fit is told of.
+        The same with the examples that have nothing to label, which no fit is told of,
+        and with hidden labels as they were passed.
+    allowed : list of n ndarrays of shape (T_i, k), dtype bool, or None
+        If labels are hidden, those that the nodes may have; y then is any labeling of
+        these.
+    partial : list or None
+        If the structure completes labelings itself, those that were passed; y then is
+        any completion of these.
     risk : Risk or None
         What a batch solver minimizes, once it is made.
     """
@@ -155,9 +181,16 @@ class LocalProblem:
     weights: np.ndarray
     total: float
     given: tuple
+    allowed: list | None = None
+    partial: list | None = None
     risk: object = None
 
     is_remote = False
+
+    @property
+    def has_hidden(self):
+        """Whether something of y is not known."""
+        return self.allowed is not None or self.partial is not None
 
     def __enter__(self):
         return self
@@ -171,7 +204,12 @@ class LocalProblem:
     @cached_property
     def fingerprints(self):
         """Numbers that tell the examples from others."""
-        return fingerprints(self.X, self.y)
+        labels = self.y
+        if self.allowed is not None:
+            labels = list(zip(labels, self.allowed, strict=True))
+        elif self.partial is not None:
+            labels = self.partial
+        return fingerprints(self.X, labels)
 
     def largest_feature(self):
         """The largest absolute value of a feature, as far as the structure knows."""
@@ -179,7 +217,19 @@ class LocalProblem:
 
     def make_oracle(self):
         """A fresh dual state; only one solver may use it."""
-        return self.structure.make_oracle(self.X, self.y)
+        if self.allowed is None:
+            return self.structure.make_oracle(self.X, self.y)
+        return self.structure.make_oracle(self.X, self.y, known=self.allowed)
+
+    def make_completions(self):
+        """The oracle of the labelings that are allowed, where labels are hidden."""
+        allowed = self.allowed
+        return self.structure.make_oracle(self.X, self.y, allowed, known=allowed)
+
+    def completed(self, w):
+        """Completions of what was passed, by the structure's own method."""
+        complete = self.structure.complete
+        return [complete(x, y, w) for x, y in zip(self.X, self.partial, strict=True)]
 
     def make_iterate(self, lam, steps, rng=None, state=None):
         """The iterate of `steps`, from a state of the same examples; what "auto" means.
@@ -229,9 +279,35 @@ def check_flat(estimator, X, y):
     return X, y
 
 
-def without_empty(structure, X, y, sample_weight=None):
-    """Checked examples, and their weights, without those that have nothing to label."""
-    kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
+def check_takes_hidden(estimator, structure, entries):
+    """ValueError if the estimator or the structure cannot learn from hidden labels."""
+    i, t = first_hidden(entries)
+    where = f"y[{i}] has a label that is not known ({structure._place} {t}), of which"
+    if not estimator.takes_hidden_labels:
+        raise ValueError(
+            f"{where} {type(estimator).__name__} cannot learn: use CRFClassifier or "
+            f"BCFWClassifier, or leave out the {structure._place}s without a label."
+        )
+    if type(structure).make_oracle is not type(structure)._compiled_oracle:
+        raise ValueError(
+            f"{where} {type(structure).__name__} cannot learn, as it overrides "
+            "loss_augmented_decode of a structure of the library."
+        )
+
+
+def check_completes(estimator, structure):
+    """ValueError for estimators that make nothing of a structure that completes."""
+    # Of these, likelihoods are sums, and no structure in Python has them.
+    if not (estimator.takes_hidden_labels and hasattr(estimator, "step")):
+        raise ValueError(
+            f"{type(structure).__name__} has a method `complete`, for labelings of which "
+            f"a part is hidden, of which {type(estimator).__name__} cannot learn: use "
+            "BCFWClassifier."
+        )
+
+
+def without_empty(kept, X, y, sample_weight=None):
+    """Checked examples that are kept, as they have something to label, and weights."""
     if len(kept) == len(X):
         return X, y, sample_weight
     if not kept:

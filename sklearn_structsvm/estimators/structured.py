@@ -37,6 +37,8 @@ class StructuredClassifier(
 
     # Whether a Dask collection may be of other items than rows.
     takes_dask_items = True
+    # Whether labels of y may be hidden.
+    takes_hidden_labels = False
 
     # What a fit sets, for editors and type checkers.
     coef_: np.ndarray

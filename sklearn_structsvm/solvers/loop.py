@@ -75,7 +75,8 @@ class SolverResult:
         of descent steeper than `tol`, "stalled" where the solver found nothing more to
         do, "stopped" where a callback asked for it.
     history : dict of ndarray
-        What the checks saw: `HISTORY_KEYS`, and "constraint_violation" of mixtures.
+        What the checks saw: `HISTORY_KEYS`, "constraint_violation" of mixtures, and
+        "step" of convex problems one after another.
     """
 
     solution: object
@@ -109,6 +110,8 @@ class History:
         That the last row is about.
     scale : float
         The largest size of an objective so far.
+    step : int or None
+        The convex problem that rows are about, where there are several.
     """
 
     def __init__(self, wrong=WRONG_ORACLE):
@@ -118,6 +121,7 @@ class History:
         self.rows = []
         self.solution = None
         self.scale = 0.0
+        self.step = None
 
     def note(self, row, solution, most_negative_gap=0.0, size_of_terms=None):
         """Append a row, with the pass and the time; returns it.
@@ -140,6 +144,8 @@ class History:
         """
         self._check(row, most_negative_gap, size_of_terms)
         row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
+        if self.step is not None:
+            row["step"] = self.step
         self.rows.append(row)
         self.solution = solution
         return row

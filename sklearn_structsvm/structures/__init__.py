@@ -10,12 +10,14 @@ from sklearn_structsvm.structures.flat import (
     MultilabelStructure,
 )
 from sklearn_structsvm.structures.graph import GraphStructure
+from sklearn_structsvm.structures.hidden_labels import MISSING
 from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
 from sklearn_structsvm.structures.pairwise import PairwiseMultilabelStructure
 from sklearn_structsvm.structures.pictorial import PictorialStructure
 from sklearn_structsvm.structures.tree import TreeStructure
 
 __all__ = [
+    "MISSING",
     "BinaryStructure",
     "ChainStructure",
     "GraphStructure",

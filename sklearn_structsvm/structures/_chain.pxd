@@ -7,6 +7,8 @@ cdef class ChainOracle(BlockOracle):
     cdef Features features
     cdef const Py_ssize_t[::1] offsets
     cdef const int[::1] y
+    # Of the costs, the labels if they are known.
+    cdef const int[::1] cost_rows
     cdef const double[:, ::1] costs
     cdef Py_ssize_t k
     cdef bint has_bias, has_first, has_last, has_transition, normalize

@@ -102,8 +102,9 @@ cdef class ChainOracle(BlockOracle):
     y : ndarray of shape (offsets[n],), dtype intc, or None
         Label indices. None for an oracle that only decodes and sums: it has no dual
         state, and is not for a solver.
-    costs : ndarray of shape (k, k)
-        costs[truth, label] of one position, zero on the diagonal.
+    costs : ndarray of shape (k, k), or (m, k)
+        costs[truth, label] of one position, zero on the diagonal. With `cost_rows`,
+        costs of labels, zero for the position's label in y.
     bias, first, last, transition : bool
         Which parts the model has.
     normalize : bool
@@ -111,12 +112,15 @@ cdef class ChainOracle(BlockOracle):
     allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
         Which label may follow which, the last row and column being of the beginning and
         of the end; None for all. The true labelings keep to it, which is not checked.
+    cost_rows : ndarray of shape (offsets[n],), dtype intc, or None
+        The row of `costs` of each position, if that is not its label.
     """
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const int[::1] y, const double[:, ::1] costs, *, bint bias,
-                 bint first, bint last, bint transition, bint normalize, allowed=None):
-        cdef Py_ssize_t k = costs.shape[0], at = features.n_weights(k)
+                 bint first, bint last, bint transition, bint normalize, allowed=None,
+                 cost_rows=None):
+        cdef Py_ssize_t k = costs.shape[1], at = features.n_weights(k)
         cdef Py_ssize_t i, longest = 0
         cdef bint has_state = y is not None
         if not rises_to(offsets, features.n_rows):
@@ -125,7 +129,7 @@ cdef class ChainOracle(BlockOracle):
             if offsets[i + 1] == offsets[i]:
                 raise ValueError(f"X[{i}] is empty, and has nothing to label.")
             longest = max(longest, offsets[i + 1] - offsets[i])
-        check_shape("costs", costs, k, k)
+        check_shape("costs", costs, k if cost_rows is None else len(costs), k)
         if y is None:
             y = np.zeros(features.n_rows, dtype=np.intc)
         else:
@@ -133,8 +137,12 @@ cdef class ChainOracle(BlockOracle):
             check_indices("y", y, k)
         self.features = features
         self.offsets = offsets
-        self.y = y
+        self.y = self.cost_rows = y
         self.costs = costs
+        if cost_rows is not None:
+            self.cost_rows = cost_rows
+            check_shape("cost_rows", cost_rows, features.n_rows)
+            check_indices("cost_rows", cost_rows, len(costs))
         self.k = k
         self.has_bias, self.has_first, self.has_last = bias, first, last
         self.has_transition, self.normalize = transition, normalize
@@ -177,7 +185,9 @@ cdef class ChainOracle(BlockOracle):
         self.outer_at = self.product_at + longest * k
         self.direction_size = self.outer_at + features.outer_size(offsets, k)
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
-        self.thread_safe = self.has_candidates = type(self) is ChainOracle
+        self.thread_safe = type(self) is ChainOracle
+        # A front has the costs of labels that are known.
+        self.has_candidates = self.thread_safe and cost_rows is None
         self.has_marginals = type(self) is ChainOracle
         self.has_sums = type(self) is ChainOracle
         self.nodes = np.zeros((features.n_rows * has_state, k))
@@ -238,14 +248,14 @@ cdef class ChainOracle(BlockOracle):
         cdef bint has_pairs = self.has_transition or self.has_forbidden
         cdef const double* transition = work + self.max_labels * k
         cdef double* table = work + self.table_at
-        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* cost_row = &self.cost_rows[self.offsets[i]]
         cdef const double* cost
         cdef const double* row
         cdef double value, highest, unit = lam * self.loss_unit(i)
         memcpy(table, work, T * k * sizeof(double))
         if unit != 0.0:
             for t in range(T):
-                cost = &self.costs[y[t], 0]
+                cost = &self.costs[cost_row[t], 0]
                 for c in range(k):
                     table[t * k + c] += unit * cost[c]
         if self.has_forbidden:
@@ -284,11 +294,12 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), t
         cdef const double* transition = work + self.max_labels * k
         cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* cost_row = &self.cost_rows[self.offsets[i]]
         cdef double total = 0.0, cost = 0.0
         for t in range(T):
             if labels[t] != y[t]:
                 total += work[t * k + labels[t]] - work[t * k + y[t]]
-                cost += self.costs[y[t], labels[t]]
+                cost += self.costs[cost_row[t], labels[t]]
         if self.has_transition:
             for t in range(1, T):
                 if labels[t] != y[t] or labels[t - 1] != y[t - 1]:
@@ -301,9 +312,9 @@ cdef class ChainOracle(BlockOracle):
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
         cdef Py_ssize_t t
         cdef double cost = 0.0
-        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* cost_row = &self.cost_rows[self.offsets[i]]
         for t in range(self.n_labels(i)):
-            cost += self.costs[y[t], labels[t]]
+            cost += self.costs[cost_row[t], labels[t]]
         return cost * self.loss_unit(i)
 
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
@@ -389,7 +400,7 @@ cdef class ChainOracle(BlockOracle):
             self.log_counts[i] = self.sums(i, theta, pairs, work, NULL, NULL)
         add(size, by, forest.theta, theta)
         for v in range(forest.n):
-            add(k, by * unit, &self.costs[self.y[start + v], 0], theta + v * k)
+            add(k, by * unit, &self.costs[self.cost_rows[start + v], 0], theta + v * k)
         if self.has_transition:
             add(k * k, by, transition, pairs)
         log_z = self.sums(i, theta, pairs, work, nodes, edges)
@@ -402,7 +413,7 @@ cdef class ChainOracle(BlockOracle):
         soft = temperature * (log_z - log_count)
         for v in range(forest.n):
             truth = self.y[start + v]
-            cost += dot(k, &self.costs[truth, 0], nodes + v * k)
+            cost += dot(k, &self.costs[self.cost_rows[start + v], 0], nodes + v * k)
             score += forest.theta[v * k + truth]
             nodes[v * k + truth] -= 1.0
             parent = parent_of(&forest, v)

@@ -100,6 +100,7 @@ cdef class GraphOracle(ChainOracle):
     relaxed : bool
         Whether the labelings of graphs with cycles may be half integral. If not, they are
         rounded: for predictions, not for training, where the truth is known.
+    cost_rows : as for `ChainOracle`
     expands : bool
         Whether graphs of more than two labels are decoded by expansion, not by messages.
     """
@@ -129,10 +130,10 @@ cdef class GraphOracle(ChainOracle):
                  const int[:, ::1] edges, list parents, const int[::1] y,
                  const double[:, ::1] costs, const double[::1] node_weights,
                  const int[:, ::1] pair_of, *, bint bias, bint relaxed,
-                 bint expands=False):
+                 bint expands=False, cost_rows=None):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=False, last=False,
-            transition=False, normalize=False)
+            transition=False, normalize=False, cost_rows=cost_rows)
         cdef Py_ssize_t k = self.k, n = self.n_blocks, most
         cdef double search, evaluation
         sizes = np.diff(offsets)
@@ -166,7 +167,8 @@ cdef class GraphOracle(ChainOracle):
             self.scratch_at + k * k,
             self.cut_at + 4 * self.max_labels + most
             + roof_scratch_size(self.max_labels, most))
-        self.has_candidates = type(self) is GraphOracle and not np.any(self.kind)
+        self.has_candidates = (
+            type(self) is GraphOracle and cost_rows is None and not np.any(self.kind))
         self.forest_at = self.work_size
         if self.has_candidates:
             # Memory that no page is taken for until it is asked for.
@@ -318,13 +320,15 @@ cdef class GraphOracle(ChainOracle):
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
         cdef Py_ssize_t v, start = self.offsets[i]
         cdef double total = 0.0
+        cdef const double* cost
         cdef int truth
         for v in range(self.n_nodes(i)):
             truth = self.y[start + v]
+            cost = &self.costs[self.cost_rows[start + v], 0]
             if self.kind[i] == CUT and labels[v] == HALF:
-                total += 0.5 * self.node_weights[start + v] * self.costs[truth, 1 - truth]
+                total += 0.5 * self.node_weights[start + v] * cost[1 - truth]
             elif labels[v] != truth:
-                total += self.node_weights[start + v] * self.costs[truth, labels[v]]
+                total += self.node_weights[start + v] * cost[labels[v]]
         return total
 
     # ----------------------------------------------------------------- decoding
@@ -338,7 +342,7 @@ cdef class GraphOracle(ChainOracle):
         if lam != 0.0:
             for v in range(self.n_nodes(i)):
                 add(k, lam * self.node_weights[start + v],
-                    &self.costs[self.y[start + v], 0], table + v * k)
+                    &self.costs[self.cost_rows[start + v], 0], table + v * k)
         if self.kind[i] == CUT:
             self._cut(i, work, labels)
         elif self.kind[i] == FOREST:

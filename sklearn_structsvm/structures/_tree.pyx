@@ -50,6 +50,7 @@ cdef class TreeOracle(ChainOracle):
         Which label of a child (column) its parent's (row) may have, the last row and
         column telling which labels roots, and leaves, may have; None for all. The true
         labelings keep to it, which is not checked.
+    cost_rows : as for `ChainOracle`
     """
 
     cdef const Py_ssize_t[::1] parents
@@ -62,11 +63,12 @@ cdef class TreeOracle(ChainOracle):
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  const Py_ssize_t[::1] parents, const int[::1] y,
                  const double[:, ::1] costs, *, bint bias, bint root, bint transition,
-                 bint normalize, allowed=None):
+                 bint normalize, allowed=None, cost_rows=None):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=root, last=False,
             transition=transition, normalize=normalize,
-            allowed=None if allowed is None else np.ascontiguousarray(allowed.T))
+            allowed=None if allowed is None else np.ascontiguousarray(allowed.T),
+            cost_rows=cost_rows)
         check_shape("parents", parents, features.n_rows)
         sizes, above = np.diff(offsets), np.asarray(parents)
         own = np.arange(features.n_rows) - np.repeat(offsets[:self.n_blocks], sizes)
@@ -76,7 +78,8 @@ cdef class TreeOracle(ChainOracle):
         # The weights of the first position are those of the roots, seen to here.
         self.has_first = False
         self.has_root = root
-        self.thread_safe = self.has_candidates = type(self) is TreeOracle
+        self.thread_safe = type(self) is TreeOracle
+        self.has_candidates = self.thread_safe and cost_rows is None
         self.has_marginals = type(self) is TreeOracle
         self.has_sums = type(self) is TreeOracle
         self.n_scores = self.table_at if type(self) is TreeOracle else 0
@@ -123,7 +126,7 @@ cdef class TreeOracle(ChainOracle):
         # The child's label first.
         cdef const double* pairs = work + self.flipped_at
         cdef double* table = work + self.table_at
-        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* cost_row = &self.cost_rows[self.offsets[i]]
         cdef const double* column
         cdef double value, highest, unit = lam * self.loss_unit(i)
         memcpy(table, work, T * k * sizeof(double))
@@ -132,7 +135,7 @@ cdef class TreeOracle(ChainOracle):
             pairs = self.forbid_pairs(pairs, INFINITY, work + self.masked_at)
         for v in range(T):
             if unit != 0.0:
-                add(k, unit, &self.costs[y[v], 0], table + v * k)
+                add(k, unit, &self.costs[cost_row[v], 0], table + v * k)
             if has_pairs and parent[v] >= 0:
                 vector_add_max_plus(k, table + v * k, pairs, table + parent[v] * k)
         for v in range(T - 1, -1, -1):

@@ -25,10 +25,10 @@ class NoAllowedLabeling(ValueError):
     def __str__(self):
         return self.of(self.item)
 
-    def of(self, i):
-        """The message, for item i of X."""
+    def of(self, i, name="allowed"):
+        """The message, for item i of X, if labels are barred by this argument."""
         return (
-            f"allowed[{i}] and `transitions` leave X[{i}] no labeling: no label of "
+            f"{name}[{i}] and `transitions` leave X[{i}] no labeling: no label of "
             f"{self.place} goes with those after it, or below."
         )
 
@@ -37,7 +37,7 @@ class NoAllowedLabeling(ValueError):
 SETS = (set, frozenset, list, tuple)
 
 
-def check_allowed_labels(allowed, lengths, classes, place):
+def check_allowed_labels(allowed, lengths, classes, place, name="allowed"):
     """Masks of what users pass.
 
     Parameters
@@ -50,6 +50,8 @@ def check_allowed_labels(allowed, lengths, classes, place):
     classes : ndarray of shape (k,)
     place : str
         The word for a node.
+    name : str
+        Name of the argument, for errors.
 
     Returns
     -------
@@ -62,10 +64,10 @@ def check_allowed_labels(allowed, lengths, classes, place):
         unknown, or if a node has none.
     """
     words = "None or a sequence with an entry for each item of X"
-    check_sequence("allowed", allowed, words)
+    check_sequence(name, allowed, words)
     if len(allowed) != len(lengths):
         raise ValueError(
-            f"allowed has {len(allowed)} entries, but X has {len(lengths)} items."
+            f"{name} has {len(allowed)} entries, but X has {len(lengths)} items."
         )
     bounds, k = [0, *np.cumsum(lengths).tolist()], len(classes)
     rows = np.ones((bounds[-1], k), dtype=bool)
@@ -81,16 +83,16 @@ def check_allowed_labels(allowed, lengths, classes, place):
         if isinstance(own, np.ndarray) and own.dtype.kind == "b" and own.ndim == 2:
             if own.shape != (length, k):
                 raise ValueError(
-                    f"allowed[{i}] must be a mask of shape ({length}, {k}), for "
+                    f"{name}[{i}] must be a mask of shape ({length}, {k}), for "
                     f"{length} {place}s and {k} classes; got shape {own.shape}."
                 )
             masks[i] = own
             continue
         words = f"None, a mask, or a sequence with an entry for each {place}"
-        check_sequence(f"allowed[{i}]", own, words)
+        check_sequence(f"{name}[{i}]", own, words)
         if len(own) != length:
             raise ValueError(
-                f"allowed[{i}] has {len(own)} entries for {length} {place}s."
+                f"{name}[{i}] has {len(own)} entries for {length} {place}s."
             )
         for v, entry in enumerate(own, bounds[i]):
             if entry is None:
@@ -99,14 +101,14 @@ def check_allowed_labels(allowed, lengths, classes, place):
             try:
                 found = [codes[plain(label)] for label in labels]
             except (KeyError, TypeError):
-                name = f"allowed[{i}][{v - bounds[i]}]"
-                _refuse_unknown(labels, codes, name, classes)
+                at = f"{name}[{i}][{v - bounds[i]}]"
+                _refuse_unknown(labels, codes, at, classes)
             known.append(v)
             nodes += [v] * len(found)
             columns += found
     rows[known] = False
     rows[nodes, columns] = True
-    _refuse_empty(masks, bounds, place)
+    _refuse_empty(masks, bounds, place, name)
     return masks
 
 
@@ -123,12 +125,12 @@ def _refuse_unknown(labels, codes, name, classes):
             ) from None
 
 
-def _refuse_empty(masks, bounds, place):
+def _refuse_empty(masks, bounds, place, name):
     is_empty = ~np.concatenate(masks).any(axis=1) if masks else np.zeros(0, dtype=bool)
     if is_empty.any():
         at = int(is_empty.argmax())
         i = int(np.searchsorted(bounds, at, side="right")) - 1
-        raise ValueError(f"allowed[{i}] leaves {place} {at - bounds[i]} no label.")
+        raise ValueError(f"{name}[{i}] leaves {place} {at - bounds[i]} no label.")
 
 
 def lowered(theta, allowed, transition=None):

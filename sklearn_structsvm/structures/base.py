@@ -52,6 +52,14 @@ class Structure(DocumentedMixin, BaseEstimator):
         \phi(x, y_{true}) \rangle)` over y, if you know how to maximize this product. No
         search is then needed.
 
+    If a part of each output is not in y, such as the place of an object, add
+
+    ``complete(x, y, w)``
+        A maximizer of :math:`\langle w, \phi(x, y') \rangle` over the complete outputs y'
+        that agree with y; a guess if w is None. The loss must not depend on what is
+        not in y. `BCFWClassifier` then learns with latent variables, see
+        :ref:`guide-latent`.
+
     `x` and `y` are the items of the X and y passed to `fit`, unchanged. `w` is read-only.
     A labeling may be an array, a (nested) list, tuple or dict, or any hashable value. It
     must not be changed after it was returned. All labelings of one example must have the
@@ -232,7 +240,8 @@ class Structure(DocumentedMixin, BaseEstimator):
             The structure, with `n_weights_` set to the dimension of the joint feature
             map.
         """
-        self.n_weights_ = length_of(self.joint_feature(X[0], y[0]))
+        y_0 = self.complete(X[0], y[0], None) if hasattr(self, "complete") else y[0]
+        self.n_weights_ = length_of(self.joint_feature(X[0], y_0))
         return self
 
     def _check_parameters(self):

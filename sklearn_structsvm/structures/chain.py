@@ -125,18 +125,22 @@ class ChainStructure(ForestStructure):
         X = self._check_rows(X)
         return X, None if y is None else validation.check_labels(y, X)
 
-    def make_oracle(self, X: Any, y: Any, allowed: Any = None) -> BlockOracle:
+    def make_oracle(
+        self, X: Any, y: Any, allowed: Any = None, known: Any = None
+    ) -> BlockOracle:
+        costs, cost_rows = self._costs(known)
         return ChainOracle(
             self._node_features(X, allowed=allowed),
             self._starts(X),
             self._truth(X, y),
-            self.label_costs_,
+            costs,
             bias=self.bias,
             first=self.first_bias,
             last=self.last_bias,
             transition=self.transition,
             normalize=self.normalize_loss,
             allowed=self.allowed_,
+            cost_rows=cost_rows,
         )
 
     def _forest(self, X):

@@ -1,10 +1,9 @@
 """Shared by chains and trees: exact decoding, sums, forbidden labels."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures._k_best import k_best
@@ -52,21 +51,13 @@ class ForestStructure(NodeStructure):
         """ValueError if `allowed_` leaves an example no labeling."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-    ) -> Self:
-        super().fit(X, y, classes=classes, class_weight=class_weight)
+    def _learn(self, X, labels, classes, class_weight):
+        super()._learn(X, labels, classes, class_weight)
         self.allowed_ = self._allowed()
+
+    def _check_truth(self, X, y):
         if self.allowed_ is not None:
             self._truth(X, y)
-        return self
-
-    fit.__doc__ = NodeStructure.fit.__doc__
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         X, y = self._checked(X, y)
@@ -122,6 +113,9 @@ class ForestStructure(NodeStructure):
         parents, offsets = self._forest(X)
         bad = tables.forbidden_places(self.allowed_, labels, parents)
         return np.logical_or.reduceat(bad, offsets[:-1])
+
+    def _best_allowed(self, X, w, allowed):
+        return self.decode_batch(X, w, allowed=allowed)
 
     def decode_batch(
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None

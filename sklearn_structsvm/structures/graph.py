@@ -1,7 +1,7 @@
 """Labels of the nodes of any graph."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -225,17 +225,9 @@ class GraphStructure(NodeStructure):
         )
         return X, None if y is None else check_graph_labels(y, X)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-    ) -> Self:
-        """Learn the classes and the numbers of features; see `NodeStructure.fit`."""
+    def _learn(self, X, labels, classes, class_weight):
         self.n_edge_features_ = X[0][2].shape[1]
-        super().fit(X, y, classes=classes, class_weight=class_weight)
+        super()._learn(X, labels, classes, class_weight)
         self.has_cycles_ = bool(self.transition) and any(
             forest is None for forest in map(rooted_forest, X)
         )
@@ -243,7 +235,6 @@ class GraphStructure(NodeStructure):
         if self.inference_ == "lp":
             load_highs()
         self._polytopes: dict[Any, Any] = {}
-        return self
 
     def _resolve_inference(self):
         """How the graphs of `fit` are decoded."""
@@ -300,11 +291,18 @@ class GraphStructure(NodeStructure):
             parts["transition"] = weights
         return parts
 
-    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
+    def make_oracle(
+        self, X: Any, y: Any, allowed: Any = None, known: Any = None
+    ) -> BlockOracle:
         if not self._is_compiled(X):
+            if known is not None:
+                raise ValueError(
+                    "Graphs with cycles cannot be learned from hidden labels with "
+                    "inference='lp': use inference='auto'."
+                )
             load_highs()
             return CallbackOracle(self, self._items(X), list(y), self.n_weights_)
-        return self._graph_oracle(X, y, relaxed=True)
+        return self._graph_oracle(X, y, allowed is None, allowed, known)
 
     def _is_compiled(self, X):
         """Whether no graph needs a linear program."""
@@ -312,11 +310,12 @@ class GraphStructure(NodeStructure):
             return True
         return all(rooted_forest(x) is not None for x in X)
 
-    def _graph_oracle(self, X, y, relaxed, allowed=None):
+    def _graph_oracle(self, X, y, relaxed, allowed=None, known=None):
         if not self.transition:
             X = [(x[0], x[1][:0], x[2][:0]) for x in X]
         _, edges, edge_features = zip(*X, strict=True)
         offsets = self._starts(X)
+        costs, cost_rows = self._costs(known)
         return GraphOracle(
             self._node_features(X, allowed=allowed),
             offsets,
@@ -325,13 +324,25 @@ class GraphStructure(NodeStructure):
             np.concatenate(edges).astype(np.intc),
             list(map(rooted_forest, X)),
             self._encode(y, offsets),
-            self.label_costs_,
+            costs,
             np.concatenate([self._node_weights(y_i) for y_i in y]),
             self._pair_of,
             bias=self.bias,
             relaxed=relaxed,
             expands=self.inference == "expansion",
+            cost_rows=cost_rows,
         )
+
+    def _labels_of(self, y):
+        return split_weights(y)[0]
+
+    def _at_nodes(self, y, places):
+        labels, weights = split_weights(y)
+        return labels[places] if weights is None else (labels[places], weights[places])
+
+    def _with_labels(self, y, labels):
+        weights = split_weights(y)[1]
+        return labels if weights is None else (labels, weights)
 
     def _node_weights(self, y):
         """Loss of an error at each node."""
@@ -341,7 +352,10 @@ class GraphStructure(NodeStructure):
         return weights / total if self.normalize_loss and total > 0 else weights
 
     def joined_labels(self, y: Any) -> np.ndarray:
-        return super().joined_labels([split_weights(y_i)[0] for y_i in y])
+        return super().joined_labels(list(map(self._labels_of, y)))
+
+    def _best_allowed(self, X, w, allowed):
+        return self.decode_batch(X, w, allowed=allowed)
 
     def decode_batch(
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None

@@ -51,6 +51,32 @@ def split_weights(y):
     return y, None
 
 
+def known_part(X, y, allowed):
+    """Checked graphs without the nodes that may have several labels.
+
+    Returns
+    -------
+    X, y : lists
+    kept : ndarray of dtype intp
+        Which graphs they are of; of others no node is left.
+    """
+    items, labelings, kept = [], [], []
+    for i, (x, y_i, mask) in enumerate(zip(X, y, allowed, strict=True)):
+        nodes = np.flatnonzero(mask.sum(axis=1) == 1)
+        if len(nodes):
+            rows, edges, edge_features = x
+            is_pair = isinstance(rows, tuple)
+            rows = tuple(part[nodes] for part in rows) if is_pair else rows[nodes]
+            among = np.isin(edges, nodes).all(axis=1)
+            edges = np.searchsorted(nodes, edges[among])
+            items.append((rows, edges, edge_features[among]))
+            labels, weights = split_weights(y_i)
+            labels = labels[nodes]
+            labelings.append(labels if weights is None else (labels, weights[nodes]))
+            kept.append(i)
+    return items, labelings, np.array(kept, dtype=np.intp)
+
+
 def pair_weights(transition, k):
     """The weight of each pair of k labels, shape (k, k), as an index; -1 for none."""
     if not transition:

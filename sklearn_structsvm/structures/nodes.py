@@ -30,8 +30,18 @@ from sklearn_structsvm._utils.labels import (
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
-from sklearn_structsvm.structures.allowed_labels import BARRED
+from sklearn_structsvm.structures.allowed_labels import (
+    BARRED,
+    NoAllowedLabeling,
+    check_allowed_labels,
+)
 from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.hidden_labels import (
+    NOTHING_KNOWN,
+    known_places,
+    members_of,
+    split_hidden,
+)
 
 
 class NodeStructure(Structure):
@@ -116,7 +126,12 @@ class NodeStructure(Structure):
             The fitted structure.
         """
         self._check_parameters()
-        labels = self.joined_labels(y)
+        self._learn(X, self.joined_labels(y), classes, class_weight)
+        self._check_truth(X, y)
+        return self
+
+    def _learn(self, X, labels, classes, class_weight):
+        """Set what `fit` learns, from these labels of any nodes."""
         self.n_features_in_ = self._features(X[0]).shape[1]
         self.classes_ = learn_classes(labels, classes)
         weight = class_weight_vector(class_weight, self.classes_, labels)
@@ -132,7 +147,92 @@ class NodeStructure(Structure):
                 f"{type(self).__name__} needs at least one part: {names} and "
                 f"{self._biases[-1]} are all False."
             )
-        return self
+
+    def _check_truth(self, X, y):
+        """ValueError if true labels are ruled out."""
+
+    def split_hidden(self, y: Any) -> tuple[Any, Any]:
+        """A known y, and what hides it; see `hidden_labels.split_hidden`."""
+        return split_hidden(y, self._labels_of, self._with_labels)
+
+    def learn_partial(
+        self, X: Any, y: Any, entries: Any, classes: Any, class_weight: Any
+    ) -> tuple[Any, Any]:
+        """Same as `fit`, of labels of which some are hidden.
+
+        Parameters
+        ----------
+        X, y : sequences of n examples and labelings, as checked
+            With any labels in the place of hidden ones.
+        entries : list of n lists
+            As `hidden_labels.split_hidden` returns them.
+        classes, class_weight : as for `fit`
+            Weights of "balanced" classes are those of the known labels.
+
+        Returns
+        -------
+        y : list of n labelings
+            Ones that are allowed.
+        allowed : list of n ndarrays of shape (T_i, k)
+            Masks of the labels that the nodes may have.
+        """
+        self._check_parameters()
+        parts = [
+            self._at_nodes(y_i, known_places(own))
+            for y_i, own in zip(y, entries, strict=True)
+        ]
+        known = self.joined_labels(parts)
+        members = sorted(members_of(entries), key=repr)
+        both = self.joined_labels([known, members]) if members else known
+        if len(both) == 0:
+            raise ValueError(NOTHING_KNOWN)
+        classes = learn_classes(both, classes)
+        self._learn(X, known, classes, class_weight)
+        allowed = check_allowed_labels(
+            entries, self._lengths(X), self.classes_, self._place, name="y"
+        )
+        if all(own.all() for own in allowed):
+            raise ValueError(NOTHING_KNOWN)
+        try:
+            labels = self._best_allowed(X, np.zeros(self.n_weights_), allowed)
+        except NoAllowedLabeling as error:
+            raise ValueError(error.of(error.item, "y")) from None
+        return list(map(self._with_labels, y, labels)), allowed
+
+    def _best_allowed(self, X, w, allowed):
+        """Same as `decode_batch`, among labels that are allowed."""
+        raise NotImplementedError
+
+    def _labels_of(self, y):
+        """The labels of an example's nodes, which a labeling may have more beside."""
+        return y
+
+    def known_nodes(self, y: Any, y_pred: Any, entries: Any) -> tuple[Any, Any]:
+        """Labelings and predictions at the nodes whose labels are known."""
+        places = list(map(known_places, entries))
+        return (
+            list(map(self._at_nodes, y, places)),
+            [own[at] for own, at in zip(y_pred, places, strict=True)],
+        )
+
+    def _at_nodes(self, y, places):
+        """The part of a labeling that is about these nodes."""
+        return y[places]
+
+    def _with_labels(self, y, labels):
+        """The same with other labels."""
+        return labels
+
+    def _costs(self, allowed):
+        """Costs of labels for an oracle, and their row of each node.
+
+        A label costs what it does for the label that is allowed for which it costs least.
+        """
+        if allowed is None:
+            return self.label_costs_, None
+        masks, rows = np.unique(np.concatenate(allowed), axis=0, return_inverse=True)
+        costs = [self.label_costs_[mask].min(axis=0) for mask in masks]
+        return np.array(costs), rows.ravel().astype(np.intc)
 
     @property
     def _is_given(self):

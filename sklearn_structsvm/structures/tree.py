@@ -162,7 +162,10 @@ class TreeStructure(ForestStructure):
                 f"X[{at}] is a tree without a labeling that `transitions` allows."
             )
 
-    def make_oracle(self, X: Any, y: Any, allowed: Any = None) -> BlockOracle:
+    def make_oracle(
+        self, X: Any, y: Any, allowed: Any = None, known: Any = None
+    ) -> BlockOracle:
+        costs, cost_rows = self._costs(known)
         offsets = self._starts(X)
         order, parents = _deepest_first(X, offsets)
         own = order - np.repeat(offsets[:-1], np.diff(offsets))
@@ -172,12 +175,13 @@ class TreeStructure(ForestStructure):
             offsets,
             parents,
             None if labels is None else labels[order],
-            self.label_costs_,
+            costs,
             bias=self.bias,
             root=self.root_bias,
             transition=self.transition,
             normalize=self.normalize_loss,
             allowed=self.allowed_,
+            cost_rows=None if cost_rows is None else cost_rows[order],
         )
 
     def _order(self, x):

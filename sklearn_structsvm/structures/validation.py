@@ -259,7 +259,8 @@ def _as_array(item, name, columns):
 
 # What to do about labels that are not known, by where they are.
 REMEDIES = {
-    "position": "Split the sequence there, without these positions, or leave it out.",
+    "position": "Split the sequence there, without these positions, or leave it out. In "
+    "memory, CRFClassifier and BCFWClassifier learn from the others if it is MISSING.",
     "node": "Leave out the nodes without a label; in a GraphStructure they may also have "
     "any label with the weight 0, by y[i] = (labels, weights).",
 }

@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     update_pair,
     wolfe_step,
 )
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import History, run_passes
 
 # Of a difference between two values of an objective, as a share of it.
 VALUE_ROUNDING = 1e-13
@@ -26,6 +26,7 @@ def run_lbfgs(
     n_threads=1,
     w0=None,
     squares=None,
+    concave=None,
     on_pass=None,
     history=None,
 ):
@@ -50,6 +51,10 @@ def run_lbfgs(
         The size of P's second derivatives without λ, by which the first estimate of the
         Hessian is a diagonal: without them, columns of different sizes take very many
         steps.
+    concave : object or None
+        A convex function A that is subtracted, with `at` as
+        `sklearn_structsvm.solvers.blocks.concave_convex.LogSums` has it. The bound is
+        then that of the convex problem with the plane of A at w.
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`.
 
@@ -64,7 +69,10 @@ def run_lbfgs(
     .. [1] Liu, Nocedal, "On the limited memory BFGS method for large scale
        optimization", Mathematical Programming 45, 1989.
     """
-    steps = LBFGSSteps(oracle, weights, lam, n_threads, w0, squares)
+    steps = LBFGSSteps(oracle, weights, lam, n_threads, w0, squares, concave)
+    history = History() if history is None else history
+    if concave is not None:
+        history.step = 0
     return run_passes(
         lambda deadline: None if steps.move(deadline) else "stalled",
         lambda done: (steps.row(), steps.weights),
@@ -86,7 +94,11 @@ class RegularizedLogLoss:
         `dual_objective` is the best lower bound so far.
     """
 
-    def __init__(self, oracle, weights, lam, n_threads=1, w0=None):
+    # Values above a tangent are then no mistake.
+    is_convex = property(lambda self: self.concave is None)
+
+    def __init__(self, oracle, weights, lam, n_threads=1, w0=None, concave=None):
+        self.concave = concave
         self.oracle, self.p, self.lam = oracle, weights, lam
         self.n_threads = n_threads
         self.n_evaluations = 0
@@ -98,12 +110,19 @@ class RegularizedLogLoss:
         loss, gradient = self.oracle.log_loss(self.p, w, self.n_threads)
         self.n_evaluations += 1
         gradient += self.lam * w
+        if self.concave is not None:
+            value, slope = self.concave.at(w)
+            loss, gradient = loss - value, gradient - slope
         return 0.5 * self.lam * w.dot(w) + loss, gradient
 
     def _take(self, w, value, gradient):
         self.weights, self.value, self.gradient = w, value, gradient
         self.probed = None
         gap = 0.5 * gradient.dot(gradient) / self.lam
+        if not self.is_convex:
+            # The bound is one of the convex problem at w.
+            self.dual_objective, self.gap = value - gap, gap
+            return
         self.dual_objective = max(self.dual_objective, value - gap)
         # A difference is no smaller than its rounding.
         self.gap = min(gap, value - self.dual_objective + VALUE_ROUNDING * abs(value))
@@ -117,6 +136,8 @@ class RegularizedLogLoss:
     def gains(self):
         """Whether it is better where it was probed last, but for rounding."""
         _, value, gradient = self.probed
+        if value > self.value and not self.is_convex:
+            return False
         if value < self.value - VALUE_ROUNDING * abs(self.value):
             return True
         return gradient @ gradient < self.gradient @ self.gradient
@@ -126,11 +147,14 @@ class RegularizedLogLoss:
         self._take(*self.probed)
 
     def row(self):
+        n_calls = self.n_evaluations * np.count_nonzero(self.p)
+        if self.concave is not None:
+            n_calls += self.concave.n_calls
         return {
             "objective": self.value,
             "dual_objective": self.dual_objective,
             "dual_gap": self.gap,
-            "n_oracle_calls": self.n_evaluations * np.count_nonzero(self.p),
+            "n_oracle_calls": n_calls,
         }
 
 
@@ -140,8 +164,10 @@ class LBFGSSteps(RestartedSteps):
     They are made in u = w / scales, in which second derivatives have similar sizes.
     """
 
-    def __init__(self, oracle, weights, lam, n_threads=1, w0=None, squares=None):
-        self.objective = RegularizedLogLoss(oracle, weights, lam, n_threads, w0)
+    def __init__(
+        self, oracle, weights, lam, n_threads=1, w0=None, squares=None, concave=None
+    ):
+        self.objective = RegularizedLogLoss(oracle, weights, lam, n_threads, w0, concave)
         self.inverse = LimitedMemory(oracle.n_weights, BUFFER)
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         self.scales = np.sqrt(lam / (lam + squares))

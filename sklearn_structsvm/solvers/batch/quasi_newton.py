@@ -54,6 +54,8 @@ class Objective(ABC):
         A subgradient at w.
     """
 
+    is_convex = True
+
     @abstractmethod
     def slope(self, direction):
         """sup ⟨g, p⟩ over the subgradients g at w, for p = `direction`."""
@@ -211,7 +213,8 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
         # A convex function has fallen by at least -step · slope_there, which can be told
         # where its values agree but for rounding.
         least_slope = WOLFE_DECREASE * slope
-        if value > start + step * least_slope and slope_there > least_slope:
+        is_above = value > start + step * least_slope
+        if is_above and (slope_there > least_slope or not objective.is_convex):
             high = step
         elif slope_there < CURVATURE * slope:
             low = step

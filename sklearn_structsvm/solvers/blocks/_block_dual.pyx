@@ -306,6 +306,8 @@ cdef class BlockDual(BlockLabelings):
         """v and w from the blocks: after the blocks, λ or the weights changed."""
         cdef Py_ssize_t i
         np.asarray(self.v)[...] = 0.0
+        if self.minus_a is not None:
+            np.asarray(self.v)[...] = np.divide(self.minus_a, self.lam)
         with nogil:
             for i in range(self.oracle.n_blocks):
                 if self.p[i] > 0.0:

@@ -6,6 +6,9 @@ cdef class ProximalIterate:
     # None; and H(w) there.
     cdef readonly object best_weights
     cdef double best_hinge
+    # The plane ⟨a, w⟩ + b that is subtracted from the objective; a is None for none.
+    cdef readonly object minus_a
+    cdef readonly double minus_b
     # v, and w = prox(v), which without bounds and an L1 penalty is the same array.
     cdef double[::1] v, w
     # The soft threshold between the two.

@@ -38,6 +38,10 @@ conjugate of the penalty is smooth with the constant 1/λ' as before, and so are
 In the gap Ω(w) + λ ⟨u, c - w⟩ - Ω(c) is in the place of the last term. For ρ = 1, κ must
 be positive, and D(α) is -inf unless all |u_j| <= 1.
 
+*A plane less.* With a plane ⟨a, w⟩ + b that is subtracted from P, as a step of
+`concave_convex` does, u is Aα + a/λ. The rest of the above then holds as it is, but that
+b is subtracted from D as well: Σ_i p_i ⟨θ_i, ν_i⟩ is ⟨a, w⟩ - λ ⟨u, w⟩.
+
 *The path.* With λ, κ and the dual mass scaled by ρ, u, v and w stay, g_i becomes
 g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
 
@@ -77,6 +81,7 @@ cdef class ProximalIterate:
         self.bound_excess = 0.0
         self.best_weights = None
         self.best_hinge = np.nan
+        self.minus_a, self.minus_b = None, 0.0
         self.v = np.zeros(n_weights)
         self.w = self.v
         self.z = self.w_before = np.zeros(0)
@@ -123,6 +128,18 @@ cdef class ProximalIterate:
         return self.clipped(u)
 
     def penalty(self, w):
+        """Ω(w), less the plane that is subtracted."""
+        if self.minus_a is None:
+            return self._norms(w)
+        return self._norms(w) - w.dot(self.minus_a) - self.minus_b
+
+    def subtract_plane(self, a, double b):
+        """Minimize P(w) - ⟨a, w⟩ - b from now on, α staying as it is."""
+        check_shape("a", a, self.v.shape[0])
+        self.minus_a, self.minus_b = a, b
+        self.rebuild_weights()
+
+    def _norms(self, w):
         """Ω(w)."""
         squares = 0.5 * self.lam * w.dot(w)
         if self.l1_ratio == 0.0:
@@ -145,7 +162,7 @@ cdef class ProximalIterate:
 
     def dual_value(self, double loss):
         """D(α) of the dual point, which has this loss."""
-        return self.dual_value_of(self.dual_image(), loss)
+        return self.dual_value_of(self.dual_image(), loss) - self.minus_b
 
     def dual_value_of(self, u, double loss):
         """D of any dual point, by its Aα and its loss."""
@@ -155,7 +172,7 @@ cdef class ProximalIterate:
             return loss
         c = self.weights_of(u)
         if self.l1_ratio > 0.0:
-            return loss - self.lam * u.dot(c) + self.penalty(c)
+            return loss - self.lam * u.dot(c) + self._norms(c)
         return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
 
     def proximal_gap(self):
@@ -167,7 +184,7 @@ cdef class ProximalIterate:
             return 0.0
         if self.l1_ratio > 0.0:
             image, weights = self.dual_image(), self.weights
-            gap = self.penalty(weights) - self.lam * image.dot(weights)
+            gap = self._norms(weights) - self.lam * image.dot(weights)
             return gap - self.dual_value_of(image, 0.0)
         with nogil:
             for j in range(self.v.shape[0]):

@@ -200,6 +200,8 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
         weights = iterate.weights_of(v)
         hinge = iterate.hinge(weights, n_threads=n_threads)
         gap = hinge - loss + iterate.lam * v.dot(weights)
+        if iterate.minus_a is not None:
+            gap -= weights.dot(iterate.minus_a)
     objective = _objective(iterate, weights, hinge)
     best, there = iterate.better_weights(objective, tol - gap, n_threads)
     if best is not None:

@@ -219,7 +219,7 @@ def run_bcfw(
     """
     limits = Limits(**limits)
     is_plain = algorithm == "block" and not average
-    has_planes = acceleration == "auto" and is_plain
+    has_planes = acceleration == "auto" and is_plain and iterate.minus_a is None
     if acceleration == "auto":
         acceleration = sampling != "gap" and is_plain
     else:

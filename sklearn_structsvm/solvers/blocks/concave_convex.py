@@ -1,0 +1,253 @@
+"""Differences of convex functions, by convex problems one after another.
+
+With labels hidden, the objective is
+
+    F(w) = P(w) - A(w),    P(w) = Ω(w) + Σ_i p_i H_i(w),
+
+where H_i is the log-loss or the hinge of a labeling of example i that is allowed, and
+
+    A(w) = Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩    or    the maximum over y
+
+in the place of the log-sum, over all y that are allowed. A is convex, so that it is at
+least its plane ⟨a, w⟩ + b at any w_k, and F is at most S_k(w) = P(w) - ⟨a, w⟩ - b, which
+is convex and equals F at w_k. A step minimizes S_k by block ascent, from the dual point
+of the step before: a plane that is subtracted moves no dual variable. F never rises, as
+weights that are no better are not taken.
+
+*The certificate.* D_k(α) is at most the minimum of S_k, so that F(w_k) - D_k(α) bounds
+what one more step could gain. The run ends when that is at most `tol`. This is no bound
+on the distance to the global minimum of F, which nothing here knows.
+
+Yuille, Rangarajan, "The concave-convex procedure", Neural Computation 15, 2003; Yu,
+Joachims, "Learning structural SVMs with latent variables", ICML 2009.
+"""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
+from sklearn_structsvm.solvers.loop import run_passes
+
+# A step is solved to this share of the gap that it begins with, and not beyond the share
+# of `tol` that leaves room for what the next plane changes.
+SHARE_OF_GAP = 0.1
+SHARE_OF_TOL = 0.5
+
+# What ends a run that has not converged.
+CUT = ("stopped", "max_iter", "max_time")
+
+
+class LogSums:
+    """Logarithms of sums over the labelings that are allowed: A of likelihoods.
+
+    Parameters
+    ----------
+    oracle : BlockOracle
+        Of these labelings, that `has_sums`; its dual state as new.
+    weights : ndarray of shape (n_blocks,)
+        p_i.
+    n_threads : int
+
+    Attributes
+    ----------
+    n_calls : int
+        Of the oracle.
+    """
+
+    def __init__(self, oracle, weights, n_threads=1):
+        self.oracle, self.weights, self.n_threads = oracle, weights, n_threads
+        self.n_calls = 0
+
+    def at(self, w):
+        """A(w) and its gradient a."""
+        self.n_calls += np.count_nonzero(self.weights)
+        return self.oracle.log_loss(self.weights, w, self.n_threads)
+
+
+class Maxima:
+    """Scores of the best labelings that are allowed: A of hinges.
+
+    Parameters are those of `LogSums`, of any oracle. None of these labelings has a loss.
+    """
+
+    def __init__(self, oracle, weights, n_threads=1):
+        self.risk, self.n_threads = EmpiricalRisk(oracle, weights), n_threads
+
+    @property
+    def n_calls(self):
+        return self.risk.n_oracle_calls
+
+    def at(self, w):
+        """A(w), or less if the oracle is not exact, and a subgradient a."""
+        self.risk.ask(w, self.n_threads)
+        a, b = self.risk.plane()
+        self.risk.release_answers()
+        return w.dot(a) + b, a
+
+
+class ConcaveConvex:
+    """The procedure, as far as it has got.
+
+    Parameters
+    ----------
+    iterate : BlockFrankWolfe or MarginalAscent
+        Moved in place. What it minimizes is S_k.
+    concave : object
+        With `at` and `n_calls`, as `LogSums` has them.
+    w : ndarray of shape (d,)
+        Where to begin.
+    first : LBFGSSteps or None
+        Steps on F itself that are made before.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,)
+        w_k, the best so far.
+    objective : float
+        F(w_k).
+    """
+
+    # None better than `weights`.
+    best_weights = None
+
+    def __init__(self, iterate, concave, w, first=None):
+        self.iterate, self.concave = iterate, concave
+        self.w, self.first = np.array(w), first
+        self.objective = np.nan
+
+    @property
+    def weights(self):
+        return self.w if self.first is None else self.first.weights
+
+    def run(self, ascend, limits, first_tol=0.0):
+        """Minimize F.
+
+        Parameters
+        ----------
+        ascend : callable
+            (**limits) -> `SolverResult` of the iterate.
+        limits : Limits
+        first_tol : float
+            Gap to which the first steps go.
+
+        Returns
+        -------
+        SolverResult
+            With the number of the step in each row of the history, 0 before the first.
+            The last row of a step is about w_k and F.
+        """
+        tol, history = limits.tol, limits.history
+        listener = Listener(limits.on_pass)
+        own = {
+            "max_iter": limits.max_iter,
+            "max_time": limits.max_time,
+            "on_pass": listener,
+            "history": history,
+        }
+        history.step, status = 0, None
+        if self.first is not None:
+            steps, first_tol = self.first, max(tol, first_tol)
+            made = run_passes(
+                lambda deadline: None if steps.move(deadline) else "stalled",
+                lambda done: (steps.row(), steps.weights),
+                tol=first_tol,
+                **own,
+            )
+            status = made.status if made.status in CUT else None
+            self.w, self.first = steps.weights, None
+            self.iterate.n_oracle_calls += history.rows[-1]["n_oracle_calls"]
+            if history.n_iter > 0:
+                self.iterate.go_to(self.w)
+        self._begin(limits.n_threads)
+        row = history.note(*self.certify())
+        while True:
+            if row["dual_gap"] <= tol:
+                status = "converged"
+            elif listener.has_stopped:
+                status = "stopped"
+            elif history.n_iter >= limits.max_iter:
+                status = "max_iter"
+            if status is not None:
+                break
+            history.step += 1
+            target = max(SHARE_OF_GAP * row["dual_gap"], SHARE_OF_TOL * tol)
+            result = ascend(
+                **own,
+                tol=target,
+                gap_check_interval=limits.gap_check_interval,
+                n_threads=limits.n_threads,
+            )
+            is_better = result.objective < self.objective
+            if is_better:
+                self._take(result)
+            row = history.note(*self.certify())
+            if result.status in CUT or (result.status == "stalled" and not is_better):
+                status = result.status
+        listener.pass_on(True)
+        return history.result(status)
+
+    def _begin(self, n_threads):
+        value, a = self._ask(self.w)
+        self.plane = a, value - self.w.dot(a)
+        self.iterate.subtract_plane(*self.plane)
+        hinge = self.iterate.hinge(self.w, n_threads=n_threads)
+        self.objective = self.iterate.penalty(self.w) + hinge
+
+    def _take(self, result):
+        """Go to the weights of a step, and take the plane of A there."""
+        self.w, self.objective = result.solution, result.objective
+        value, a = self._ask(self.w)
+        a_before, b_before = self.plane
+        rise = value - (self.w.dot(a_before) + b_before)
+        # An oracle that is not exact may have found less than it knew.
+        if rise > 0.0:
+            self.plane = a, value - self.w.dot(a)
+            self.objective -= rise
+            self.iterate.subtract_plane(*self.plane)
+
+    def _ask(self, w):
+        before = self.concave.n_calls
+        found = self.concave.at(w)
+        self.iterate.n_oracle_calls += self.concave.n_calls - before
+        return found
+
+    def certify(self):
+        """The row of w_k, and w_k."""
+        if self.first is not None:
+            return self.first.row(), self.first.weights
+        if np.isnan(self.objective):
+            self._begin(1)
+        gap = max(self.objective - self.iterate.dual_objective, 0.0)
+        return {
+            "objective": self.objective,
+            "dual_objective": self.objective - gap,
+            "dual_gap": gap,
+            "n_oracle_calls": self.iterate.n_oracle_calls,
+        }, self.w
+
+    def rebuild_weights(self):
+        """Those of the dual point, after steps that were cut short."""
+        self.iterate.rebuild_weights()
+
+    def get_state(self):
+        """The dual point of the iterate, and w_k; picklable."""
+        return self.iterate.get_state() | {"weights": np.array(self.weights)}
+
+
+class Listener:
+    """Hears of the passes of all steps, none of which is the last for all it knows."""
+
+    def __init__(self, on_pass):
+        self.on_pass, self.has_stopped, self.last = on_pass, False, None
+
+    def __call__(self, n_iter, row, done):
+        self.pass_on(False)
+        self.last = n_iter, row
+        if not done:
+            self.pass_on(False)
+        return self.has_stopped
+
+    def pass_on(self, done):
+        """Tell of the last pass, once it is known whether it ends the run."""
+        last, self.last = self.last, None
+        if self.on_pass is not None and last is not None:
+            self.has_stopped |= bool(self.on_pass(*last, done))

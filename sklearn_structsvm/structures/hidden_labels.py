@@ -1,0 +1,123 @@
+"""Labels of training data that are not known: `MISSING`, and sets of labels.
+
+Checked, y has some allowed labeling in the place of each that is not known, and masks of
+the labels that the nodes may have stand beside it, as for the argument `allowed` of
+predictions.
+"""
+
+import numpy as np
+
+from sklearn_structsvm._utils.labels import MISSING
+
+__all__ = ["MISSING"]
+
+# What a set of labels is; lists and tuples may be labelings of their own.
+SETS = (set, frozenset)
+HIDDEN_TYPES = {type(MISSING), type(None), *SETS}
+
+NOTHING_KNOWN = (
+    "y has no known label: each of them is MISSING, or a set of all labels, so that "
+    "there is nothing to learn."
+)
+
+
+def is_hidden(entry):
+    """Whether an entry of a labeling is not one label."""
+    return entry is None or entry is MISSING or isinstance(entry, SETS)
+
+
+def known_places(entries):
+    """Where the entries of a labeling are labels."""
+    return np.array([t for t, entry in enumerate(entries) if not is_hidden(entry)], int)
+
+
+def as_entries(labels):
+    """The entries of a labeling as a list; None if it has no hidden ones."""
+    if isinstance(labels, np.ndarray):
+        if labels.dtype != object or labels.ndim != 1:
+            return None
+    elif isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
+        return None
+    entries = list(labels)
+    if not any(issubclass(kind, tuple(HIDDEN_TYPES)) for kind in set(map(type, entries))):
+        return None
+    return list(map(_plainer, entries))
+
+
+def _plainer(entry):
+    """None for MISSING, and the label for a set of one."""
+    if isinstance(entry, SETS) and len(entry) == 1:
+        return next(iter(entry))
+    return None if entry is MISSING else entry
+
+
+def split_hidden(y, parts_of, join):
+    """A y that is known, and what hides it.
+
+    Parameters
+    ----------
+    y : sequence
+        As users pass it.
+    parts_of : callable
+        From an item of y to its labels.
+    join : callable
+        (item, labels) -> an item with other labels.
+
+    Returns
+    -------
+    y : sequence
+        With any labels in the place of hidden ones; as it is if there are none.
+    entries : list of lists, or None
+        Labels, sets of labels, and None for any label, of each item; None if no label
+        of any item is hidden.
+    """
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        return y, None
+    items = list(y)
+    found = [as_entries(parts_of(item)) for item in items]
+    if all(own is None for own in found):
+        return y, None
+    entries = [
+        list(parts_of(item)) if own is None else own
+        for item, own in zip(items, found, strict=True)
+    ]
+    label = next(_labels_in(entries), None)
+    if label is None:
+        raise ValueError(NOTHING_KNOWN)
+    for i, own in enumerate(found):
+        if own is not None:
+            some = [next(_labels_in([[entry]]), label) for entry in own]
+            items[i] = join(items[i], some)
+    if not any(is_hidden(entry) for own in entries for entry in own):
+        return items, None
+    return items, entries
+
+
+def _labels_in(entries):
+    for own in entries:
+        for entry in own:
+            if isinstance(entry, SETS):
+                yield from entry
+            elif entry is not None:
+                yield entry
+
+
+def members_of(entries):
+    """The labels that sets hold."""
+    return {
+        label
+        for own in entries
+        for entry in own
+        if isinstance(entry, SETS)
+        for label in entry
+    }
+
+
+def first_hidden(entries):
+    """The item and the place of the first hidden label."""
+    return next(
+        (i, t)
+        for i, own in enumerate(entries)
+        for t, entry in enumerate(own)
+        if is_hidden(entry)
+    )

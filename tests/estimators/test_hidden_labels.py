@@ -1,0 +1,552 @@
+"""Labels that are not known: objectives beside enumeration, steps, misuse."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+from scipy.special import logsumexp
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    CRFClassifier,
+    CRFClassifierCV,
+    SlackRescaledSSVM,
+    bcfw_path,
+)
+from sklearn_structsvm.estimators.hidden_labels import LogSums, Maxima
+from sklearn_structsvm.estimators.problem import bind_local
+from sklearn_structsvm.solvers.batch.lbfgs import RegularizedLogLoss
+from sklearn_structsvm.structures import (
+    MISSING,
+    ChainStructure,
+    GraphStructure,
+    MulticlassStructure,
+    Structure,
+    TreeStructure,
+    check_structure,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)
+
+LABELS = np.array(["a", "b", "c"])
+BANS = [("a", "c"), (None, "b")]
+COSTS = [[0, 1, 5], [2, 0, 1], [1, 3, 0]]
+STRUCTURES = {
+    "chain": ChainStructure(),
+    "chain of bans": ChainStructure(transitions=BANS),
+    "chain with costs": ChainStructure(label_costs=COSTS, normalize_loss=False),
+    "chain without transitions": ChainStructure(transition=False, transitions=BANS),
+    "tree": TreeStructure(),
+    "tree of bans": TreeStructure(transitions=BANS, label_costs=COSTS),
+    "forest": GraphStructure(label_costs=COSTS),
+    "two labels": GraphStructure(attractive=True),
+    "messages": GraphStructure(inference="messages"),
+}
+EXACT = [name for name in STRUCTURES if name != "messages"]
+WITH_SUMS = [name for name in STRUCTURES if name.startswith(("chain", "tree"))]
+
+
+def draw_data(name, rng, n=6, hidden=0.4):
+    """Items, and labels of which some are sets or missing."""
+    structure = STRUCTURES[name]
+    labels = LABELS[:2] if name == "two labels" else LABELS
+    X, y = [], []
+    for _ in range(n):
+        T = int(rng.integers(1, 5))
+        x = rng.standard_normal((T, 2))
+        # Neither table forbids a labeling of "a" and "b" that begins with "a".
+        codes = rng.integers(2, size=T)
+        if structure.__class__ is not GraphStructure and "bans" in name:
+            codes[:] = 0
+        elif "without" in name:
+            codes[0] = 0
+        own = labels[codes].astype(object)
+        parents = np.array([rng.integers(-1, v) if v else -1 for v in range(T)])
+        children = np.flatnonzero(parents >= 0)
+        edges = np.column_stack([children, parents[children]])
+        if isinstance(structure, TreeStructure):
+            x = x, parents
+        elif isinstance(structure, GraphStructure):
+            is_cyclic = name != "forest"
+            x = x, np.column_stack(np.triu_indices(T, 1)) if is_cyclic else edges
+        for t in range(T):
+            if rng.random() < hidden:
+                others = rng.choice(labels, 1)
+                own[t] = MISSING if rng.random() < 0.5 else {own[t], *others}
+        X.append(x)
+        y.append(own)
+    # What it takes for a fit.
+    y[0][0], y[1][0] = "a", {"a", "b"}
+    return X, y, labels
+
+
+def options_of(labels):
+    return {"classes": labels, "random_state": 0}
+
+
+class Enumerated:
+    """Scores, losses and joint features of all labelings, by the definitions."""
+
+    def __init__(self, problem):
+        self.lam, self.weights = problem.lam, problem.weights
+        structure = problem.structure
+        self.features, self.losses, self.is_allowed = [], [], []
+        for x, mask in zip(problem.X, problem.allowed, strict=True):
+            labelings, classes = list(structure.labelings(x)), structure.classes_
+            codes = np.array([np.searchsorted(classes, own) for own in labelings])
+            self.features.append([structure.joint_feature(x, own) for own in labelings])
+            self.is_allowed.append(mask[np.arange(len(mask)), codes].all(axis=1))
+            unit = 1.0 / len(mask) if structure.normalize_loss else 1.0
+            costs = [structure.label_costs_[own].min(axis=0) for own in mask]
+            of_labels = np.array(costs)[np.arange(len(mask)), codes]
+            self.losses.append(unit * of_labels.sum(axis=1))
+            assert (self.losses[-1][self.is_allowed[-1]] == 0.0).all()
+
+    def log_loss(self, w):
+        """Σ_i p_i (log Z - log Z_allowed), and its gradient."""
+        value, gradient = 0.0, np.zeros(len(w))
+        for phi, is_allowed, p in zip(
+            self.features, self.is_allowed, self.weights, strict=True
+        ):
+            phi = np.array(phi)
+            for sign, rows in ((1.0, phi), (-1.0, phi[is_allowed])):
+                scores = rows @ w
+                value += sign * p * logsumexp(scores)
+                gradient += sign * p * (np.exp(scores - logsumexp(scores)) @ rows)
+        return value, gradient
+
+    def hinge(self, w):
+        """Σ_i p_i (max of loss and score - max of allowed scores)."""
+        return sum(
+            p * ((phi @ w + loss).max() - (phi @ w)[is_allowed].max())
+            for phi, loss, is_allowed, p in zip(
+                map(np.array, self.features),
+                self.losses, self.is_allowed, self.weights, strict=True,
+            )
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_SUMS)
+@pytest.mark.parametrize("repeat", range(3))
+def test_the_marginal_likelihood_and_its_gradient_are_those_of_enumeration(name, repeat):
+    rng = new_rng(repeat, 0)
+    X, y, labels = draw_data(name, rng)
+    s = rng.uniform(0.5, 2.0, len(X))
+    problem = bind_local(CRFClassifier(STRUCTURES[name], classes=labels), X, y, s)
+    enumerated, lam = Enumerated(problem), problem.lam(2.0)
+    w = rng.standard_normal(problem.structure.n_weights_)
+    concave = LogSums(problem.make_completions(), problem.weights)
+    found = RegularizedLogLoss(
+        problem.make_oracle(), problem.weights, lam, w0=w, concave=concave
+    )
+    value, gradient = enumerated.log_loss(w)
+    assert found.value == pytest.approx(value + 0.5 * lam * w @ w, rel=1e-12)
+    scale = np.abs(gradient + lam * w).max()
+    np.testing.assert_allclose(found.gradient, gradient + lam * w, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_completions_are_the_best_that_are_allowed(name):
+    rng = new_rng(1)
+    X, y, labels = draw_data(name, rng)
+    problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+    enumerated = Enumerated(problem)
+    w = rng.standard_normal(problem.structure.n_weights_)
+    bounds = problem.structure.weight_bounds()
+    w = w if bounds is None else np.clip(w, *bounds)
+    found, a = Maxima(problem.make_completions(), problem.weights).at(w)
+    references = [
+        problem.structure.joint_feature(x, own)
+        for x, own in zip(problem.X, problem.y, strict=True)
+    ]
+    expected = sum(
+        p * ((np.array(phi) @ w)[is_allowed].max() - reference @ w)
+        for phi, is_allowed, p, reference in zip(
+            enumerated.features, enumerated.is_allowed, problem.weights, references,
+            strict=True,
+        )
+    )  # fmt: skip
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert a @ w == pytest.approx(found, abs=1e-12)
+
+
+def ends_of_steps(history):
+    """The places of the last rows of the steps."""
+    step = history["step"]
+    return np.flatnonzero(np.append(step[1:] != step[:-1], True))
+
+
+def check_procedure(model, tol):
+    """What a fit says of itself, whatever it is of."""
+    history = model.history_
+    ends = ends_of_steps(history)
+    assert (np.diff(history["step"]) >= 0).all()
+    assert (np.diff(history["objective"][ends]) <= 0.0).all()
+    assert (np.diff(history["n_oracle_calls"]) >= 0).all()
+    assert model.objective_ == history["objective"][-1]
+    assert model.dual_gap_ <= tol or model.n_iter_ == model.max_iter
+    difference = model.objective_ - model.dual_objective_
+    assert model.dual_gap_ == pytest.approx(difference, abs=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+def test_a_likelihood_never_falls_from_step_to_step(solver):
+    for repeat in range(12):
+        rng = new_rng(repeat, 2)
+        name = WITH_SUMS[repeat % len(WITH_SUMS)]
+        X, y, labels = draw_data(name, rng, n=5)
+        C, tol = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-6, -2)
+        model = CRFClassifier(
+            STRUCTURES[name], C=C, tol=tol, solver=solver, **options_of(labels)
+        ).fit(X, y)
+        check_procedure(model, tol)
+        if repeat < 4:
+            check_certificate_of_likelihood(model, X, y, labels, name, rng)
+
+
+def check_certificate_of_likelihood(model, X, y, labels, name, rng):
+    """No other weights are better in the convex problem at `coef_` than is said."""
+    problem = bind_local(CRFClassifier(STRUCTURES[name], classes=labels), X, y)
+    enumerated, lam, w = Enumerated(problem), problem.lam(model.C), model.coef_
+    value, gradient = enumerated.log_loss(w)
+    assert model.objective_ == pytest.approx(value + 0.5 * lam * w @ w, rel=1e-9)
+
+    def full(w):
+        sums = [logsumexp(np.array(phi) @ w) for phi in enumerated.features]
+        return problem.weights @ sums
+
+    slope = np.zeros(len(w))
+    for phi, p in zip(map(np.array, enumerated.features), problem.weights, strict=True):
+        slope += p * (np.exp(phi @ w - logsumexp(phi @ w)) @ phi)
+    slope -= gradient
+    for scale in (1e-3, 1e-1, 1.0):
+        other = w + scale * rng.standard_normal(len(w))
+        convex = full(other) - full(w) + value - slope @ (other - w)
+        bound = convex + 0.5 * lam * other @ other
+        assert bound >= model.dual_objective_ - 1e-9 * (1.0 + abs(bound))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_latent_hinge_never_rises_from_step_to_step(name):
+    for repeat in range(3):
+        rng = new_rng(repeat, 3)
+        X, y, labels = draw_data(name, rng, n=5)
+        C, tol = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-3, -1)
+        model = BCFWClassifier(
+            STRUCTURES[name], C=C, tol=tol, **options_of(labels)
+        ).fit(X, y)
+        check_procedure(model, tol)
+        problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+        w = model.coef_
+        expected = 0.5 * problem.lam(C) * w @ w + Enumerated(problem).hinge(w)
+        # With cycles, training is over a relaxation.
+        if name == "two labels":
+            assert model.objective_ >= expected - 1e-9
+        else:
+            assert model.objective_ == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away", "corrective"])
+@pytest.mark.parametrize("average", [False, True])
+def test_steps_and_averages_of_all_kinds_are_certified(step, average):
+    X, y, labels = draw_data("chain", new_rng(4), n=8)
+    acceleration = False if average else True
+    model = BCFWClassifier(
+        "chain", step=step, average=average, acceleration=acceleration, tol=1e-2,
+        **options_of(labels),
+    ).fit(X, y)  # fmt: skip
+    check_procedure(model, 1e-2)
+    problem = bind_local(BCFWClassifier("chain", classes=labels), X, y)
+    w = model.coef_
+    expected = 0.5 * problem.lam(1.0) * w @ w + Enumerated(problem).hinge(w)
+    assert model.objective_ == pytest.approx(expected, abs=1e-9)
+
+
+def test_approximate_decoders_never_let_the_objective_rise():
+    X, y, labels = draw_data("messages", new_rng(5), n=6)
+    model = BCFWClassifier(
+        STRUCTURES["messages"], tol=1e-2, max_iter=200, **options_of(labels)
+    ).fit(X, y)
+    ends = ends_of_steps(model.history_)
+    assert (np.diff(model.history_["objective"][ends]) <= 0.0).all()
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+@pytest.mark.parametrize("name", ["chain of bans", "tree"])
+def test_with_nothing_hidden_it_is_the_plain_fit(cls, name):
+    X, y, labels = draw_data(name, new_rng(6), hidden=0.0)
+    y[1][0] = "a"
+    plain = [own.astype(str) for own in y]
+    alone = [[{label} for label in own] for own in y]
+    fits = [
+        cls(STRUCTURES[name], **options_of(labels)).fit(X, own)
+        for own in (plain, y, alone)
+    ]
+    for model in fits:
+        assert "step" not in model.history_
+        assert model.coef_.tobytes() == fits[0].coef_.tobytes()
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+def test_a_weight_of_two_is_an_example_twice(cls):
+    rng = new_rng(7)
+    X, y, labels = draw_data("chain", rng)
+    twice = np.arange(len(X)) % 2
+    tol = 1e-9 if cls is CRFClassifier else 1e-6
+    options = options_of(labels) | {"tol": tol, "C": 0.1}
+    weighted = cls("chain", **options).fit(X, y, sample_weight=1 + twice)
+    again = [i for i in range(len(X)) if twice[i]]
+    repeated = cls("chain", **options).fit(
+        X + [X[i] for i in again], y + [y[i] for i in again]
+    )
+    problem = bind_local(cls("chain", classes=labels), X, y, 1.0 + twice)
+    loss = Enumerated(problem)
+    for model in (weighted, repeated):
+        w = model.coef_
+        value = loss.log_loss(w)[0] if cls is CRFClassifier else loss.hinge(w)
+        value += 0.5 * problem.lam(0.1) * w @ w
+        assert model.objective_ == pytest.approx(value, abs=1e-9)
+
+
+def test_balanced_class_weights_count_known_labels_alone():
+    X = [np.eye(2)[[0, 1, 0]], np.eye(2)[[0, 0]]]
+    y = [["a", "b", None], [{"a", "b"}, "a"]]
+    model = BCFWClassifier("chain", class_weight="balanced", random_state=0).fit(X, y)
+    np.testing.assert_allclose(
+        model.structure_.label_costs_, [[0.0, 0.75], [1.5, 0.0]], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+def test_a_warm_start_goes_on_from_the_weights_before(cls):
+    X, y, labels = draw_data("chain", new_rng(8), n=8)
+    model = cls("chain", warm_start=True, tol=1e-2, **options_of(labels)).fit(X, y)
+    before = model.objective_
+    model.fit(X, y)
+    assert model.objective_ <= before + 1e-12
+    assert model.n_iter_ == 0
+    model.set_params(tol=1e-3).fit(X, y)
+    assert model.objective_ <= before + 1e-12
+    check_procedure(model, 1e-3)
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+def test_a_fit_that_is_cut_short_has_a_certificate(cls):
+    X, y, labels = draw_data("chain", new_rng(9), n=8)
+    options = options_of(labels) | {"tol": 1e-9, "C": 100.0}
+    for max_iter in (1, 3, 7):
+        model = cls("chain", max_iter=max_iter, **options).fit(X, y)
+        assert model.n_iter_ <= max_iter
+        problem = bind_local(cls("chain", classes=labels), X, y)
+        loss, w = Enumerated(problem), model.coef_
+        value = loss.log_loss(w)[0] if cls is CRFClassifier else loss.hinge(w)
+        value += 0.5 * problem.lam(100.0) * w @ w
+        assert model.objective_ == pytest.approx(value, rel=1e-9)
+
+
+def test_threads_find_what_one_thread_does():
+    X, y, labels = draw_data("chain", new_rng(10), n=300)
+    one, two = (
+        CRFClassifier("chain", n_jobs=n, tol=1e-4, **options_of(labels)).fit(X, y)
+        for n in (1, 2)
+    )
+    for model in (one, two):
+        check_procedure(model, 1e-4)
+
+
+def is_known(entry):
+    return isinstance(entry, str) or (isinstance(entry, set) and len(entry) == 1)
+
+
+def label_of(entry):
+    return min(entry) if isinstance(entry, set) else entry
+
+
+def test_scores_are_of_known_labels():
+    X, y, labels = draw_data("chain", new_rng(11))
+    model = CRFClassifier("chain", **options_of(labels)).fit(X, y)
+    known, predicted = [], []
+    for own, found in zip(y, model.predict(X), strict=True):
+        keep = [is_known(entry) for entry in own]
+        known += [label_of(entry) for entry in own[keep]]
+        predicted += list(found[keep])
+    assert model.score(X, y) == np.mean(np.equal(known, predicted))
+
+
+def test_graph_scores_are_of_known_labels():
+    X, y, labels = draw_data("forest", new_rng(12))
+    model = BCFWClassifier(STRUCTURES["forest"], **options_of(labels)).fit(X, y)
+    weighted = [(own, np.arange(1.0, 1 + len(own))) for own in y]
+    right, total = 0.0, 0.0
+    for (own, w), found in zip(weighted, model.predict(X), strict=True):
+        keep = np.array([is_known(entry) for entry in own])
+        labels_of = np.array([label_of(entry) for entry in own[keep]])
+        right += w[keep] @ (labels_of == found[keep])
+        total += w[keep].sum()
+    assert model.score(X, weighted) == pytest.approx(right / total)
+
+
+@pytest.mark.parametrize("cls", [CRFClassifierCV, BCFWClassifierCV])
+def test_c_is_chosen_by_known_labels(cls):
+    X, y, labels = draw_data("chain", new_rng(13), n=12)
+    for own in y:
+        own[0] = "a"
+    y[3][0] = y[7][0] = y[11][0] = "b"
+    model = cls("chain", Cs=[0.1, 1.0], cv=3, **options_of(labels)).fit(X, y)
+    assert model.scores_path_.shape == (2, 3)
+    assert np.isfinite(model.scores_path_).all()
+    final = cls._final_class("chain", C=model.C_, **options_of(labels)).fit(X, y)
+    assert model.coef_.tobytes() == final.coef_.tobytes()
+
+
+def test_nodes_without_a_label_need_none_whatever_their_weight():
+    X = [(np.array([[1.0], [-1.0], [0.5]]), np.array([[0, 1], [1, 2]]))]
+    y = [([1, 0, None], [1.0, 1.0, 0.0])]
+    model = BCFWClassifier(GraphStructure(), random_state=0).fit(X, y)
+    assert model.predict(X)[0][:2].tolist() == [1, 0]
+
+
+def test_the_marker_is_one_object():
+    assert pickle.loads(pickle.dumps(MISSING)) is MISSING
+    assert copy.deepcopy([MISSING])[0] is MISSING
+    assert repr(MISSING) == "MISSING"
+
+
+GOOD_X = [np.eye(2), np.eye(2)]
+TAGGER = ChainStructure(transitions=[("a", "b")])
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "words"),
+    [
+        (CRFClassifier("chain"), [[None, None]] * 2, "y has no known label"),
+        (
+            CRFClassifier("chain", classes=["a", "b"]),
+            [[None, {"a", "b"}], [None, None]],
+            "y has no known label",
+        ),
+        (BCFWClassifier("chain"), [["a", "b"], ["a", set()]], r"y\[1\] leaves"),
+        (
+            CRFClassifier("chain", classes=["a", "b"]),
+            [["a", "b"], ["a", {"c", "d"}]],
+            "not among `classes`",
+        ),
+        (CRFClassifier("chain"), [[0, 1], [0, -100]], "Put MISSING in the place"),
+        (CRFClassifier(TAGGER), [["a", {"b", "c"}], ["c", "b"]], None),
+        (
+            CRFClassifier(TAGGER),
+            [["b", "c"], [{"a"}, {"b"}]],
+            "which `transitions` forbids",
+        ),
+        (
+            CRFClassifier(ChainStructure(transitions=[("a", "b"), ("a", "d")])),
+            [["b", "c"], ["a", {"b", "d"}]],
+            r"y\[1\] and `transitions` leave X\[1\] no labeling",
+        ),
+        (SlackRescaledSSVM("chain"), [["a", None], ["b", "a"]], "use CRFClassifier or"),
+        (CRFClassifier("chain", l1_ratio=0.5), [["a", None], ["b", "a"]], "l1_ratio=0"),
+        (CRFClassifier("chain", solver="newton"), [["a", None], ["b", "a"]], "newton"),
+        (CRFClassifier(MulticlassStructure()), ["a", MISSING], "rows without a label"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(model, y, words):
+    X = np.eye(2) if model.structure.__class__ is MulticlassStructure else GOOD_X
+    if words is None:
+        model.fit(X, y)
+        return
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y)
+
+
+def test_a_path_is_refused():
+    with pytest.raises(ValueError, match="for each value of C"):
+        bcfw_path(GOOD_X, [["a", None], ["b", "a"]], structure="chain")
+
+
+def test_dask_collections_are_refused():
+    dask = pytest.importorskip("dask")
+    X, y = [dask.delayed(GOOD_X)], [dask.delayed([["a", None], ["b", "a"]])]
+    with pytest.raises(ValueError, match="MISSING"):
+        CRFClassifier("chain").fit(X, y)
+
+
+def test_linear_programs_are_refused():
+    X, y, labels = draw_data("messages", new_rng(14))
+    structure = GraphStructure(inference="lp")
+    X.append((np.eye(3)[:, :2], np.array([[0, 1], [1, 2], [0, 2]])))
+    y.append(["a", "b", None])
+    with pytest.raises(ValueError, match="use inference='auto'"):
+        BCFWClassifier(structure, classes=labels).fit(X, y)
+
+
+class SomewhereInIt(Structure):
+    """Whether something is in a sequence, and where, which no label tells."""
+
+    def joint_feature(self, x, y):
+        label, place = y
+        return label * np.append(x[place], 1.0)
+
+    def loss(self, y_true, y):
+        return float(y_true[0] != y[0])
+
+    def decode(self, x, w):
+        return self._best(x, w, 0.0, 0.0)
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        return self._best(x, w, lam * (y_true[0] != 0), lam * (y_true[0] != 1))
+
+    def _best(self, x, w, zero, one):
+        scores = x @ w[:-1] + w[-1]
+        place = int(scores.argmax())
+        return (1, place) if scores[place] + one > zero else (0, 0)
+
+    def complete(self, x, y, w):
+        if y[1] is not None or y[0] == 0:
+            return y[0], y[1] or 0
+        return 1, int((x.sum(axis=1) if w is None else x @ w[:-1]).argmax())
+
+    def labelings(self, x):
+        return [(0, 0), *((1, place) for place in range(len(x)))]
+
+
+def draw_places(rng, n=40):
+    """Sequences with a row that says so at a random place, and others."""
+    X, y = [], []
+    for i in range(n):
+        x = 0.3 * rng.standard_normal((4, 3))
+        x[:, 0] -= 1.0
+        if i % 2:
+            x[rng.integers(4), 0] += 2.0
+        X.append(x)
+        y.append((i % 2, None))
+    return X, y
+
+
+def test_a_structure_completes_labelings_itself():
+    X, y = draw_places(new_rng(15))
+    check_structure(SomewhereInIt(), X, [(label, 0) for label, _ in y])
+    model = BCFWClassifier(SomewhereInIt(), C=1.0, tol=1e-3, random_state=0).fit(X, y)
+    check_procedure(model, 1e-3)
+    w, lam = model.coef_, 1.0 / len(X)
+    hinges = []
+    for x, (label, _) in zip(X, y, strict=True):
+        best = (x @ w[:-1]).max() + w[-1]
+        values = (label, best + (1 - label))
+        hinges.append(max(values) - (best if label else 0.0))
+    expected = 0.5 * lam * w @ w + np.mean(hinges)
+    assert model.objective_ == pytest.approx(expected, abs=1e-9)
+    at_zero = model.history_["objective"][0]
+    assert model.objective_ <= at_zero
+
+
+def test_others_make_nothing_of_completions():
+    X, y = draw_places(new_rng(16), n=4)
+    with pytest.raises(ValueError, match="has a method `complete`.*BCFWClassifier"):
+        SlackRescaledSSVM(SomewhereInIt()).fit(X, y)
+    with pytest.raises(ValueError, match="use BCFWClassifier"):
+        CRFClassifier(SomewhereInIt()).fit(X, y)
