@@ -400,11 +400,11 @@ class TestStyle:
         path = Path(display.set_.get_xy())
         assert path.contains_point(display.achievable.mean(axis=0))
 
-    def test_missing_matplotlib_is_reported_with_the_extra_to_install(self, monkeypatch):
+    def test_missing_matplotlib_is_reported_with_what_to_install(self, monkeypatch):
         X, y, _, model = fitted()
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-        with pytest.raises(ImportError, match="Display.plot needs matplotlib.*pip install"):
+        with pytest.raises(ImportError, match="needs matplotlib.*pip install"):
             draw(model, X, y)
 
 

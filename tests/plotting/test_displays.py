@@ -442,10 +442,10 @@ def test_object_of_the_wrong_kind_is_refused_with_what_it_lacks(draw_wrong, miss
         draw_wrong(FittedOtherwise().fit())
 
 
-def test_missing_matplotlib_is_reported_with_the_extra_to_install(draw, monkeypatch):
+def test_missing_matplotlib_is_reported_with_what_to_install(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="Display.plot needs matplotlib.*pip install"):
+    with pytest.raises(ImportError, match="needs matplotlib.*pip install"):
         draw()
 
 

@@ -141,10 +141,10 @@ class TestPlot:
         with pytest.raises(ValueError, match="one or two Axes; got 3"):
             TradeoffDisplay(**RESULTS).plot(axes)
 
-    def test_missing_matplotlib_is_reported_with_the_extra_to_install(self, monkeypatch):
+    def test_missing_matplotlib_is_reported_with_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-        with pytest.raises(ImportError, match="Display.plot needs matplotlib.*pip install"):
+        with pytest.raises(ImportError, match="needs matplotlib.*pip install"):
             plotted()
 
 
