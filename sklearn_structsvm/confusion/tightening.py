@@ -77,13 +77,8 @@ class ConfidenceBounds:
 
     @property
     def spare(self):
-        """The most by which tightening a condition makes sense.
-
-        The differences of two groups' rates have a slack, and cannot be below 0.
-        """
-        parity = self.constraint
-        is_difference = isinstance(parity, GroupParity) and parity.bound == "difference"
-        return float(parity.slack) if is_difference else np.inf
+        """The most by which tightening a condition makes sense."""
+        return spare_of(self.constraint)
 
 
 class Tightened(Constraint):
@@ -127,12 +122,7 @@ def find_bounds(constraints, cells, sizes, confidence):
     ValueError
         For a constraint that is not linear.
     """
-    for constraint in constraints:
-        if constraint.has_convex:
-            raise ValueError(
-                "constraint_confidence supports only constraints on rates; got "
-                f"{constraint!r}."
-            )
+    refuse_curved(constraints)
     ranges = [_ranges(constraint.linear(cells)[0]) for constraint in constraints]
     # Strata are cells, and labels of cells; those that no condition is of are left out.
     used = [
@@ -146,6 +136,26 @@ def find_bounds(constraints, cells, sizes, confidence):
         _bounds_of(constraint, cells, *r, *deviations)
         for constraint, r in zip(constraints, ranges, strict=True)
     ]
+
+
+def refuse_curved(constraints):
+    """ValueError for a constraint that is not linear."""
+    for constraint in constraints:
+        if constraint.has_convex:
+            raise ValueError(
+                "constraint_confidence supports only constraints on rates; got "
+                f"{constraint!r}."
+            )
+
+
+def spare_of(constraint):
+    """The most by which tightening the conditions of a constraint makes sense.
+
+    The differences of two groups' rates have a slack, and cannot be below 0.
+    """
+    is_difference = isinstance(constraint, GroupParity)
+    is_difference = is_difference and constraint.bound == "difference"
+    return float(constraint.slack) if is_difference else np.inf
 
 
 def _ranges(G):

@@ -89,6 +89,8 @@ _CRF: dict[str, list[Need]] = {
     "acceleration": [Need(None, "solver", ("auto", "dual"))],
 }
 
+_UNIFORM = {"constraint_calibration": "uniform"}
+
 # By the names of estimators, which subclasses of theirs share; then by parameters. What
 # all solvers have, such as `tol`, needs nothing; and neither does what is ignored so that
 # one grid can hold several solvers' parameters.
@@ -173,8 +175,14 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
     "ComplexMetricClassifier": {
         "group_estimator": [Need(None, "group_blind", (True,))],
         "constraint_confidence": [
-            Need(None, "confusion", ("auto", "labels")),
-            Need(None, "lmo", ("plugin",), "Only it uses class probabilities."),
+            Need(None, "confusion", ("auto", "labels"), given=_UNIFORM),
+            Need(
+                None,
+                "lmo",
+                ("plugin",),
+                "Only it uses class probabilities.",
+                given=_UNIFORM,
+            ),
         ],
         "cv": [
             Need(("prefit",), "lmo", ("plugin",), "Only it uses class probabilities.")

@@ -19,6 +19,7 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
+from sklearn_structsvm.estimators.complex_metric.held_out import hold_out
 from sklearn_structsvm.estimators.complex_metric.solving import run
 from sklearn_structsvm.estimators.complex_metric.written_rule import (
     WrittenRule,
@@ -119,8 +120,9 @@ class ComplexMetricClassifier(TrainedMixture):
           probabilities, and finds the best threshold (per group) for them. For more
           classes it counts probabilities, after it has calibrated them and moved them
           toward the labels, see `label_factors_`. Sample weights are treated as numbers
-          of examples in both. With `group_blind`, `constraint_confidence`, or costs that
-          are known in training only, labels of two classes are counted as they are.
+          of examples in both. With `group_blind`, a uniform `constraint_calibration`, or
+          costs that are known in training only, labels of two classes are counted as they
+          are.
     group_blind : bool, default=False
         Whether decisions may not depend on the group. `sensitive_features` are then
         needed in `fit` only, and metrics and constraints of groups keep their meaning.
@@ -138,14 +140,26 @@ class ComplexMetricClassifier(TrainedMixture):
           are independent given x. It is fitted to the values of the sensitive feature or,
           for several columns, to the indices in ``groups_``.
     constraint_confidence : float or None, default=None
-        Probability, between 0 and 1, with which each constraint shall hold for new
-        examples, over the draw of the training examples. Each constraint is tightened by
-        the Dvoretzky-Kiefer-Wolfowitz bound on the error of its rates, which depends on
-        the group sizes and holds for all thresholds at once, see `constraint_bounds_`.
-        Labels are then counted, and constraints must be on rates. The guarantee is proven
-        for two classes, if the probabilities come from other examples (``cv="prefit"``)
-        and the fractions of the groups do not change. For more classes and for
-        `group_blind` the same bound is used as a heuristic.
+        Probability, between 0 and 1, with which all constraints shall hold for new
+        examples, over the draw of the training examples. Constraints must then be on
+        rates. None asks for them on the training examples only. If no rule can be
+        certified, `fit` raises an error that says how many examples would do.
+    constraint_calibration : float or "uniform", default=0.5
+        How to make sure of `constraint_confidence`.
+
+        - A float is the fraction of the examples to hold out, drawn at random. The others
+          train `estimator` and give rules from strict to loose, which are tested one
+          after the other on the held-out examples, by exact binomial bounds on the very
+          rates that are constrained (Clopper-Pearson, and an exact bound for differences)
+          [3]_. The guarantee is exact for `predict`, whatever the `estimator`, the `lmo`
+          and the number of classes. It needs examples of equal weight.
+        - "uniform" uses all examples for both. Each constraint is tightened by the
+          Dvoretzky-Kiefer-Wolfowitz bound on the error of its rates, which depends on the
+          group sizes and holds for all thresholds at once, see `constraint_bounds_`.
+          Labels are then counted. The guarantee is proven for two classes, if the
+          probabilities come from other examples (``cv="prefit"``) and the fractions of
+          the groups do not change. For more classes and for `group_blind` the same bound
+          is used as a heuristic.
     cv : int, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the mixture come from.
 
@@ -248,12 +262,19 @@ class ComplexMetricClassifier(TrainedMixture):
         With folds for `cv`, and if there is a threshold: the threshold chosen on the
         held-out part of each fold alone (the mean threshold, for a mixture). Their spread
         shows how well the threshold is determined.
+    calibration_p_values_ : ndarray of shape (n_tested,)
+        With `constraint_confidence` and held-out examples: for each rule that was tested,
+        from strict to loose, the p-value of "a constraint is violated on new examples".
+        The rule in use is the last one with a p-value of at most 1 -
+        `constraint_confidence`. Other attributes are then of the examples that were not
+        held out: there, `constraint_violation_` may be positive.
     constraint_bounds_ : list of dict
-        With `constraint_confidence`, one entry per constraint: for each group whose size
-        matters (None without groups), the bound on the error of its rates on new
-        examples. Each condition was tightened by its bound. If the bound exceeds the
-        allowed slack of a difference between groups, the condition was tightened as far
-        as possible, and a warning lists the groups and a slack that is feasible.
+        With `constraint_confidence` and ``constraint_calibration="uniform"``, one entry
+        per constraint: for each group whose size matters (None without groups), the bound
+        on the error of its rates on new examples. Each condition was tightened by its
+        bound. If the bound exceeds the allowed slack of a difference between groups, the
+        condition was tightened as far as possible, and a warning lists the groups and a
+        slack that is feasible.
     groups_ : ndarray of shape (n_groups,) or None
         Groups that the classifier (with `group_blind`, only the fit) distinguishes:
         values of the sensitive feature, or tuples for several columns. None if groups are
@@ -309,6 +330,8 @@ class ComplexMetricClassifier(TrainedMixture):
        multiclass algorithms for complex metrics and constraints", JMLR, 2024.
     .. [2] Cotter, Gupta, Narasimhan, "On making stochastic classifiers deterministic",
        NeurIPS 2019.
+    .. [3] Angelopoulos, Bates, Candès, Jordan, Lei, "Learn then test: Calibrating
+       predictive algorithms to achieve risk control", Annals of Applied Statistics, 2025.
 
     Examples
     --------
@@ -379,6 +402,7 @@ class ComplexMetricClassifier(TrainedMixture):
     dual_gap_: float
     constraint_violation_: float
     constraint_bounds_: list[dict]
+    calibration_p_values_: np.ndarray
     groups_: np.ndarray | None
     cv_thresholds_: np.ndarray
     solver_: str
@@ -400,6 +424,10 @@ class ComplexMetricClassifier(TrainedMixture):
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
         "group_blind": ["boolean"],
         "constraint_confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "constraint_calibration": [
+            StrOptions({"uniform"}),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
         "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"prefit"})],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -426,6 +454,7 @@ class ComplexMetricClassifier(TrainedMixture):
         group_blind: bool = False,
         group_estimator: Any = None,
         constraint_confidence: float | None = None,
+        constraint_calibration: float | Literal["uniform"] = 0.5,
         cv: Any = 5,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -445,6 +474,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.group_blind = group_blind
         self.group_estimator = group_estimator
         self.constraint_confidence = constraint_confidence
+        self.constraint_calibration = constraint_calibration
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
@@ -522,6 +552,11 @@ class ComplexMetricClassifier(TrainedMixture):
         }
         with Fit(self, X, y, **metadata, **fit_params) as fit:
             task, labels = self._task(X, y, **metadata)
+            held_out = None
+            if self.constraint_confidence is not None and not self._bounds_uniformly:
+                held_out, task, X, labels, fit_params, metadata = hold_out(
+                    self, task, X, labels, fit_params, metadata
+                )
             oracle, found = self._oracle(task, X, labels, fit_params, metadata)
-            run(fit, oracle, found)
+            run(fit, oracle, found, held_out)
         return self

@@ -63,6 +63,12 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
 
     _shared: dict | None = None
 
+    @property
+    def _bounds_uniformly(self):
+        """Whether constraints are tightened by a bound for all rules."""
+        is_uniform = isinstance(self.constraint_calibration, str)
+        return self.constraint_confidence is not None and is_uniform
+
     def _task(self, X, y, sample_weight, sensitive_features, costs):
         """The metric to minimize, the examples, and their labels."""
         require_y(self, y)
@@ -92,10 +98,10 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                 "Individual costs of the examples require lmo='plugin'; got "
                 f"lmo={self.lmo!r}."
             )
-        if task.costs is not None and self.constraint_confidence is not None:
+        if task.costs is not None and self._bounds_uniformly:
             raise ValueError(
-                "constraint_confidence does not support rules that depend on individual "
-                "costs of the examples."
+                "constraint_calibration='uniform' does not support rules that depend on "
+                "individual costs of the examples."
             )
         return task, labels
 
@@ -202,7 +208,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                 ),
             )
         model, probabilities, rows, folds = shared["probabilities"]
-        if self.constraint_confidence is not None:
+        if self._bounds_uniformly:
             counted = "labels"
         else:
             counted = counted_as(self.confusion, len(task.classes), task.costs)

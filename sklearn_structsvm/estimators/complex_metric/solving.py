@@ -1,17 +1,21 @@
 """From the oracle of a task to the fitted attributes, by a solver."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.tightening import Tightened
+from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
 )
 from sklearn_structsvm.estimators.complex_metric.single_rule import (
+    SingleRule,
     find_single_rule,
     warn_of_search,
 )
@@ -22,13 +26,13 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 )
 from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
 from sklearn_structsvm.solvers.confusion.rule_descent import AskedOracle
-from sklearn_structsvm.solvers.loop import History
+from sklearn_structsvm.solvers.loop import History, SolverResult
 
 # Rounding makes a share of 0 predictions as large as this.
 NO_SHARE = 1e-12
 
 
-def run(fit, oracle, found):
+def run(fit, oracle, found, held_out=None):
     """Solve a problem within a fit; report, store and warn.
 
     Parameters
@@ -38,63 +42,57 @@ def run(fit, oracle, found):
     oracle : PluginOracle or ClassifierOracle
     found : dict
         The fitted attributes that are known before.
+    held_out : HeldOut or None
+        The rows that constraints are to be certified by.
     """
     estimator = fit.estimator
-    problem = asked = oracle.task.problem(oracle.lmo)
-    if estimator.constraint_confidence is not None:
+    asked = oracle.task.problem(oracle.lmo)
+    name, solver = find_solver(estimator.solver, asked.constrained)
+    found = found | {"solver_": name}
+    options = {
+        "tol": estimator.tol,
+        "max_iter": estimator.max_iter,
+        **(estimator.solver_options or {}),
+    }
+    certified, bounds = None, []
+    solve = partial(_solve, estimator, oracle, partial(solver.run, **options))
+    if held_out is not None:
+        n_threads = count_threads(estimator.n_jobs)
+        search = CertifiedSearch(estimator, oracle, found, solve, held_out, n_threads)
+        certified = search.run()
+        oracle.task = replace(oracle.task, constraints=certified.constraints)
+        found |= {"calibration_p_values_": np.array(search.p_values)}
+    elif estimator.constraint_confidence is not None:
         bounds = oracle.task.bounds(estimator.constraint_confidence)
         tightened = [Tightened(b) for b in bounds]
         oracle.task = replace(oracle.task, constraints=tightened)
-        problem = oracle.task.problem(oracle.lmo)
         names = oracle.task.cells.group_names
-        found = found | {"constraint_bounds_": [b.by_group(names) for b in bounds]}
-    if not estimator.randomized:
-        problem.oracle = AskedOracle(problem.oracle)
+        found |= {"constraint_bounds_": [b.by_group(names) for b in bounds]}
     history = History()
-    name, solver = find_solver(estimator.solver, problem.constrained)
-    found = found | {"solver_": name}
 
     def snapshot():
         return found | oracle.attributes(history.solution)
 
     reporter = fit.reporter(snapshot)
     reporter.begin()
+    left, deadline = estimator.max_time, np.inf
     try:
-        result = solver.run(
-            problem,
-            tol=estimator.tol,
-            max_iter=estimator.max_iter,
-            max_time=estimator.max_time,
-            on_pass=reporter,
-            history=history,
-            **(estimator.solver_options or {}),
+        solved = solve(
+            oracle.task.problem(oracle.lmo), left, on_pass=reporter, history=history
         )
     except InfeasibleConstraintError as error:
-        if estimator.constraint_confidence is None:
+        if not bounds:
             raise
         raise infeasible_with_confidence(estimator, bounds, error) from None
-    left, deadline = estimator.max_time, np.inf
     if left is not None:
         deadline = history.started + left
-    rule = None
-    if not estimator.randomized:
-        found = found | {"mixture_objective_": float(result.objective)}
-        rule = find_single_rule(
-            oracle,
-            problem,
-            result,
-            problem.oracle.found,
-            estimator.tol,
-            deadline,
-        )
-    mixture = result
-    if rule is not None:
-        result = replace(
-            result,
-            solution=rule.solution,
-            objective=rule.objective,
-            gap=rule.objective - result.dual_objective,
-        )
+    seen, n_more = solved.result.history, 0
+    if certified is not None:
+        # What was tested is what is used, also if this run was cut short.
+        solved, n_more = certified.solved, search.n_calls
+    result = replace(solved.result, history=seen)
+    if solved.rule is not None:
+        found |= {"mixture_objective_": float(solved.mixture.objective)}
     found = found | oracle.attributes(result.solution)
     if "estimator_" not in found:
         for one in found["classifiers_"]:
@@ -103,7 +101,7 @@ def run(fit, oracle, found):
     vars(estimator).update(found)
     if left is not None:
         left = max(deadline - perf_counter(), 0.0)
-    bound, gap, n_more = oracle.certificate(
+    bound, gap, n_of_bound = oracle.certificate(
         result, estimator.tol, estimator.max_iter, left
     )
     estimator.confusion_ = estimator.cell_confusions_.sum(axis=0)
@@ -115,16 +113,51 @@ def run(fit, oracle, found):
     estimator.constraint_violation_ = asked.violation(result.solution.confusion)
     _note_cv_thresholds(estimator, oracle, deadline)
     estimator.n_iter_ = result.n_iter
-    estimator.n_oracle_calls_ = result.n_oracle_calls + n_more
+    estimator.n_oracle_calls_ = result.n_oracle_calls + n_more + n_of_bound
     estimator.history_ = result.history
     fit.commit()
     reporter.end()
-    warn_of_shortfall(estimator, mixture)
-    if rule is not None:
-        warn_of_search(estimator, rule)
+    warn_of_shortfall(estimator, solved.mixture)
+    if solved.rule is not None:
+        warn_of_search(estimator, solved.rule)
     warn_of_constant(estimator)
-    if estimator.constraint_confidence is not None:
-        warn_of_small_groups(estimator, bounds)
+    warn_of_small_groups(estimator, bounds)
+
+
+@dataclass
+class Solved:
+    """What is found for a problem.
+
+    Attributes
+    ----------
+    result, mixture : SolverResult
+        Of what is used, and of the best mixture; the same unless one rule is wanted.
+    rule : SingleRule or None
+    """
+
+    result: SolverResult
+    mixture: SolverResult
+    rule: SingleRule | None = None
+
+
+def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
+    """A problem's best mixture or, if one is wanted, single rule."""
+    deadline = np.inf if max_time is None else perf_counter() + max_time
+    if estimator.randomized:
+        mixture = run_solver(problem, max_time=max_time, **watched)
+        return Solved(mixture, mixture)
+    problem.oracle = AskedOracle(problem.oracle)
+    mixture = run_solver(problem, max_time=max_time, **watched)
+    rule = find_single_rule(
+        oracle, problem, mixture, problem.oracle.found, estimator.tol, deadline
+    )
+    result = replace(
+        mixture,
+        solution=rule.solution,
+        objective=rule.objective,
+        gap=rule.objective - mixture.dual_objective,
+    )
+    return Solved(result, mixture, rule)
 
 
 def _note_cv_thresholds(estimator, oracle, deadline):

@@ -1,4 +1,4 @@
-"""Constraints that are tightened so as to hold for new examples."""
+"""Constraints that are tightened so as to hold for new examples, whatever the rule."""
 
 import warnings
 
@@ -34,7 +34,10 @@ class Scored:
 
 def confident(constraints, confidence=0.95, **params):
     return ComplexMetricClassifier(
-        constraints=constraints, constraint_confidence=confidence, **params
+        constraints=constraints,
+        constraint_confidence=confidence,
+        constraint_calibration="uniform",
+        **params,
     )
 
 

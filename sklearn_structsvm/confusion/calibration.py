@@ -1,0 +1,209 @@
+r"""Constraints as statements on binomial rates, to be tested on held-out examples.
+
+A rule that was chosen without them predicts label j for an example of cell a and label i
+with a probability of its own, and a constraint <G, C> + h <= 0 is one on such rates:
+
+- A row G[a, i] that has two values is one rate, of the examples of that cell and label;
+  rows with the same two values are one rate of all their examples. So a recall, a
+  selection rate and a churn are one rate each, and the difference of two groups' is one
+  of two independent rates.
+- If G is 0 wherever its denominator D is, and h is 0, what is bounded is a rate among the
+  examples that D counts: a precision is one among those that are predicted.
+- Rows of more values are sums of rates, of "the value is at least v".
+
+The numbers of examples by cell and label are taken as they are, as are their shares. A
+count of independent examples is binomial, whatever the distribution, which
+`_utils.binomial` makes exact tests of.
+
+To reject "some condition is violated", each of the conditions has to be rejected, at the
+same level and not at a share of it: a rule that violates one is not certified unless
+the test of that one errs.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from sklearn_structsvm._utils.binomial import sum_p_value, union_p_value
+from sklearn_structsvm.confusion.constraint import Constraint
+
+# What counts add to both outcomes of a rate, so that its variance is not 0.
+PRIOR_COUNT = 0.5
+
+# Bisections of how much looser constraints would have to be.
+ALLOWANCE_STEPS = 12
+
+
+@dataclass
+class RateSum:
+    """One condition: Σ_r costs[r] rate[r] <= bound.
+
+    Attributes
+    ----------
+    costs : ndarray of shape (R,)
+        Positive.
+    k, n : ndarray of shape (R,)
+        How many examples each rate counts, and among how many.
+    bound : float
+    independent : bool
+        Whether the counts are of different examples.
+    unit : float
+        A change of the condition's violation by 1 is one of the sum by this.
+    """
+
+    costs: np.ndarray
+    k: np.ndarray
+    n: np.ndarray
+    bound: float
+    independent: bool = True
+    unit: float = 1.0
+
+    def p_value(self, error):
+        """Of "the condition is violated"; sharp where it is about `error`."""
+        if self.independent:
+            return sum_p_value(self.costs, self.k, self.n, self.bound, error)
+        if self.costs.sum() <= self.bound:
+            return 0.0
+        if self.bound < 0.0 or not self.n.all():
+            return 1.0
+        return union_p_value(self.costs, self.k, self.n, self.bound)
+
+    @property
+    def standard_error(self):
+        """Of the violation; inf if a rate has no examples."""
+        rates = (self.k + PRIOR_COUNT) / (self.n + 2.0 * PRIOR_COUNT)
+        with np.errstate(divide="ignore"):
+            variances = self.costs**2 * rates * (1.0 - rates) / self.n
+        return float(np.sqrt(variances.sum())) / self.unit
+
+    @property
+    def violation(self):
+        """The estimate of it; without examples of a rate, as if it were 1."""
+        rates = np.divide(self.k, self.n, out=np.ones(len(self.k)), where=self.n > 0)
+        return float(self.costs @ rates - self.bound) / self.unit
+
+
+def rate_sums(constraint, cells, counts):
+    """The `RateSum` of each linear condition of a constraint.
+
+    Parameters
+    ----------
+    constraint : Constraint
+    cells : Cells
+        Of the sample that shares are taken from.
+    counts : ndarray of shape (m, k, k)
+        Held-out examples by cell, label and prediction.
+
+    Returns
+    -------
+    list of RateSum
+    """
+    G, h = constraint.linear(cells)
+    D = constraint.denominators(cells)
+    found = []
+    for p in range(len(h)):
+        inside = None if D is None else D[p] != 0.0
+        if inside is not None and h[p] == 0.0 and not G[p][~inside].any():
+            sums = _conditional(G[p], D[p], inside, counts)
+            if sums is not None:
+                found.append(sums)
+                continue
+        unit = 1.0 if D is None else (D[p] * counts).sum() / max(counts.sum(), 1)
+        found.append(_by_label(G[p], float(h[p]), cells.priors, counts, unit or 1.0))
+    return found
+
+
+def _conditional(G, D, inside, counts):
+    """A rate among the examples that D counts; None if G has more than two values."""
+    values = np.unique(G[inside])
+    if len(values) > 2:
+        return None
+    low, high = values[0], values[-1]
+    n = counts[inside].sum()
+    k = counts[inside & (high == G)].sum()
+    # <G, C> <= 0 if the share of `high` is at most this.
+    bound = 1.0 if high <= 0.0 else 0.0 if low >= 0.0 else -low / (high - low)
+    unit = D[inside].mean() / (high - low) if high > low else 1.0
+    return RateSum(np.ones(1), np.array([k]), np.array([n]), bound, unit=unit)
+
+
+def _by_label(G, h, priors, counts, unit):
+    """Rates among the examples of labels and cells."""
+    rows = {}
+    for s in np.ndindex(priors.shape):
+        rows.setdefault(tuple(np.unique(G[s]).tolist()), []).append(s)
+    costs, k, n, bound = [], [], [], -h
+    n_units = 0
+    for values, members in rows.items():
+        where = tuple(np.array(members).T)
+        share = priors[where].sum()
+        bound -= share * values[0]
+        if share == 0.0 or len(values) == 1:
+            continue
+        n_units += 1
+        of_unit = counts[where]
+        for low, high in zip(values[:-1], values[1:], strict=True):
+            costs.append(share * (high - low))
+            k.append(of_unit[G[where] >= high].sum())
+            n.append(of_unit.sum())
+    return RateSum(
+        np.array(costs), np.array(k), np.array(n), bound, n_units == len(costs), unit
+    )
+
+
+def p_value(sums, error):
+    """Of "some condition is violated": the largest of the conditions' p-values."""
+    return max((each.p_value(error) for each in sums), default=0.0)
+
+
+def enough_examples(sums, error):
+    """By about what factor a sample would have to be larger, to certify such rates.
+
+    By the normal distribution. None if no size would do, since the rates violate a
+    condition, or one has no examples.
+    """
+    spare = np.array([-each.violation for each in sums])
+    needed = np.array([each.standard_error for each in sums]) * -ndtri(error)
+    if not (spare > 0.0).all() or not np.isfinite(needed).all():
+        return None
+    return max(float(np.max(needed / spare, initial=1.0)) ** 2, 1.0)
+
+
+def allowance(sums, error):
+    """How much looser all conditions would have to be for the rates to be certified."""
+    low, high = 0.0, 2.0
+    for _ in range(ALLOWANCE_STEPS):
+        middle = 0.5 * (low + high)
+        looser = [replace(s, bound=s.bound + middle * s.unit) for s in sums]
+        is_enough = p_value(looser, error) <= error
+        low, high = (low, middle) if is_enough else (middle, high)
+    return high
+
+
+class Shifted(Constraint):
+    """A constraint whose linear conditions are stricter, each by a number of its own.
+
+    Parameters
+    ----------
+    constraint : Constraint
+    shifts : ndarray of shape (p,)
+        In the units of the constraint; negative if conditions are looser.
+    """
+
+    def __init__(self, constraint, shifts):
+        self.constraint, self.shifts = constraint, shifts
+
+    def linear(self, cells):
+        G, h = self.constraint.linear(cells)
+        D = self.constraint.denominators(cells)
+        shifts = self.shifts
+        if len(shifts) != len(h):
+            # Of a part of the sample, or by probabilities, other groups have rates.
+            shifts = np.full(len(h), shifts.max(initial=0.0))
+        if D is None:
+            return G, h + shifts
+        return G + shifts[:, None, None, None] * D, h
+
+    def denominators(self, cells):
+        return self.constraint.denominators(cells)

@@ -1,0 +1,341 @@
+"""Constraints that are tested on held-out rows, from strict to loose.
+
+The rules are those of one parameter: each condition is made stricter by so many of its
+standard errors. They are chosen by the other rows, so that the held-out ones are new to
+them, and tested in an order that is fixed before (fixed-sequence testing): from the rule
+that seems surest to looser ones, until one is not certified. That a rule is certified
+and violates a constraint takes an error of the test of the first one that does, however
+many are tested (Angelopoulos, Bates, Candès, Jordan, Lei, "Learn then Test", 2021).
+"""
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_structsvm._utils.compat import _check_method_params, _safe_indexing
+from sklearn_structsvm.confusion.calibration import (
+    Shifted,
+    allowance,
+    enough_examples,
+    p_value,
+    rate_sums,
+)
+from sklearn_structsvm.confusion.counts import count
+from sklearn_structsvm.confusion.tightening import refuse_curved, spare_of
+from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    class_probabilities,
+)
+from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+# By how many standard errors conditions are made stricter (looser if negative): the
+# first ones in search of the surest rule, and from it down to the last in these steps.
+FIRST_SHIFTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+LAST_SHIFT, STEP = -4.0, 0.25
+
+# Rules whose confusion tensors agree to this are the same.
+SAME = 1e-9
+
+
+@dataclass
+class HeldOut:
+    """Rows that no rule is chosen by.
+
+    Attributes
+    ----------
+    X : as of `fit`
+    sensitive_features, costs : array-like or None
+    predict_params : dict
+        For `predict_proba` of the classifier.
+    task : Task
+        Of these rows.
+    cells : Cells
+        Of all rows.
+    share : float
+        Of these rows among all.
+    """
+
+    X: Any
+    sensitive_features: Any
+    costs: Any
+    predict_params: dict
+    task: Any
+    cells: Any
+    share: float
+
+    def counter(self, estimator, found, n_threads):
+        """A function: mixture -> counts (m, k, k) of what it predicts for the rows."""
+        task, n = self.task, len(self.task.y)
+        finder, data = found["cell_finder_"], self.X
+        if "estimator_" in found:
+            k = len(task.classes)
+            classes = task.classes
+            if finder.group_blind:
+                classes = np.arange(k * finder.n_unseen_groups)
+            data = class_probabilities(
+                found["estimator_"], self.X, classes, **self.predict_params
+            )
+        cells = finder.find(self.X, n, self.sensitive_features)
+        uniforms = found["row_hash_"].choices(self.X, n)
+
+        def counts(mixture):
+            inputs = data
+            if getattr(mixture, "correction", None) is not None:
+                inputs = mixture.correction(data)
+            knows_costs = mixture.needs_costs and np.ndim(self.costs) == 3
+            costs = self.costs if knows_costs else None
+            codes = mixture.predict(inputs, cells, uniforms, n_threads, costs)
+            return count(task.codes, task.y, codes, np.ones(n), self.cells.shape)
+
+        return counts
+
+
+def hold_out(estimator, task, X, labels, fit_params, metadata):
+    """Divide the rows at random into those to choose rules by and those to test them by.
+
+    Returns
+    -------
+    held_out : HeldOut or None
+        None without constraints: there is nothing to test.
+    task, X, labels, fit_params, metadata
+        Of the other rows.
+
+    Raises
+    ------
+    ValueError
+        For constraints that are not on rates, and weights that are not all equal.
+    """
+    if not task.constraints:
+        return None, task, X, labels, fit_params, metadata
+    refuse_curved(task.constraints)
+    cv = estimator.cv
+    if not (cv is None or isinstance(cv, (str, Integral)) or hasattr(cv, "split")):
+        raise ValueError(
+            "A cv that lists rows cannot be used with held-out calibration, which "
+            "divides the rows before. Pass a number of folds or a splitter."
+        )
+    used = np.flatnonzero(task.weights > 0.0)
+    if np.ptp(task.weights[used]) > 0.0:
+        raise ValueError(
+            "The exact bounds of held-out examples count each example once, but "
+            "sample_weight has different weights. Use "
+            "constraint_calibration='uniform', which counts effective examples."
+        )
+    share = estimator.constraint_calibration
+    rng = check_random_state(
+        0 if estimator.random_state is None else estimator.random_state
+    )
+    order = rng.permutation(used)
+    n = round(share * len(used))
+    if not 0 < n < len(used):
+        raise ValueError(
+            f"constraint_calibration={share} of {len(used)} examples leaves none to "
+            "choose a rule by, or none to test it by."
+        )
+    held, rest = np.sort(order[:n]), np.sort(order[n:])
+
+    def at(rows, values):
+        return None if values is None else _safe_indexing(values, rows)
+
+    predict_params = {}
+    if routes_metadata() and estimator._is_plugin:
+        routed = estimator._routed_fit(fit_params, **metadata)
+        params = routed.estimator.predict_proba
+        if estimator.group_estimator is not None:
+            params = for_pairs(params, routed.group_estimator.predict_proba)
+        predict_params = _check_method_params(X, params, held)
+    costs = task.costs
+    test = HeldOut(
+        _safe_indexing(X, held),
+        at(held, metadata["sensitive_features"]),
+        None if costs is None else costs[held],
+        predict_params,
+        task.take(held),
+        task.cells,
+        n / len(used),
+    )
+    return (
+        test,
+        task.take(rest),
+        _safe_indexing(X, rest),
+        labels[rest],
+        _check_method_params(X, fit_params, rest),
+        {name: at(rest, values) for name, values in metadata.items()},
+    )
+
+
+@dataclass
+class _Rule:
+    """The solution with conditions that are stricter by `shift` standard errors."""
+
+    shift: float
+    constraints: list
+    solved: Any
+    surety: float
+
+    @property
+    def solution(self):
+        """The mixture, or the single rule."""
+        return self.solved.result.solution
+
+
+class CertifiedSearch:
+    """Finds the loosest rule that held-out rows certify.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+    oracle : PluginOracle or ClassifierOracle
+    found : dict
+        Fitted attributes that are known before.
+    solve : callable
+        (problem, max_time) -> Solved.
+    held_out : HeldOut
+    n_threads : int
+    """
+
+    def __init__(self, estimator, oracle, found, solve, held_out, n_threads):
+        self.estimator, self.oracle, self.solve = estimator, oracle, solve
+        self.held_out = held_out
+        self.asked = list(oracle.task.constraints)
+        self.error = 1.0 - estimator.constraint_confidence
+        self.count = held_out.counter(estimator, found, n_threads)
+        left = estimator.max_time
+        self.deadline = np.inf if left is None else perf_counter() + left
+        self.errors = None
+        self.p_values, self.n_calls = [], 0
+
+    def run(self):
+        """The certified `_Rule`.
+
+        Raises
+        ------
+        InfeasibleConstraintError
+            If none is, with the number of examples that would do.
+        """
+        plain = self.rule(0.0)
+        n = len(self.held_out.task.y)
+        self.errors = [
+            np.array([each.standard_error for each in sums])
+            for sums in self.expected(plain, n)
+        ]
+        plain.surety = self.surety(plain, n)
+        rule = start = self.surest(plain, n)
+        best, first = None, None
+        while True:
+            if best is None or not _is_same(rule, best):
+                sums = self.sums(rule)
+                first = sums if first is None else first
+                self.p_values.append(p_value(sums, self.error))
+                if self.p_values[-1] > self.error:
+                    break
+            elif rule.shift <= 0.0:
+                # No condition matters any more.
+                break
+            best, shift = rule, rule.shift - STEP
+            if shift < LAST_SHIFT or perf_counter() >= self.deadline:
+                break
+            try:
+                rule = plain if shift == 0.0 else self.rule(shift)
+            except InfeasibleConstraintError:
+                # No single rule, where there is one for stricter conditions.
+                break
+        if best is None:
+            raise self.refusal(start, first)
+        return best
+
+    def sums(self, rule):
+        """The conditions with the counts of the held-out rows."""
+        counts = self.count(self.oracle.attributes(rule.solution)["mixture_"])
+        return [
+            each
+            for constraint in self.asked
+            for each in rate_sums(constraint, self.held_out.cells, counts)
+        ]
+
+    def rule(self, shift):
+        """The solution; InfeasibleConstraintError if there is none."""
+        constraints = self.asked
+        if shift != 0.0:
+            constraints = [
+                Shifted(c, np.minimum(shift * _finite(e), spare_of(c)))
+                for c, e in zip(self.asked, self.errors, strict=True)
+            ]
+        task = replace(self.oracle.task, constraints=constraints)
+        left = None
+        if np.isfinite(self.deadline):
+            left = max(self.deadline - perf_counter(), 0.0)
+        solved = self.solve(task.problem(self.oracle.lmo), left)
+        self.n_calls += solved.result.n_oracle_calls
+        return _Rule(shift, constraints, solved, -np.inf)
+
+    def expected(self, rule, n):
+        """By constraint, the conditions with the counts of n examples."""
+        cells = self.oracle.task.problem(self.oracle.lmo).cells
+        counts = n * rule.solution.confusion[: cells.n_cells]
+        return [rate_sums(c, cells, counts) for c in self.asked]
+
+    def surety(self, rule, n):
+        """By how many standard errors all conditions seem to be met."""
+        return min(
+            (
+                -each.violation / each.standard_error
+                for sums in self.expected(rule, n)
+                for each in sums
+            ),
+            default=np.inf,
+        )
+
+    def surest(self, plain, n):
+        """The rule of the first shifts that seems to be surest."""
+        best = plain
+        for shift in FIRST_SHIFTS:
+            try:
+                rule = self.rule(shift)
+            except InfeasibleConstraintError:
+                break
+            rule.surety = self.surety(rule, n)
+            if rule.surety > best.surety:
+                best = rule
+        return best
+
+    def refusal(self, rule, sums):
+        """The error of the first rule that was tested, which says what would do."""
+        n, share = len(self.held_out.task.y), self.held_out.share
+        worst = max(sums, key=lambda each: each.p_value(self.error))
+        looser = allowance(sums, self.error)
+        expected = [each for of_one in self.expected(rule, n) for each in of_one]
+        factors = [enough_examples(each, self.error) for each in (sums, expected)]
+        sizes = " and ".join(f"{size:,}" for size in worst.n.astype(int).tolist())
+        words = (
+            f"No rule is certified to meet the constraints with constraint_confidence="
+            f"{self.estimator.constraint_confidence}: the {n:,} held-out examples are "
+            f"too few. The rates that decide are of {sizes} of them. Constraints that "
+            f"are {looser:.2g} looser could be certified"
+        )
+        factors = [factor for factor in factors if factor is not None]
+        if factors:
+            enough = int(np.ceil(n / share * max(factors)))
+            words += f", or these with about {_rounded(enough):,} examples in all"
+        return InfeasibleConstraintError(f"{words}.", looser)
+
+
+def _is_same(rule, other):
+    confusions = [each.solution.confusion for each in (rule, other)]
+    return np.allclose(*confusions, rtol=0.0, atol=SAME)
+
+
+def _rounded(n):
+    """To two digits, upwards."""
+    unit = 10 ** max(len(str(n)) - 2, 0)
+    return -(-n // unit) * unit
+
+
+def _finite(errors):
+    """Standard errors, 0 for rates that have no examples to choose a rule by."""
+    return np.where(np.isfinite(errors), errors, 0.0)

@@ -1,0 +1,125 @@
+"""Constraints as statements on binomial rates."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+
+from sklearn_structsvm.confusion.calibration import (
+    Shifted,
+    allowance,
+    enough_examples,
+    p_value,
+    rate_sums,
+)
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.metrics import (
+    Coverage,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    MetricBound,
+    Precision,
+    Recall,
+    Specificity,
+)
+
+
+def random_counts(k, n=4000, n_groups=3, seed=0):
+    """Counts (m, k, k) and the cells of their shares."""
+    shares = new_rng(seed).dirichlet(np.ones(n_groups * k * k) * 5)
+    counts = new_rng(seed + 1).multinomial(n, shares).reshape(n_groups, k, k)
+    priors = counts.sum(axis=2) / n
+    cells = Cells(priors, np.arange(k), np.arange(n_groups), list("abc"[:n_groups]))
+    return counts.astype(float), cells
+
+
+CONSTRAINTS = [
+    (Recall(at_least=0.4, label=1), 1),
+    (Recall(at_most=0.9, label=1, group="b"), 1),
+    (Specificity(at_least=0.2, label=1), 1),
+    (Coverage(at_most=0.7, label=1), 1),
+    (Precision(at_least=0.3, label=1), 1),
+    (Precision(at_most=0.9, label=1, per_group=True), 1),
+    (MetricBound("zero_one", at_most=0.8), 1),
+    (EqualOpportunity(slack=0.3, reference="groups", pos_label=1), 2),
+    (EqualOpportunity(slack=0.3, reference="overall", pos_label=1), 2),
+    (EqualOpportunity(bound="ratio", reference="groups", pos_label=1), 2),
+    (DemographicParity(slack=0.3, reference="groups"), 2),
+    (EqualizedOdds(slack=0.3, reference="groups"), 2),
+]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(("constraint", "n_rates"), CONSTRAINTS, ids=str)
+def test_the_rates_are_those_that_the_constraint_is_about(k, constraint, n_rates):
+    counts, cells = random_counts(k)
+    found = rate_sums(constraint, cells, counts)
+    C = counts / counts.sum()
+    G, h = constraint.linear(cells)
+    D = constraint.denominators(cells)
+    violations = np.tensordot(G, C, axes=3) + h
+    if D is not None:
+        violations = violations / np.tensordot(D, C, axes=3)
+    assert [each.violation for each in found] == pytest.approx(violations, abs=1e-12)
+    assert max(violations) == pytest.approx(constraint.violation(C, cells))
+    for each in found:
+        # As few as can be, and of different examples, so that tests of them are sharp.
+        assert len(each.costs) == n_rates and each.independent
+        assert (each.k <= each.n).all() and (each.costs > 0).all()
+
+
+def test_a_precision_is_among_the_predicted():
+    counts, cells = random_counts(2)
+    (found,) = rate_sums(Precision(at_least=0.3, label=1), cells, counts)
+    assert found.n[0] == counts[:, :, 1].sum()
+    # Of what is wrong among them there may be 0.7.
+    assert found.k[0] == counts[:, 0, 1].sum() and found.bound == pytest.approx(0.7)
+
+
+def test_more_than_two_values_are_a_sum_of_rates():
+    counts, cells = random_counts(3, n_groups=1)
+    ordinal = MetricBound("ordinal", at_most=1.5)
+    (found,) = rate_sums(ordinal, cells, counts)
+    assert not found.independent and len(found.costs) > 1
+    C = counts / counts.sum()
+    assert found.violation == pytest.approx(ordinal.violation(C, cells))
+    assert 0.0 <= found.p_value(0.05) <= 1.0
+
+
+def test_a_group_without_held_out_examples_is_not_certified():
+    counts, cells = random_counts(2)
+    fair = EqualOpportunity(slack=0.9, reference="groups", pos_label=1)
+    assert p_value(rate_sums(fair, cells, counts), 0.05) <= 0.05
+    counts[1] = 0.0
+    assert p_value(rate_sums(fair, cells, counts), 0.05) == 1.0
+
+
+def test_a_shift_moves_the_violation_by_as_much():
+    counts, cells = random_counts(2)
+    C = counts / counts.sum()
+    for constraint in (c for c, _ in CONSTRAINTS):
+        n = len(constraint.linear(cells)[1])
+        strict = Shifted(constraint, np.full(n, 0.02))
+        before, after = (c.violation(C, cells) for c in (constraint, strict))
+        assert after - before == pytest.approx(0.02)
+
+
+def test_what_is_said_to_be_enough_is():
+    counts, cells = random_counts(2, n=300)
+    for constraint in (Recall(at_least=0.1, label=1), Precision(at_least=0.1, label=1)):
+        sums = rate_sums(constraint, cells, counts)
+        factor = enough_examples(sums, 0.01)
+        larger = rate_sums(constraint, cells, np.ceil(1.3 * factor * counts))
+        assert p_value(larger, 0.01) <= 0.01
+    impossible = rate_sums(Recall(at_least=0.999, label=1), cells, counts)
+    assert enough_examples(impossible, 0.01) is None
+
+
+def test_the_allowance_is_what_would_be_certified():
+    counts, cells = random_counts(2, n=300)
+    for kind in (Recall, Precision):
+        low = allowance(rate_sums(kind(at_least=0.97, label=1), cells, counts), 0.05)
+        looser = kind(at_least=0.97 - low, label=1)
+        assert p_value(rate_sums(looser, cells, counts), 0.05) <= 0.05
+        stricter = kind(at_least=0.97 - low + 0.01, label=1)
+        assert p_value(rate_sums(stricter, cells, counts), 0.05) > 0.05
