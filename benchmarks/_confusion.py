@@ -130,7 +130,9 @@ def largest_class(split):
 
 
 def fairness_constraint(name, slack=None):
-    return CONSTRAINTS[name](slack=SLACKS[name] if slack is None else slack)
+    """Each group beside all examples, as in the paper."""
+    slack = SLACKS[name] if slack is None else slack
+    return CONSTRAINTS[name](slack=slack, reference="overall")
 
 
 def coverage():

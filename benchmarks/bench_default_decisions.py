@@ -76,8 +76,12 @@ METRICS = {
     3: ["h_mean", "g_mean", "min_max", "micro_f1", "macro_f1"],
 }
 CONSTRAINED = {
-    "balanced, equalized odds .05": ("balanced", EqualizedOdds(slack=0.05)),
-    "balanced, equal opportunity .05": ("balanced", EqualOpportunity(slack=0.05)),
+    "balanced, equalized odds .05": (
+        "balanced", EqualizedOdds(slack=0.05, reference="overall"),
+    ),
+    "balanced, equal opportunity .05": (
+        "balanced", EqualOpportunity(slack=0.05, reference="overall"),
+    ),  # fmt: skip
     "recall, precision >= .7": (Recall(label=1), Precision(label=1, at_least=0.7)),
 }
 MULTILABEL = ["reuters90", "yeast", "scene"]

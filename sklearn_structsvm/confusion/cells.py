@@ -1,6 +1,7 @@
 """Cells of the confusion tensor: parts of the examples that are counted separately."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +36,9 @@ class Cells:
     label_priors : ndarray of shape (m, k) or None, default=None
         Label fractions in the sample, if `priors` come from class probabilities. None if
         they are the same.
+    feature_names : sequence or None, default=None
+        Names of the columns of sensitive features, in the order of the names of groups;
+        None if they have none.
 
     Examples
     --------
@@ -54,6 +58,7 @@ class Cells:
     group_names: Any = None
     baseline: np.ndarray | None = None
     label_priors: np.ndarray | None = None
+    feature_names: Any = None
 
     @classmethod
     def single(cls, class_priors: ArrayLike, classes: Any = None) -> Self:
@@ -126,6 +131,37 @@ class Cells:
             return np.ones(self.n_cells, dtype=bool)
         return np.asarray(self.groups) == group_index
 
+    def masks_of(self, feature: Any = None) -> list[np.ndarray]:
+        """Masks (m,) of the cells of each group, or of each value of one feature.
+
+        Raises
+        ------
+        ValueError
+            For a feature that is neither the name nor the index of a column.
+        """
+        if feature is None or self.groups is None:
+            return [self.cells_of(a) for a in range(self.n_groups)]
+        place = self._feature_index(feature)
+        values = [_parts(name)[place] for name in self.group_names]
+        return [
+            np.isin(self.groups, [a for a, own in enumerate(values) if own == value])
+            for value in dict.fromkeys(values)
+        ]
+
+    def _feature_index(self, feature):
+        names = list(self.feature_names or [])
+        n_features = len(_parts(self.group_names[0]))
+        if feature in names:
+            return names.index(feature)
+        is_index = isinstance(feature, Integral) and not isinstance(feature, bool)
+        if is_index and 0 <= feature < n_features:
+            return int(feature)
+        known = names or list(range(n_features))
+        raise ValueError(
+            f"feature={feature!r} is not a column of sensitive_features. The columns are "
+            f"{known}."
+        )
+
 
 def label_index(classes, label, name):
     """Index of a label among classes; a ValueError names the parameter and the label."""
@@ -174,6 +210,11 @@ def _plain_name(name):
     if isinstance(name, (tuple, list, np.ndarray)):
         return tuple(_plain_name(part) for part in name)
     return name.item() if isinstance(name, np.generic) else name
+
+
+def _parts(name):
+    """The values of a group's name, one for each column."""
+    return name if isinstance(name, tuple) else (name,)
 
 
 def _same_name(known, group):

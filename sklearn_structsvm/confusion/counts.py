@@ -158,6 +158,7 @@ def make_cells(
         groups=None if groups is None else np.repeat(np.arange(n_groups), n_parts),
         group_names=None if groups is None else groups.names,
         baseline=None if baseline is None else np.tile(np.arange(k), n_groups),
+        feature_names=None if groups is None else groups.columns,
     )
     return codes, cells
 

@@ -31,13 +31,15 @@ class GroupParity(Constraint):
         slack: float = 0.05,
         ratio: float = 0.8,
         bound: Literal["difference", "ratio"] = "difference",
-        reference: Literal["overall", "groups"] = "overall",
+        reference: Literal["groups", "overall"] = "groups",
+        feature: Any = None,
         pos_label: Any = None,
     ) -> None:
         self.slack = slack
         self.ratio = ratio
         self.bound = bound
         self.reference = reference
+        self.feature = feature
         self.pos_label = pos_label
 
     def events(self, cells: Cells) -> Any:
@@ -68,7 +70,7 @@ class GroupParity(Constraint):
         check_number(self.ratio, "ratio", 0.0, 1.0)
         for name, options in (
             ("bound", ("difference", "ratio")),
-            ("reference", ("overall", "groups")),
+            ("reference", ("groups", "overall")),
         ):
             check_choice(name, getattr(self, name), options)
         super().check(cells)
@@ -79,7 +81,8 @@ class GroupParity(Constraint):
         Returns
         -------
         list of (R, overall)
-            R has shape (g, m, k, k) for the g groups that have a rate; overall (m, k, k).
+            R has shape (g, m, k, k) for the g groups (values of `feature`, if that is
+            given) that have a rate; overall (m, k, k).
         """
         found = []
         for label, prediction in self.events(cells):
@@ -87,7 +90,7 @@ class GroupParity(Constraint):
             event = np.zeros(cells.shape)
             event[:, rows, prediction] = 1.0
             sizes = cells.priors[:, rows].sum(axis=1)
-            masks = [cells.cells_of(a) for a in range(cells.n_groups)]
+            masks = cells.masks_of(self.feature)
             shares = [sizes[mask].sum() for mask in masks]
             present = [a for a, share in enumerate(shares) if share > 0.0]
             if not present:
@@ -150,11 +153,12 @@ class GroupParity(Constraint):
 class DemographicParity(GroupParity):
     r"""Demographic parity: all groups have similar selection rates.
 
-    .. math:: \Big| \frac{1}{\mu_a} \sum_j C^a_{ji} - \sum_j C_{ji} \Big| \le \epsilon
-       \quad \text{for each group } a
+    .. math:: \Big| \frac{1}{\mu_a} \sum_j C^a_{ji} - \frac{1}{\mu_b} \sum_j C^b_{ji}
+       \Big| \le \epsilon \quad \text{for all groups } a, b
 
     Here i is the positive class and :math:`\mu_a` is the fraction of examples in group a.
-    This is Example 7 of Narasimhan et al. (JMLR 2024).
+    With ``reference="overall"``, where a group is compared with :math:`\sum_j C_{ji}`, it
+    is Example 7 of Narasimhan et al. (JMLR 2024).
 
     Read more in the :ref:`User Guide <guide-groups>`.
 
@@ -167,9 +171,14 @@ class DemographicParity(GroupParity):
         0.8 is the "four-fifths rule".
     bound : {'difference', 'ratio'}, default='difference'
         Which of the two is bounded. The other parameter is ignored.
-    reference : {'overall', 'groups'}, default='overall'
-        What the rate of a group is compared with: the rate of all examples, or the rate
-        of each other group (as `between_groups` in fairlearn).
+    reference : {'groups', 'overall'}, default='groups'
+        What the rate of a group is compared with: the rate of each other group (as
+        `between_groups` in fairlearn), or the rate of all examples (as in Definition 2 of
+        the paper, which lets two groups differ by up to 2ε).
+    feature : column, default=None
+        With several columns of sensitive features: the one whose values are the groups,
+        by its name in a data frame or its index. None means that the groups are the
+        combinations of all columns.
     pos_label : label or None, default=None
         The positive class. For more than two classes, None means each class in turn. For
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
@@ -182,7 +191,7 @@ class DemographicParity(GroupParity):
     >>> constraint = DemographicParity(slack=0.1)
     >>> groups = ["f", "f", "m", "m"]
     >>> round(constraint([0, 1, 0, 1], [1, 1, 0, 1], sensitive_features=groups), 3)
-    0.15
+    0.4
     """
 
     def events(self, cells: Cells) -> Any:
@@ -192,11 +201,12 @@ class DemographicParity(GroupParity):
 class EqualOpportunity(GroupParity):
     r"""Equal opportunity: all groups have similar recall of the positive class.
 
-    .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ii} - \frac{1}{\pi_i} C_{ii} \Big|
-       \le \epsilon \quad \text{for each group } a
+    .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ii} - \frac{1}{\mu_{bi}} C^b_{ii} \Big|
+       \le \epsilon \quad \text{for all groups } a, b
 
-    Here i is the positive class, :math:`\mu_{ai}` is the fraction of examples that are in
-    group a and have label i, and :math:`\pi_i` is the fraction with label i. This is
+    Here i is the positive class and :math:`\mu_{ai}` is the fraction of examples that are
+    in group a and have label i. With ``reference="overall"``, where a group is compared
+    with :math:`C_{ii} / \pi_i` and :math:`\pi_i` is the fraction with label i, it is
     Example 8 of Narasimhan et al. (JMLR 2024).
 
     Read more in the :ref:`User Guide <guide-groups>`.
@@ -210,9 +220,14 @@ class EqualOpportunity(GroupParity):
         0.8 is the "four-fifths rule".
     bound : {'difference', 'ratio'}, default='difference'
         Which of the two is bounded. The other parameter is ignored.
-    reference : {'overall', 'groups'}, default='overall'
-        What the rate of a group is compared with: the rate of all examples, or the rate
-        of each other group (as `between_groups` in fairlearn).
+    reference : {'groups', 'overall'}, default='groups'
+        What the rate of a group is compared with: the rate of each other group (as
+        `between_groups` in fairlearn), or the rate of all examples (as in Definition 2 of
+        the paper, which lets two groups differ by up to 2ε).
+    feature : column, default=None
+        With several columns of sensitive features: the one whose values are the groups,
+        by its name in a data frame or its index. None means that the groups are the
+        combinations of all columns.
     pos_label : label or None, default=None
         The positive class. For more than two classes, None means each class in turn. For
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
@@ -225,7 +240,7 @@ class EqualOpportunity(GroupParity):
     >>> constraint = EqualOpportunity(slack=0.1)
     >>> groups = ["f", "f", "m", "m"]
     >>> round(constraint([1, 1, 1, 0], [1, 1, 0, 1], sensitive_features=groups), 3)
-    0.567
+    0.9
     """
 
     symmetric = False
@@ -237,11 +252,12 @@ class EqualOpportunity(GroupParity):
 class EqualizedOdds(GroupParity):
     r"""Equalized odds: all groups have similar prediction rates given the label.
 
-    .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ij} - \frac{1}{\pi_i} C_{ij} \Big|
-       \le \epsilon \quad \text{for each group } a \text{ and all } i, j
+    .. math:: \Big| \frac{1}{\mu_{ai}} C^a_{ij} - \frac{1}{\mu_{bi}} C^b_{ij} \Big|
+       \le \epsilon \quad \text{for all groups } a, b \text{ and all } i, j
 
     Here :math:`\mu_{ai}` is the fraction of examples that are in group a and have label
-    i, and :math:`\pi_i` is the fraction with label i. For two classes these are the true
+    i. With ``reference="overall"``, a group is compared with :math:`C_{ij} / \pi_i`,
+    where :math:`\pi_i` is the fraction with label i. For two classes these are the true
     and false positive rates. With `pos_label`, only predictions of that class count.
 
     Read more in the :ref:`User Guide <guide-groups>`.
@@ -255,9 +271,14 @@ class EqualizedOdds(GroupParity):
         0.8 is the "four-fifths rule".
     bound : {'difference', 'ratio'}, default='difference'
         Which of the two is bounded. The other parameter is ignored.
-    reference : {'overall', 'groups'}, default='overall'
-        What the rate of a group is compared with: the rate of all examples, or the rate
-        of each other group (as `between_groups` in fairlearn).
+    reference : {'groups', 'overall'}, default='groups'
+        What the rate of a group is compared with: the rate of each other group (as
+        `between_groups` in fairlearn), or the rate of all examples (as in Definition 2 of
+        the paper, which lets two groups differ by up to 2ε).
+    feature : column, default=None
+        With several columns of sensitive features: the one whose values are the groups,
+        by its name in a data frame or its index. None means that the groups are the
+        combinations of all columns.
     pos_label : label or None, default=None
         The positive class. For more than two classes, None means each class in turn. For
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
@@ -270,7 +291,7 @@ class EqualizedOdds(GroupParity):
     >>> constraint = EqualizedOdds(slack=0.1)
     >>> groups = ["f", "f", "m", "m"]
     >>> round(constraint([0, 1, 0, 1], [1, 1, 0, 1], sensitive_features=groups), 3)
-    0.4
+    0.9
     """
 
     def events(self, cells: Cells) -> Any:

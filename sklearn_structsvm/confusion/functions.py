@@ -66,7 +66,7 @@ _SHARED_TEXTS = {
         require it, unless the difference is the same for both classes.
     reference : {'groups', 'overall'}, default='groups'
         Whether to compare groups with each other (as `between_groups` in fairlearn), or
-        with all examples, as the constraint of the same name does by default.
+        with all examples. The constraint of the same name has the same default.
 """,
 }
 

@@ -4,6 +4,7 @@ import pickle
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from _seeds import new_rng
 from sklearn import metrics as sk
@@ -248,9 +249,9 @@ def test_parity_is_the_papers_table():
                     opportunity.append(odds[-1])
     call = {"sensitive_features": groups, "sample_weight": weights}
     for constraint, differences in (
-        (DemographicParity(slack=0.03), parity),
-        (EqualOpportunity(slack=0.03), opportunity),
-        (EqualizedOdds(slack=0.03), odds),
+        (DemographicParity(slack=0.03, reference="overall"), parity),
+        (EqualOpportunity(slack=0.03, reference="overall"), opportunity),
+        (EqualizedOdds(slack=0.03, reference="overall"), odds),
     ):
         assert constraint(y, guess, **call) == pytest.approx(max(differences) - 0.03)
 
@@ -397,3 +398,24 @@ def test_a_users_constraint_needs_linear_alone():
     y, guess, _, _ = sample()
     expected = np.mean(guess == "c") - np.mean(guess == "a")
     assert NoMoreLastThanFirst()(y, guess) == pytest.approx(expected)
+
+
+def test_each_feature_counts_for_itself():
+    rng = new_rng(40)
+    y, predicted = rng.integers(0, 2, (2, 300))
+    sex, race = rng.choice(["f", "m"], 300), rng.choice(["a", "b", "c"], 300)
+    both = pd.DataFrame({"sex": sex, "race": race})
+    for kind in (DemographicParity, EqualOpportunity, EqualizedOdds):
+        for bound in ("difference", "ratio"):
+            for place, name in enumerate(both.columns):
+                alone = kind(bound=bound, pos_label=1)(
+                    y, predicted, sensitive_features=both[name]
+                )
+                for features, feature in ((both, name), (both.to_numpy(), place)):
+                    constraint = kind(bound=bound, feature=feature, pos_label=1)
+                    found = constraint(y, predicted, sensitive_features=features)
+                    assert found == pytest.approx(alone, abs=1e-12)
+    with pytest.raises(ValueError, match=r"'age' is not a column.*'sex', 'race'"):
+        EqualOpportunity(feature="age")(y, predicted, sensitive_features=both)
+    with pytest.raises(ValueError, match=r"feature=2 is not a column.*\[0, 1\]"):
+        EqualOpportunity(feature=2)(y, predicted, sensitive_features=both.to_numpy())

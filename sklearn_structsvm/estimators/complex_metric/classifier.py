@@ -352,7 +352,7 @@ class ComplexMetricClassifier(TrainedMixture):
     >>> print(f"{h_mean_score(y, model.estimator_.predict(X)):.2f}")
     0.00
 
-    Groups whose recalls may differ from the overall one by 0.02:
+    Groups whose recalls may differ from one another by 0.02:
 
     >>> import numpy as np
     >>> group = np.where(X[:, 0] > 0, "old", "young")
@@ -416,7 +416,8 @@ class ComplexMetricClassifier(TrainedMixture):
         # What it needs depends on `lmo` and `cv`.
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "metric": [str, ConfusionMetric, RateConstraint],
-        "constraints": [list, tuple, Constraint],
+        # A name gets an error that says what to write.
+        "constraints": [list, tuple, Constraint, str],
         "lmo": [StrOptions({"plugin", "weighted"}), LMO],
         "solver": [StrOptions({"auto", *SOLVERS})],
         "solver_options": [dict, None],
@@ -514,7 +515,8 @@ class ComplexMetricClassifier(TrainedMixture):
         sensitive_features : array-like or data frame, default=None
             Shape (n_samples,) or (n_samples, n_columns). Group of each example: strings,
             numbers or booleans, without missing values. For several columns, the groups
-            are the combinations that occur; `predict` matches the columns of a data frame
+            are the combinations that occur, and constraints of a `feature` are about the
+            values of one column; `predict` matches the columns of a data frame
             by name. Ignored if neither the metric nor a constraint uses groups, unless
             `group_blind` is True.
         costs : array-like or data frame, default=None

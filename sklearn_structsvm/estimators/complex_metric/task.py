@@ -1,5 +1,6 @@
 """From a metric, constraints and examples to the problem that solvers know."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,14 +20,43 @@ from sklearn_structsvm.confusion.tightening import find_bounds
 
 def read_constraints(constraints):
     """A tuple of constraints; TypeError for anything else."""
-    if isinstance(constraints, Constraint):
+    if isinstance(constraints, Constraint | str):
         constraints = (constraints,)
     for constraint in constraints:
+        if isinstance(constraint, str):
+            raise TypeError(
+                f"constraints must hold Constraint objects; got {constraint!r}. "
+                f"{_object_for(constraint)}"
+            )
         if not isinstance(constraint, Constraint) or isinstance(constraint, type):
             raise TypeError(
                 f"constraints must hold Constraint objects; got {constraint!r}."
             )
     return tuple(constraints)
+
+
+# What to write for the names that constraints have elsewhere.
+OBJECTS = {
+    "demographic_parity": "DemographicParity(slack=0.05)",
+    "equal_opportunity": "EqualOpportunity(slack=0.05)",
+    "true_positive_rate_parity": "EqualOpportunity(slack=0.05)",
+    "false_negative_rate_parity": "EqualOpportunity(slack=0.05)",
+    "false_positive_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
+    "true_negative_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
+    "equalized_odds": "EqualizedOdds(slack=0.05)",
+    "recall": "Recall(at_least=0.9)",
+    "precision": "Precision(at_least=0.9)",
+    "coverage": "Coverage(at_most=0.1)",
+}
+
+
+def _object_for(name):
+    """What to write instead of a name."""
+    known = OBJECTS.get(re.sub(r"[ -]", "_", name.lower()))
+    if known is None:
+        known = "EqualOpportunity(slack=0.05)"
+        return f"Write an object of sklearn_structsvm.metrics, such as {known}."
+    return f"Write {known}, of sklearn_structsvm.metrics."
 
 
 class CellFinder:

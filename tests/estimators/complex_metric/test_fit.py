@@ -7,6 +7,7 @@ from itertools import chain
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from _estimators import assert_same_fit
 from _mixtures import (
@@ -1148,3 +1149,36 @@ class TestOtherOracles:
         X, y, _ = make_data(2)
         with pytest.raises(TypeError, match="eval_set"):
             ComplexMetricClassifier(lmo="weighted").fit(X, y, eval_set=[(X, y)])
+
+
+def test_several_features_are_constrained_each_for_itself():
+    X, y, groups = make_data(2, n=600)
+    frame = pd.DataFrame({"age": groups, "sign": X[:, 1] > 0})
+    constraints = [
+        EqualOpportunity(slack=0.02, feature="age"),
+        DemographicParity(slack=0.03, feature="sign"),
+    ]
+    model = ComplexMetricClassifier(constraints=constraints, confusion="labels", cv=None)
+    model.fit(X, y, sensitive_features=frame)
+    P = model.predict_proba(X, sensitive_features=frame[["sign", "age"]])
+    for constraint, feature in zip(constraints, ("age", "sign"), strict=True):
+        alone = constraint.set_params(feature=None)
+        held = alone(y, P, labels=[0, 1], sensitive_features=frame[feature])
+        assert held <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("equalized_odds", r"Write EqualizedOdds\(slack=0.05\)"),
+        ("true_positive_rate_parity", r"Write EqualOpportunity\("),
+        ("fair", "Write an object"),
+    ],
+)
+def test_the_name_of_a_constraint_says_what_to_write(name, words):
+    X, y, groups = make_data(2)
+    for given in (name, [name]):
+        with pytest.raises(TypeError, match=words):
+            ComplexMetricClassifier(constraints=given).fit(
+                X, y, sensitive_features=groups
+            )
