@@ -70,7 +70,11 @@ for name, column in single.rule_.columns.items():
 # the promise to hold for new applicants of each group.
 
 promised = ComplexMetricClassifier(
-    probability, **options, randomized=False, constraint_confidence=0.95
+    probability,
+    **options,
+    randomized=False,
+    constraint_confidence=0.95,
+    constraint_calibration="uniform",
 )
 promised.fit(X[rule], y[rule], sensitive_features=group[rule])
 print(promised.rule_)

@@ -960,7 +960,7 @@ class TestRefusals:
         [
             ({"constraints": ["fair"]}, TypeError),
             ({"constraints": [EqualOpportunity]}, TypeError),
-            ({"constraints": "fair"}, ValueError),
+            ({"constraints": "fair"}, TypeError),
             ({"metric": "g-mean"}, ValueError),
             ({"lmo": "weighted", "cv": "prefit"}, ValueError),
             ({"lmo": "weighted", "confusion": "probabilities"}, ValueError),

@@ -110,6 +110,19 @@ def test_the_last_rule_is_certified_by_what_predict_says(k, params):
     assert np.isclose(p_values, p).any()
 
 
+def test_single_rules_are_certified_as_such():
+    X, y, _ = scores(new_rng(4), 3000)
+    model = certified(
+        Precision(at_least=0.75), metric="recall", estimator=Scored(), cv="prefit"
+    )
+    model.set_params(randomized=False).fit(X, y)
+    assert len(model.mixture_weights_) == 1
+    held = np.sort(np.random.RandomState(0).permutation(len(y))[: len(y) // 2])
+    chosen = y[held][model.predict(X[held]) == 1]
+    p = binom.cdf((chosen == 0).sum(), len(chosen), 0.25)
+    assert p <= 0.05 and np.isclose(model.calibration_p_values_, p).any()
+
+
 def test_nothing_but_the_other_rows_is_fitted():
     X, y, _ = make_data(2, n=600)
     model = certified(Recall(at_least=0.2), constraint_calibration=0.25, cv=None)

@@ -146,7 +146,8 @@ def test_constraints_are_tightened_for_single_rules_as_well():
     X, y, groups = make_data(2)
     bound = Recall(at_least=0.3, per_group=True)
     model = single(metric="zero_one", constraints=bound, cv=None)
-    model.set_params(constraint_confidence=0.9).fit(X, y, sensitive_features=groups)
+    model.set_params(constraint_confidence=0.9, constraint_calibration="uniform")
+    model.fit(X, y, sensitive_features=groups)
     least = min(value for found in model.constraint_bounds_ for value in found.values())
     guess = model.predict(X, sensitive_features=groups)
     recalls = [guess[(groups == g) & (y == 1)].mean() for g in ("old", "young")]
