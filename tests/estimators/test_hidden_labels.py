@@ -550,3 +550,59 @@ def test_others_make_nothing_of_completions():
         SlackRescaledSSVM(SomewhereInIt()).fit(X, y)
     with pytest.raises(ValueError, match="use BCFWClassifier"):
         CRFClassifier(SomewhereInIt()).fit(X, y)
+
+
+class Interrupted(Exception):
+    """What a callback of the tests raises."""
+
+
+class Watcher:
+    """Counts the beginnings and ends of tasks, and may raise at an end."""
+
+    def __init__(self, raises_at=np.inf):
+        self.begun = self.ended = 0
+        self.raises_at = raises_at
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **data):
+        self.begun += 1
+
+    def on_fit_task_end(self, estimator, context, **data):
+        self.ended += 1
+        if self.ended == self.raises_at:
+            raise Interrupted
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+def test_callbacks_hear_of_each_pass_of_all_steps_once(cls):
+    pytest.importorskip("sklearn.callback")
+    X, y, labels = draw_data("chain", new_rng(17), n=8)
+    watcher = Watcher()
+    model = cls("chain", tol=1e-3, **options_of(labels)).set_callbacks(watcher)
+    model.fit(X, y)
+    assert model.history_["step"][-1] >= (cls is BCFWClassifier)
+    # The fit is a task, too.
+    assert watcher.begun == watcher.ended == model.n_iter_ + 1
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+def test_an_interrupted_fit_keeps_a_certified_solution_and_goes_on(cls):
+    pytest.importorskip("sklearn.callback")
+    X, y, labels = draw_data("chain", new_rng(18), n=8)
+    options = options_of(labels) | {"tol": 1e-3, "warm_start": True}
+    model = cls("chain", **options).set_callbacks(Watcher(raises_at=2))
+    with pytest.raises(Interrupted):
+        model.fit(X, y)
+    problem = bind_local(cls("chain", classes=labels), X, y)
+    loss, w = Enumerated(problem), model.coef_
+    value = loss.log_loss(w)[0] if cls is CRFClassifier else loss.hinge(w)
+    before = model.objective_
+    assert before == pytest.approx(value + 0.5 * problem.lam(1.0) * w @ w, rel=1e-9)
+    model.set_callbacks().fit(X, y)
+    check_procedure(model, 1e-3)
+    assert model.objective_ <= before + 1e-12
