@@ -12,6 +12,7 @@ EXAMPLES = {
         "plot_given_scores.py",
         "plot_embeddings_beside_attributes.py",
         "plot_active_learning.py",
+        "plot_correction_by_hand.py",
         "plot_segmentation.py",
         "plot_parts.py",
     ],
