@@ -26,6 +26,9 @@ cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil
 cdef void free_plane(Plane* plane) noexcept nogil
 
 
+cdef int not_finite(Py_ssize_t i) except -1 nogil
+
+
 cdef class BlockOracle:
     cdef readonly Py_ssize_t n_blocks
     cdef readonly Py_ssize_t n_weights
@@ -53,6 +56,12 @@ cdef class BlockOracle:
     cdef int evaluate(
         self, Py_ssize_t i, const double* work, const int* labels,
         double* score, double* loss) except -1 nogil
+    cdef int evaluate_each(
+        self, Py_ssize_t i, double* work, Py_ssize_t n, const int* labelings,
+        double* scores) except -1 nogil
+    cdef int scores_of(
+        self, Py_ssize_t i, const double* w, double* work, Py_ssize_t n,
+        const int* labelings, double* scores) except -1 nogil
     cdef double upper_bound(
         self, Py_ssize_t i, const double* work, double value) noexcept nogil
     cdef int soft_oracle(

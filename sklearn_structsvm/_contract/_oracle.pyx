@@ -14,6 +14,8 @@ The solver calls, for block i and weights w:
 ``potentials``   θ_i(w) into `work`; every call below with `work` reads them
 ``max_oracle``   argmax_y ⟨θ_i, μ(y) - μ(y_i)⟩ + lam · L_i(y)
 ``evaluate``     the same two terms for one given labeling
+``evaluate_each``  the first of these terms for n labelings
+``scores_of``    the same at weights w, without potentials: `work` has none afterwards
 ``upper_bound``  at least the maximum that `max_oracle` has just looked for; an exact
                  oracle found it
 ``block_score``  ⟨θ_i, ν_i⟩
@@ -114,6 +116,11 @@ cdef int missing(BlockOracle oracle, const char* method) except -1 nogil:
             f"{type(oracle).__name__} must define {method.decode()}.")
 
 
+cdef int not_finite(Py_ssize_t i) except -1 nogil:
+    with gil:
+        raise ValueError(f"w must be finite, and so must the scores of example {i}.")
+
+
 cdef class BlockOracle:
     """Loss-augmented decoding of n blocks and their dual state; see the module.
 
@@ -171,6 +178,21 @@ cdef class BlockOracle:
             self, Py_ssize_t i, const double* work, const int* labels,
             double* score, double* loss) except -1 nogil:
         return missing(self, "evaluate")
+
+    cdef int evaluate_each(
+            self, Py_ssize_t i, double* work, Py_ssize_t n, const int* labelings,
+            double* scores) except -1 nogil:
+        cdef Py_ssize_t j, size = self.n_labels(i)
+        cdef double loss
+        for j in range(n):
+            self.evaluate(i, work, labelings + j * size, &scores[j], &loss)
+        return 0
+
+    cdef int scores_of(
+            self, Py_ssize_t i, const double* w, double* work, Py_ssize_t n,
+            const int* labelings, double* scores) except -1 nogil:
+        self.potentials(i, w, work)
+        return self.evaluate_each(i, work, n, labelings, scores)
 
     cdef double upper_bound(
             self, Py_ssize_t i, const double* work, double value) noexcept nogil:
@@ -284,9 +306,7 @@ cdef class BlockOracle:
         self.potentials(i, w, work)
         # A sum of magnitudes hides no NaN, and overflows where sums of scores do.
         if size > 0 and not dasum(&size, work, &one) < INFINITY:
-            with gil:
-                raise ValueError(
-                    f"w must be finite, and so must the scores of example {i}.")
+            not_finite(i)
         return 0
 
     def decode(self, w, double lam=0.0, int n_threads=1):

@@ -5,6 +5,7 @@ from pickle import PicklingError
 
 import joblib
 import numpy as np
+from scipy import sparse
 
 from sklearn_structsvm._utils.borders import as_tuple, check_entries
 from sklearn_structsvm._utils.caller import warn_caller
@@ -70,9 +71,22 @@ class WarmStart:
             nodes[starts[j] : starts[j + 1]] if j >= 0 else np.zeros((T, nodes.shape[1]))
             for j, T in zip(self.places.tolist(), sizes.tolist(), strict=True)
         ]
+        return np.concatenate(rows), self._moved_edges(others)
+
+    def _moved_edges(self, edges):
+        if not sparse.issparse(edges):
+            return self._moved("blocks", edges)
         # Without transitions there are no edges.
-        edges = others if len(others) == 0 else self._moved("blocks", others)
-        return np.concatenate(rows), edges
+        if edges.shape[0] == 0:
+            return edges
+        if edges.shape[0] != len(self.sizes):
+            raise ValueError(
+                f"edges of the blocks must have {len(self.sizes)} rows; got "
+                f"{edges.shape[0]}: they were changed after fit."
+            )
+        # New ones have the last row, of zeros.
+        last = sparse.csr_array((1, edges.shape[1]))
+        return sparse.vstack([edges, last], format="csr")[self.places]
 
 
 def find_warm_start(estimator, problem, previous, entries, **others):

@@ -1,5 +1,6 @@
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm.structures._edge_sums cimport EdgeSums, Table
 from sklearn_structsvm.structures._forest cimport Forest
 
 
@@ -14,10 +15,12 @@ cdef class ChainOracle(BlockOracle):
     cdef bint has_bias, has_first, has_last, has_transition, normalize
     # Places of the parts in w (if they are present) and in `work`.
     cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, soft_at, sums_at
+    cdef Py_ssize_t pairs_at, rows_at, read_at
     # Whether `forest` has its pairs the other way around than the weights have them.
     cdef bint is_flipped
     # Places of the parts in a direction: nodes at 0, then these.
     cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
+    cdef Py_ssize_t nodes_room_at, edges_room_at, flag_at
     cdef const double[::1] grams
     cdef const Py_ssize_t[::1] gram_at
     # Whether `transitions` forbid pairs of labels, or labels at the ends. `forbidden` is
@@ -32,7 +35,10 @@ cdef class ChainOracle(BlockOracle):
     # Where masked potentials are in `work`: for maxima and sums, and for a front.
     cdef Py_ssize_t masked_at, front_at
     cdef double[:, ::1] nodes
-    cdef double[:, :, ::1] edges
+    cdef EdgeSums edges
+    # Whether scores of labelings are those of `evaluate`, which a subclass may change.
+    cdef bint knows_scores
+    cdef const double[::1] no_edges
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) noexcept nogil
     cdef double counted_cost(self, Py_ssize_t n_edges)
@@ -45,9 +51,26 @@ cdef class ChainOracle(BlockOracle):
     cdef double penalty(
         self, Py_ssize_t i, double one, const double* work) noexcept nogil
     cdef Forest front_forest(self, Py_ssize_t i, const double* work) noexcept nogil
-    cdef void add_corner(
-        self, Py_ssize_t i, double coef, const int* labels,
-        double* delta) noexcept nogil
+    cdef void set_pairs(self, double* work, const double* pairs) noexcept nogil
+    cdef const double* pairs(self, const double* work) noexcept nogil
+    cdef Py_ssize_t differing(
+        self, Py_ssize_t i, Py_ssize_t n, const int* labelings, int* rows) noexcept nogil
+    cdef void add_scores(
+        self, Py_ssize_t i, const double* work, const double* transition,
+        Py_ssize_t n_rows, const int* rows, Py_ssize_t n, const int* labelings,
+        double* scores) noexcept nogil
+    cdef void read_potentials(
+        self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
+        Py_ssize_t n, const int* labelings, double* work) noexcept nogil
+    cdef Table node_table(self, double* out) noexcept nogil
+    cdef Table edge_table(self, double* out) noexcept nogil
+    cdef void add_corners(
+        self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
+        double* out) noexcept nogil
+    cdef void add_nodes(
+        self, Py_ssize_t i, Py_ssize_t n, const Py_ssize_t* moved, const double* a,
+        const int* s, const Table* nodes) noexcept nogil
+    cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil
     cdef double true_score(self, Py_ssize_t i, const double* work) noexcept nogil
     cdef double sums(
         self, Py_ssize_t i, const double* theta, const double* transition,

@@ -6,7 +6,9 @@ With x_t the features of position t, the weights are read as
     [transition (k, k), previous label first],
 
 each part present or not. All edges share one transition matrix, so that the
-marginals of a block are T x k for its nodes and the sum k x k of its edges.
+marginals of a block are T x k for its nodes and the sum k x k of its edges. Of both, a few
+labelings touch little: directions list what they touch, and scores of given labelings
+read no other weights.
 
 Forbidden labels and pairs leave the potentials as they are, because products with
 marginals are made of these. Decoders and sums read copies with a penalty: infinite for
@@ -21,20 +23,23 @@ from sklearn_structsvm._utils.borders import (
 from libc.math cimport INFINITY, fabs, isnan, log
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemm
 
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, mark_range, soft_threshold)
-from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle, Plane
+from sklearn_structsvm._contract._oracle cimport (
+    CALL, LANES, BlockOracle, Plane, not_finite)
+from sklearn_structsvm.structures._edge_sums cimport (
+    EdgeSums, Table, make_table, table_add, table_clear, table_fill, table_room)
 from sklearn_structsvm.structures._forest cimport Forest, parent_of, true_edge
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
 from sklearn_structsvm.structures._sum_product cimport sum_product, sum_room
 
 
-cdef extern from "_utils/_vector.h" nogil:
-    void vector_add_max_plus(
-        Py_ssize_t k, const double* previous, const double* transition,
+cdef extern from "structures/_max_plus.h" nogil:
+    void add_max_plus(
+        Py_ssize_t k, const double* previous, const double* pairs,
         double* current) noexcept
 
 
@@ -49,6 +54,12 @@ cdef extern from "structures/_sum_product.h" nogil:
     double vector_move_to(
         Py_ssize_t n, const double* x, const double* y, const double* nu,
         double* z) noexcept
+
+# With more labelings than this in a direction, its nodes are not listed; nor with so few
+# labels that all of them take no longer.
+cdef enum:
+    MANY_LABELINGS = 128
+    FEW_LABELS = 8
 
 
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil:
@@ -154,14 +165,18 @@ cdef class ChainOracle(BlockOracle):
         self.n_weights = self.transition_at + transition * k * k
         self.max_labels = longest
         self.n_values = k
-        # work: θ of the nodes, the transitions, the table of Viterbi, the same two once
-        # they are softened.
-        self.table_at = longest * k + k * k
+        # work: θ of the nodes, the address of the transitions, the table of Viterbi, both
+        # once they are softened.
+        self.pairs_at = longest * k
+        self.table_at = self.pairs_at + 1
         self.soft_at = self.table_at + longest * k
         # And the sums, or the pairs the other way around and then the sums.
         self.sums_at = self.soft_at + longest * k + k * k
-        self.work_size = self.sums_at + 2 * k * k + sum_room(longest, k)
-        self.n_scores = self.table_at if type(self) is ChainOracle else 0
+        self.rows_at = self.sums_at + 2 * k * k + sum_room(longest, k)
+        # Nodes at which given labelings differ from the truth, and what is read of them.
+        self.read_at = self.rows_at + (longest + 1) // 2
+        self.work_size = self.read_at + table_room(longest * k)
+        self.n_scores = longest * k if type(self) is ChainOracle else 0
         self.is_flipped = False
         self.has_forbidden = allowed is not None and not np.all(allowed)
         if self.has_forbidden:
@@ -176,22 +191,28 @@ cdef class ChainOracle(BlockOracle):
             self.front_at = self.masked_at + longest * k + k * k
             self.work_size = self.front_at + longest * k + k * k
         # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
-        # a product with their Gram matrix, and X'Δ for the others.
+        # a product with their Gram matrix, and X'Δ for the others; what is listed of the
+        # nodes and of the edges, and whether X'Δ is computed.
         if has_state:
             self.grams, self.gram_at = features.grams(offsets)
         self.edges_at = longest * k
         self.sum_at = self.edges_at + transition * k * k
         self.product_at = self.sum_at + k
         self.outer_at = self.product_at + longest * k
-        self.direction_size = self.outer_at + features.outer_size(offsets, k)
+        self.nodes_room_at = self.outer_at + features.outer_size(offsets, k)
+        self.edges_room_at = self.nodes_room_at + table_room(longest * k)
+        self.flag_at = self.edges_room_at + table_room(transition * k * k)
+        self.direction_size = self.flag_at + 1
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = type(self) is ChainOracle
         # A front has the costs of labels that are known.
         self.has_candidates = self.thread_safe and cost_rows is None
         self.has_marginals = type(self) is ChainOracle
-        self.has_sums = type(self) is ChainOracle
+        self.has_sums = self.knows_scores = type(self) is ChainOracle
         self.nodes = np.zeros((features.n_rows * has_state, k))
-        self.edges = np.zeros((self.n_blocks * has_state * transition, k, k))
+        self.edges = EdgeSums(self.n_blocks * has_state * transition, k * k)
+        # For blocks that have none yet.
+        self.no_edges = np.zeros(k * k if has_state and transition else 0)
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
         """`relative_cost` of all blocks, which have this many pairs of nodes."""
@@ -234,8 +255,26 @@ cdef class ChainOracle(BlockOracle):
             for c in range(k):
                 work[(T - 1) * k + c] += w[self.last_at + c]
         if self.has_transition:
-            memcpy(work + self.max_labels * k, w + self.transition_at,
-                   k * k * sizeof(double))
+            self.set_pairs(work, w + self.transition_at)
+        return 0
+
+    cdef void set_pairs(self, double* work, const double* pairs) noexcept nogil:
+        """Let `work` have these scores of pairs, which are not copied."""
+        memcpy(work + self.pairs_at, &pairs, sizeof(pairs))
+
+    cdef const double* pairs(self, const double* work) noexcept nogil:
+        """The scores of pairs of labels."""
+        cdef const double* pairs
+        memcpy(&pairs, work + self.pairs_at, sizeof(pairs))
+        return pairs
+
+    cdef int finite_potentials(
+            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
+        cdef int size = <int> (self.k * self.k), one = 1
+        BlockOracle.finite_potentials(self, i, w, work)
+        if self.n_scores > 0 and self.has_transition and not (
+                dasum(&size, <double*> w + self.transition_at, &one) < INFINITY):
+            not_finite(i)
         return 0
 
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil:
@@ -246,7 +285,7 @@ cdef class ChainOracle(BlockOracle):
             int* labels, double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), t, c, best, following
         cdef bint has_pairs = self.has_transition or self.has_forbidden
-        cdef const double* transition = work + self.max_labels * k
+        cdef const double* transition = self.pairs(work)
         cdef double* table = work + self.table_at
         cdef const int* cost_row = &self.cost_rows[self.offsets[i]]
         cdef const double* cost
@@ -264,7 +303,7 @@ cdef class ChainOracle(BlockOracle):
                 transition, INFINITY, work + self.masked_at)
         if has_pairs:
             for t in range(1, T):
-                vector_add_max_plus(
+                add_max_plus(
                     k, table + (t - 1) * k, transition, table + t * k)
         # The best predecessors are found again on the way back: k additions a
         # position there are cheaper than keeping k² arg-maxima on the way out.
@@ -292,7 +331,7 @@ cdef class ChainOracle(BlockOracle):
             self, Py_ssize_t i, const double* work, const int* labels,
             double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, T = self.n_labels(i), t
-        cdef const double* transition = work + self.max_labels * k
+        cdef const double* transition = self.pairs(work)
         cdef const int* y = &self.y[self.offsets[i]]
         cdef const int* cost_row = &self.cost_rows[self.offsets[i]]
         cdef double total = 0.0, cost = 0.0
@@ -308,6 +347,112 @@ cdef class ChainOracle(BlockOracle):
         score[0] = total
         loss[0] = cost * self.loss_unit(i)
         return 0
+
+    cdef Py_ssize_t differing(
+            self, Py_ssize_t i, Py_ssize_t n, const int* labelings, int* rows
+            ) noexcept nogil:
+        """Write the nodes at which a labeling differs from the truth; their number."""
+        cdef Py_ssize_t T = self.n_nodes(i), t, j, count = 0
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef int differs
+        for t in range(T):
+            differs = 0
+            for j in range(n):
+                differs |= labelings[j * T + t] ^ y[t]
+            rows[count] = <int> t
+            count += differs != 0
+        return count
+
+    cdef void add_scores(
+            self, Py_ssize_t i, const double* work, const double* transition,
+            Py_ssize_t n_rows, const int* rows, Py_ssize_t n, const int* labelings,
+            double* scores) noexcept nogil:
+        """Scores of labelings that differ from the truth at these nodes, as `evaluate`.
+
+        What is equal to the truth adds zero.
+        """
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, before
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* labels
+        cdef double total
+        for j in range(n):
+            labels = labelings + j * T
+            total = 0.0
+            for r in range(n_rows):
+                t = rows[r]
+                total += work[t * k + labels[t]] - work[t * k + y[t]]
+            before = 0
+            for r in range(n_rows if self.has_transition else 0):
+                t = rows[r]
+                # The pair with the node before, unless it is counted, and the one after.
+                if t > before:
+                    total += (transition[labels[t - 1] * k + labels[t]]
+                              - transition[y[t - 1] * k + y[t]])
+                before = t + 1
+                if before < T:
+                    total += (transition[labels[t] * k + labels[before]]
+                              - transition[y[t] * k + y[before]])
+            scores[j] = total
+
+    cdef int evaluate_each(
+            self, Py_ssize_t i, double* work, Py_ssize_t n, const int* labelings,
+            double* scores) except -1 nogil:
+        cdef int* rows = <int*> (work + self.rows_at)
+        cdef Py_ssize_t n_rows
+        if not self.knows_scores:
+            return BlockOracle.evaluate_each(self, i, work, n, labelings, scores)
+        n_rows = self.differing(i, n, labelings, rows)
+        self.add_scores(i, work, self.pairs(work), n_rows, rows, n, labelings, scores)
+        return 0
+
+    cdef int scores_of(
+            self, Py_ssize_t i, const double* w, double* work, Py_ssize_t n,
+            const int* labelings, double* scores) except -1 nogil:
+        cdef int* rows = <int*> (work + self.rows_at)
+        cdef Py_ssize_t n_rows
+        if not self.knows_scores or self.k <= FEW_LABELS:
+            return BlockOracle.scores_of(self, i, w, work, n, labelings, scores)
+        n_rows = self.differing(i, n, labelings, rows)
+        self.read_potentials(i, w, n_rows, rows, n, labelings, work)
+        self.add_scores(
+            i, work, w + self.transition_at, n_rows, rows, n, labelings, scores)
+        return 0
+
+    cdef void read_potentials(
+            self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
+            Py_ssize_t n, const int* labelings, double* work) noexcept nogil:
+        """As `potentials`, for the labels that labelings have at some nodes."""
+        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
+        cdef Py_ssize_t k = self.k, T = stop - start, r, t, j, at, place
+        cdef Table read = make_table(self.edges_at, work, work + self.read_at)
+        read.count[0] = 0
+        for r in range(n_rows):
+            t = rows[r]
+            at = read.count[0]
+            place = t * k + self.y[start + t]
+            work[place] = 0.0
+            table_add(&read, place, 0.0)
+            for j in range(n):
+                place = t * k + labelings[j * T + t]
+                if not read.marks[place]:
+                    work[place] = 0.0
+                    table_add(&read, place, 0.0)
+            for j in range(at, read.count[0]):
+                read.marks[read.places[j]] = 0
+        self.features.add_place_scores(
+            start, stop, w, k, read.count[0], read.places, work)
+        r = 0
+        for j in range(read.count[0]):
+            place = read.places[j]
+            while place >= (rows[r] + 1) * k:
+                r += 1
+            t = rows[r]
+            if self.has_bias:
+                work[place] += w[self.bias_at + place - t * k]
+            if self.has_first and t == 0:
+                work[place] += w[self.first_at + place]
+            if self.has_last and t == T - 1:
+                work[place] += w[self.last_at + place - t * k]
 
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
         cdef Py_ssize_t t
@@ -327,7 +472,7 @@ cdef class ChainOracle(BlockOracle):
         result.truth = &self.y[self.offsets[i]]
         result.costs = &self.costs[0, 0]
         result.own_costs = False
-        result.edge = work + self.max_labels * self.k if self.has_transition else NULL
+        result.edge = self.pairs(work) if self.has_transition else NULL
         result.edge_stride = 0
         return result
 
@@ -369,7 +514,7 @@ cdef class ChainOracle(BlockOracle):
             vector_range(k, work + t * k, &lowest, &highest)
             spread += highest - lowest
         if self.has_transition:
-            vector_range(k * k, work + self.max_labels * k, &lowest, &highest)
+            vector_range(k * k, self.pairs(work), &lowest, &highest)
             spread += self.n_nodes(i) * (highest - lowest)
         return 1.0 + 2.0 * (spread + fabs(one))
 
@@ -389,11 +534,11 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t size = forest.n * k
         cdef double unit = lam * self.loss_unit(i), by = 1.0 / temperature
         cdef double score = 0.0, cost = 0.0, log_z, log_count, mean, soft
-        cdef const double* transition = work + self.max_labels * k
+        cdef const double* transition = self.pairs(work)
         cdef double* theta = work + self.soft_at
         cdef double* pairs = theta + size
         cdef double* nodes = &self.nodes[start, 0]
-        cdef double* edges = &self.edges[i, 0, 0] if self.has_transition else NULL
+        cdef double* edges = self.edges.all_values(i) if self.has_transition else NULL
         cdef int truth
         memset(theta, 0, (size + k * k) * sizeof(double))
         if self.has_forbidden and isnan(self.log_counts[i]):
@@ -467,7 +612,7 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t k = self.k, size = self.n_nodes(i) * k
         memcpy(work, factors, size * sizeof(double))
         if self.has_transition:
-            memcpy(work + self.max_labels * k, factors + size, k * k * sizeof(double))
+            self.set_pairs(work, factors + size)
         return 0
 
     cdef int log_sum(
@@ -475,7 +620,7 @@ cdef class ChainOracle(BlockOracle):
         cdef Forest forest = self.forest(i, work)
         if self.has_forbidden:
             value[0] = self.sums(
-                i, work, work + self.max_labels * self.k, work, NULL, NULL)
+                i, work, self.pairs(work), work, NULL, NULL)
         else:
             value[0] = sum_product(&forest, NULL, work + self.sums_at, NULL, NULL)
         # No probability is above one, and no entropy below zero, but for rounding.
@@ -535,8 +680,11 @@ cdef class ChainOracle(BlockOracle):
         cdef Forest forest = self.forest(i, work)
         cdef Py_ssize_t k = self.k, size = forest.n * k, v, p
         cdef const int* y = forest.truth
-        cdef const double* transition = work + self.max_labels * k
+        cdef const double* transition = self.pairs(work)
         cdef double* edges = out + self.edges_at
+        cdef const double* before
+        cdef Table node_table = self.node_table(out), edge_table
+        table_fill(&node_table, size)
         vector_mix(size, gamma, factors, work, tilted)
         if self.has_transition:
             vector_mix(k * k, gamma, factors + size, transition, tilted + size)
@@ -547,6 +695,11 @@ cdef class ChainOracle(BlockOracle):
         slope[0] = vector_move_to(
             size, factors, work, &self.nodes[self.offsets[i], 0], out)
         if self.has_transition:
+            edge_table = self.edge_table(out)
+            table_fill(&edge_table, k * k)
+            before = self.edges.all_or_none(i)
+            if before == NULL:
+                before = &self.no_edges[0]
             entropy[0] -= dot(k * k, tilted + size, edges)
             for v in range(forest.n):
                 p = parent_of(&forest, v)
@@ -555,7 +708,7 @@ cdef class ChainOracle(BlockOracle):
                 elif p < forest.n:
                     edges[y[v] * k + y[p]] -= 1.0
             slope[0] += vector_move_to(
-                k * k, factors + size, transition, &self.edges[i, 0, 0], edges)
+                k * k, factors + size, transition, before, edges)
         entropy[0] = max(entropy[0], 0.0)
         return self.complete(i, out, squared_norm)
 
@@ -590,7 +743,7 @@ cdef class ChainOracle(BlockOracle):
         for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             t = threadid()
             self.finite_potentials(i, &weights[0], &work[t, 0])
-            transition = &work[t, self.max_labels * k]
+            transition = self.pairs(&work[t, 0])
             size = self.n_nodes(i) * k
             j = self.offsets[i]
             log_sum[i] = self.sums(
@@ -608,64 +761,112 @@ cdef class ChainOracle(BlockOracle):
         cdef Py_ssize_t k = self.k
         score[0] = dot(self.n_nodes(i) * k, work, &self.nodes[self.offsets[i], 0])
         if self.has_transition:
-            score[0] += dot(k * k, work + self.max_labels * k, &self.edges[i, 0, 0])
+            score[0] += self.edges.dot(i, self.pairs(work))
         return 0
 
-    cdef void add_corner(
-            self, Py_ssize_t i, double coef, const int* labels,
-            double* delta) noexcept nogil:
-        """delta += coef * (μ(labels) - μ(y_i))."""
-        cdef Py_ssize_t k = self.k, t
+    cdef Table node_table(self, double* out) noexcept nogil:
+        """Δ of the nodes."""
+        return make_table(
+            self.edges_at, out, out + self.nodes_room_at)
+
+    cdef Table edge_table(self, double* out) noexcept nogil:
+        """Δ of the edges."""
+        return make_table(
+            self.k * self.k, out + self.edges_at, out + self.edges_room_at)
+
+    cdef void add_corners(
+            self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
+            double* out) noexcept nogil:
+        """Δ += Σ_j a_j (μ(s_j) - μ(y_i)), with nodes in their order in the list."""
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, j, count = 0
         cdef const int* y = &self.y[self.offsets[i]]
-        cdef double* edges = delta + self.edges_at
-        for t in range(self.n_labels(i)):
-            if labels[t] != y[t]:
-                delta[t * k + labels[t]] += coef
-                delta[t * k + y[t]] -= coef
-        if self.has_transition:
-            for t in range(1, self.n_labels(i)):
-                edges[labels[t - 1] * k + labels[t]] += coef
-                edges[y[t - 1] * k + y[t]] -= coef
+        cdef const int* labels
+        cdef Table nodes = self.node_table(out), edges
+        cdef Py_ssize_t moved[MANY_LABELINGS]
+        for j in range(n):
+            if a[j] != 0.0:
+                if count == MANY_LABELINGS:
+                    # No node is left out, and none is listed.
+                    table_fill(&nodes, T * k)
+                    self.add_nodes(i, count, moved, a, s, &nodes)
+                    count = 0
+                moved[count] = j
+                count += 1
+        self.add_nodes(i, count, moved, a, s, &nodes)
+        if not self.has_transition:
+            return
+        edges = self.edge_table(out)
+        for j in range(n):
+            labels = s + j * T
+            for t in range(1, T if a[j] != 0.0 else 0):
+                if labels[t] != y[t] or labels[t - 1] != y[t - 1]:
+                    table_add(&edges, labels[t - 1] * k + labels[t], a[j])
+                    table_add(&edges, y[t - 1] * k + y[t], -a[j])
+
+    cdef void add_nodes(
+            self, Py_ssize_t i, Py_ssize_t n, const Py_ssize_t* moved, const double* a,
+            const int* s, const Table* nodes) noexcept nogil:
+        """Σ a_j (μ(s_j) - μ(y_i)) of the nodes, for the n labelings `moved`."""
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, m, j
+        cdef const int* y = &self.y[self.offsets[i]]
+        for t in range(T):
+            for m in range(n):
+                j = moved[m]
+                if s[j * T + t] != y[t]:
+                    table_add(nodes, t * k + s[j * T + t], a[j])
+                    table_add(nodes, t * k + y[t], -a[j])
 
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
             double* out, double* squared_norm) except -1 nogil:
-        cdef Py_ssize_t start = self.offsets[i], k = self.k, T = self.n_nodes(i), j
-        cdef double* edges = out + self.edges_at
-        memset(out, 0, T * k * sizeof(double))
+        cdef Py_ssize_t start = self.offsets[i], k = self.k
+        cdef Table nodes = self.node_table(out), edges
+        table_clear(&nodes)
         if self.has_transition:
-            memset(edges, 0, k * k * sizeof(double))
+            edges = self.edge_table(out)
+            table_clear(&edges)
+            if c != 0.0:
+                self.edges.add_to(i, c, &edges)
+            if k <= FEW_LABELS:
+                table_fill(&edges, k * k)
+        if c != 0.0 or k <= FEW_LABELS:
+            table_fill(&nodes, self.n_nodes(i) * k)
         if c != 0.0:
-            add(T * k, c, &self.nodes[start, 0], out)
-            if self.has_transition:
-                add(k * k, c, &self.edges[i, 0, 0], edges)
-        for j in range(n):
-            if a[j] != 0.0:
-                self.add_corner(i, a[j], s + j * self.n_labels(i), out)
+            add(self.n_nodes(i) * k, c, &self.nodes[start, 0], out)
+        self.add_corners(i, n, a, s, out)
         return self.complete(i, out, squared_norm)
 
     cdef int complete(
             self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:
         """Compute the parts of a direction beside Δ itself, and its squared norm."""
-        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
-        cdef Py_ssize_t k = self.k, T = stop - start, t, j
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, j, place
         cdef double* edges = out + self.edges_at
         cdef double* total = out + self.sum_at
         cdef double* product = out + self.product_at
+        cdef Table table = self.node_table(out)
         cdef double norm = 0.0
-        if self.gram_at[i] < 0:
-            norm = self.features.outer(start, stop, out, k, out + self.outer_at)
+        out[self.flag_at] = 0.0
         if self.has_bias:
             memset(total, 0, k * sizeof(double))
-            for t in range(T):
-                for j in range(k):
-                    total[j] += out[t * k + j]
+            if table.count[0] < 0:
+                for t in range(T):
+                    for j in range(k):
+                        total[j] += out[t * k + j]
+            else:
+                t = 0
+                for j in range(table.count[0]):
+                    place = table.places[j]
+                    while place >= (t + 1) * k:
+                        t += 1
+                    total[place - t * k] += out[place]
         if squared_norm == NULL:
             return 0
         if self.gram_at[i] >= 0:
             # ||X'Δ||² = ⟨Δ, XX'Δ⟩
             gram_product(T, k, &self.grams[self.gram_at[i]], out, product)
             norm = dot(T * k, out, product)
+        else:
+            norm = self.find_outer(i, out)
         if self.has_bias:
             norm += dot(k, total, total)
         if self.has_first:
@@ -673,9 +874,22 @@ cdef class ChainOracle(BlockOracle):
         if self.has_last:
             norm += dot(k, out + (T - 1) * k, out + (T - 1) * k)
         if self.has_transition:
-            norm += dot(k * k, edges, edges)
+            table = self.edge_table(out)
+            if table.count[0] < 0:
+                norm += dot(k * k, edges, edges)
+            else:
+                for j in range(table.count[0]):
+                    norm += edges[table.places[j]] * edges[table.places[j]]
         squared_norm[0] = norm
         return 0
+
+    cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil:
+        """X'Δ into its place, unless it is known; its squared norm if not."""
+        if out[self.flag_at] != 0.0:
+            return 0.0
+        out[self.flag_at] = 1.0
+        return self.features.outer(
+            self.offsets[i], self.offsets[i + 1], out, self.k, out + self.outer_at)
 
     cdef int image(
             self, Py_ssize_t i, const double* direction, double* work
@@ -685,6 +899,7 @@ cdef class ChainOracle(BlockOracle):
         if self.gram_at[i] >= 0:
             gram_product(T, k, &self.grams[self.gram_at[i]], direction, work)
         else:
+            self.find_outer(i, <double*> direction)
             self.features.outer_scores(start, stop, direction + self.outer_at, k, work)
         if self.has_bias:
             for t in range(T):
@@ -694,28 +909,44 @@ cdef class ChainOracle(BlockOracle):
         if self.has_last:
             add(k, 1.0, direction + (T - 1) * k, work + (T - 1) * k)
         if self.has_transition:
-            memcpy(work + self.max_labels * k, direction + self.edges_at,
-                   k * k * sizeof(double))
+            self.set_pairs(work, direction + self.edges_at)
         return 0
 
     cdef int move(
             self, Py_ssize_t i, double gamma, const double* direction
             ) except -1 nogil:
-        cdef Py_ssize_t k = self.k
-        add(self.n_nodes(i) * k, gamma, direction, &self.nodes[self.offsets[i], 0])
+        cdef Py_ssize_t j, place
+        cdef Table table = self.edge_table(<double*> direction)
+        cdef double* nodes = &self.nodes[self.offsets[i], 0]
         if self.has_transition:
-            add(k * k, gamma, direction + self.edges_at, &self.edges[i, 0, 0])
+            self.edges.move(i, gamma, &table)
+        table = self.node_table(<double*> direction)
+        if table.count[0] < 0:
+            add(self.n_nodes(i) * self.k, gamma, direction, nodes)
+        else:
+            for j in range(table.count[0]):
+                place = table.places[j]
+                nodes[place] += gamma * direction[place]
         return 0
 
     cdef int scatter(
             self, Py_ssize_t i, double coef, const double* direction,
             double* target) except -1 nogil:
-        cdef Py_ssize_t k = self.k, last = (self.n_nodes(i) - 1) * k
-        if self.gram_at[i] >= 0:
-            self.features.add_rows(self.offsets[i], self.offsets[i + 1], coef,
-                                   direction, k, target)
-        else:
+        cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
+        cdef Py_ssize_t k = self.k, last = (stop - start - 1) * k, j
+        cdef double* pairs = target + self.transition_at
+        cdef const double* edges = direction + self.edges_at
+        cdef Table table = self.node_table(<double*> direction)
+        if direction[self.flag_at] != 0.0:
             self.features.add_outer(coef, direction + self.outer_at, k, target)
+        elif table.count[0] < 0 and self.gram_at[i] < 0:
+            self.find_outer(i, <double*> direction)
+            self.features.add_outer(coef, direction + self.outer_at, k, target)
+        elif table.count[0] < 0:
+            self.features.add_rows(start, stop, coef, direction, k, target)
+        else:
+            self.features.add_places(
+                start, stop, coef, direction, table.count[0], table.places, k, target)
         if self.has_bias:
             add(k, coef, direction + self.sum_at, target + self.bias_at)
         if self.has_first:
@@ -723,7 +954,12 @@ cdef class ChainOracle(BlockOracle):
         if self.has_last:
             add(k, coef, direction + last, target + self.last_at)
         if self.has_transition:
-            add(k * k, coef, direction + self.edges_at, target + self.transition_at)
+            table = self.edge_table(<double*> direction)
+            if table.count[0] < 0:
+                add(k * k, coef, edges, pairs)
+            else:
+                for j in range(table.count[0]):
+                    pairs[table.places[j]] += coef * edges[table.places[j]]
         return 0
 
     cdef int project(
@@ -753,13 +989,13 @@ cdef class ChainOracle(BlockOracle):
         return 0
 
     def get_blocks(self):
-        return np.array(self.nodes), np.array(self.edges)
+        return np.array(self.nodes), self.edges.get()
 
     def set_blocks(self, blocks):
         nodes, edges = as_tuple("blocks", blocks, 2)
         restore("nodes of the blocks", self.nodes, nodes)
-        restore("edges of the blocks", self.edges, edges)
+        self.edges.set(edges)
 
     def scale_blocks(self, double rho):
         np.asarray(self.nodes)[...] *= rho
-        np.asarray(self.edges)[...] *= rho
+        self.edges.scale(rho)

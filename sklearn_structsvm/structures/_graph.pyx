@@ -32,6 +32,7 @@ from libc.string cimport memcpy, memset
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
+from sklearn_structsvm.structures._edge_sums cimport Table, table_fill
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._messages cimport (
     EXPANSIONS, MAX_ROUNDS, ScoredGraph, decode_scored, link, message_scratch_size,
@@ -503,7 +504,17 @@ cdef class GraphOracle(ChainOracle):
 
     # ---------------------------------------------------------------- marginals
 
-    cdef void add_corner(
+    cdef void add_corners(
+            self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
+            double* out) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef Table nodes = self.node_table(out)
+        table_fill(&nodes, self.n_nodes(i) * self.k)
+        for j in range(n):
+            if a[j] != 0.0:
+                self._add_corner(i, a[j], s + j * self.n_labels(i), out)
+
+    cdef void _add_corner(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         """delta += coef * (μ(labels) - μ(y_i)), of the nodes and of the edges."""

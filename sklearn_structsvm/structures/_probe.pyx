@@ -73,6 +73,21 @@ cdef class Probe:
         self.oracle.evaluate(self.i, &self.work[0], &labels[0], &score, &loss)
         return score, loss
 
+    def scores(self, labelings):
+        """Scores of some labelings by `evaluate_each`, and by `scores_of`."""
+        cdef Py_ssize_t n = len(labelings)
+        cdef const int[::1] s
+        by_potentials, at_weights = np.zeros((2, n))
+        cdef double[::1] first = by_potentials, second = at_weights
+        for labels in labelings:
+            self.check(labels)
+        s = np.concatenate([*labelings, np.zeros(1, dtype=np.intc)])
+        self.begin()
+        self.oracle.evaluate_each(self.i, &self.work[0], n, &s[0], &first[0])
+        self.oracle.scores_of(
+            self.i, &self.w[0], &self.work[0], n, &s[0], &second[0])
+        return by_potentials, at_weights
+
     def loss(self, const int[::1] labels):
         """The loss alone."""
         self.check(labels)

@@ -17,12 +17,13 @@ from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot, transpose
+from sklearn_structsvm.structures._edge_sums cimport Table, table_add
 from sklearn_structsvm.structures._forest cimport Forest
 
 
-cdef extern from "_utils/_vector.h" nogil:
-    void vector_add_max_plus(
-        Py_ssize_t k, const double* previous, const double* transition,
+cdef extern from "structures/_max_plus.h" nogil:
+    void add_max_plus(
+        Py_ssize_t k, const double* previous, const double* pairs,
         double* current) noexcept
 
 
@@ -82,7 +83,8 @@ cdef class TreeOracle(ChainOracle):
         self.has_candidates = self.thread_safe and cost_rows is None
         self.has_marginals = type(self) is TreeOracle
         self.has_sums = type(self) is TreeOracle
-        self.n_scores = self.table_at if type(self) is TreeOracle else 0
+        self.knows_scores = type(self) is TreeOracle
+        self.n_scores = self.max_labels * self.k if type(self) is TreeOracle else 0
         is_leaf = np.ones(features.n_rows, dtype=np.uint8)
         is_leaf[(above - own + np.arange(features.n_rows))[above >= 0]] = 0
         self.is_leaf = is_leaf
@@ -114,7 +116,7 @@ cdef class TreeOracle(ChainOracle):
             self, Py_ssize_t i, const double* factors, double* work) except -1 nogil:
         ChainOracle.load_factors(self, i, factors, work)
         if self.has_transition:
-            transpose(self.k, work + self.max_labels * self.k, work + self.flipped_at)
+            transpose(self.k, self.pairs(work), work + self.flipped_at)
         return 0
 
     cdef int max_oracle(
@@ -137,7 +139,7 @@ cdef class TreeOracle(ChainOracle):
             if unit != 0.0:
                 add(k, unit, &self.costs[cost_row[v], 0], table + v * k)
             if has_pairs and parent[v] >= 0:
-                vector_add_max_plus(k, table + v * k, pairs, table + parent[v] * k)
+                add_max_plus(k, table + v * k, pairs, table + parent[v] * k)
         for v in range(T - 1, -1, -1):
             column = NULL
             if has_pairs and parent[v] >= 0:
@@ -157,7 +159,7 @@ cdef class TreeOracle(ChainOracle):
             double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, v, p
         cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
-        cdef const double* transition = work + self.max_labels * k
+        cdef const double* transition = self.pairs(work)
         cdef const int* y = &self.y[self.offsets[i]]
         cdef double total = 0.0
         for v in range(self.n_labels(i)):
@@ -191,21 +193,57 @@ cdef class TreeOracle(ChainOracle):
             result.edge = work + self.flipped_at
         return result
 
-    cdef void add_corner(
-            self, Py_ssize_t i, double coef, const int* labels,
-            double* delta) noexcept nogil:
-        cdef Py_ssize_t k = self.k, v, p
+    cdef void read_potentials(
+            self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
+            Py_ssize_t n, const int* labelings, double* work) noexcept nogil:
+        cdef Py_ssize_t k = self.k, r
+        ChainOracle.read_potentials(self, i, w, n_rows, rows, n, labelings, work)
+        for r in range(n_rows if self.has_root else 0):
+            if self.parents[self.offsets[i] + rows[r]] < 0:
+                add(k, 1.0, w + self.first_at, work + rows[r] * k)
+
+    cdef void add_scores(
+            self, Py_ssize_t i, const double* work, const double* transition,
+            Py_ssize_t n_rows, const int* rows, Py_ssize_t n, const int* labelings,
+            double* scores) noexcept nogil:
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, v, p
         cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
         cdef const int* y = &self.y[self.offsets[i]]
-        cdef double* edges = delta + self.edges_at
-        for v in range(self.n_labels(i)):
-            p = parent[v]
-            if labels[v] != y[v]:
-                delta[v * k + labels[v]] += coef
-                delta[v * k + y[v]] -= coef
-            if self.has_transition and p >= 0:
-                edges[labels[p] * k + labels[v]] += coef
-                edges[y[p] * k + y[v]] -= coef
+        cdef const int* labels
+        cdef double total
+        for j in range(n):
+            labels = labelings + j * T
+            total = 0.0
+            for r in range(n_rows):
+                v = rows[r]
+                total += work[v * k + labels[v]] - work[v * k + y[v]]
+            for v in range(T if self.has_transition and n_rows > 0 else 0):
+                p = parent[v]
+                if p >= 0 and (labels[v] != y[v] or labels[p] != y[p]):
+                    total += (transition[labels[p] * k + labels[v]]
+                              - transition[y[p] * k + y[v]])
+            scores[j] = total
+
+    cdef void add_corners(
+            self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
+            double* out) noexcept nogil:
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), v, p, j
+        cdef const Py_ssize_t* parent = &self.parents[self.offsets[i]]
+        cdef const int* y = &self.y[self.offsets[i]]
+        cdef const int* labels
+        cdef Table nodes = self.node_table(out), edges = self.edge_table(out)
+        for v in range(T):
+            p = parent[v] if self.has_transition else -1
+            for j in range(n):
+                labels = s + j * T
+                if a[j] == 0.0:
+                    continue
+                if labels[v] != y[v]:
+                    table_add(&nodes, v * k + labels[v], a[j])
+                    table_add(&nodes, v * k + y[v], -a[j])
+                if p >= 0 and (labels[v] != y[v] or labels[p] != y[p]):
+                    table_add(&edges, labels[p] * k + labels[v], a[j])
+                    table_add(&edges, y[p] * k + y[v], -a[j])
 
     cdef int complete(
             self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:

@@ -173,6 +173,9 @@ class CheckedBlock:
         probe.move(0.5)
         score = 0.5 * self.w @ corner
         self.expect("block_score after a move", probe.block_score(), score, self.tol)
+        for scores in probe.scores([s, v, s]):
+            for found, feature in zip(scores, (corner, other, corner), strict=True):
+                self.expect("score of several", found, self.w @ feature, self.tol)
         # Of no labeling, and of three, the second of which does not count.
         vector, norm = probe.direction([], [], 2.0)
         gap = np.linalg.norm(vector - corner)

@@ -87,6 +87,8 @@ def test_marginals_of_edges_agree_with_those_of_their_nodes(kind, temperature):
         new_rng(3).standard_normal(listed.d), temperature
     )
     nodes, edges = oracle.get_blocks()
+    k = nodes.shape[1]
+    edges = edges.toarray().reshape(-1, k, k)
     bounds = np.cumsum([0] + [len(labels) for labels in y])
     for i, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
         # Less those of the truth, whose rows sum to one as well.

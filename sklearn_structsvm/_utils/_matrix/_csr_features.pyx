@@ -7,12 +7,26 @@ from scipy.linalg.cython_blas cimport ddot
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, is_zero, mark_range, soft_threshold)
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, fill_with_nan, free_room, gather_entries, make_room, room_t)
+    address_of, entry, fill_with_nan, free_room, gather_entries, make_room, room_t,
+    widen)
+
+# Columns of a row are read, or written to, one by one if there is at most one for this
+# many: vectors take as many at once.
+cdef enum:
+    COLUMNS_PER_PLACE = 4
 
 
 cdef extern from "_utils/_vector.h" nogil:
     void vector_axpy(
         Py_ssize_t k, double a, const double* x, double* y) noexcept
+    void add_row_at(
+        Py_ssize_t count, double coef, const double* values, const int* indices,
+        Py_ssize_t n, const int* places, Py_ssize_t first, const double* delta,
+        Py_ssize_t k, double* target) noexcept
+    void add_scores_at(
+        Py_ssize_t count, const double* values, const int* indices,
+        const double* weights, Py_ssize_t k, Py_ssize_t n, const int* places,
+        Py_ssize_t first, double* out) noexcept
 
 
 cdef class CSRFeatures(Features):
@@ -198,6 +212,57 @@ cdef class CSRFeatures(Features):
             else:
                 vector_axpy(k, coef * self.at(p), delta,
                             target + self.indices[p] * k)
+
+    cdef void add_places(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
+            Py_ssize_t n, const int* places, Py_ssize_t k, double* target
+            ) noexcept nogil:
+        cdef Py_ssize_t t = 0, first = 0, end = 0, p, count
+        cdef room_t room
+        cdef const double* x
+        while first < n:
+            while places[first] >= (t + 1) * k:
+                t += 1
+            while end < n and places[end] < (t + 1) * k:
+                end += 1
+            p = self.indptr[start + t]
+            count = self.indptr[start + t + 1] - p
+            x = widen(self.values, p, count, self.is_single, &room)
+            if x == NULL:
+                fill_with_nan(target, k)
+            elif count > 0:
+                # Columns are told as places, which are t k further on.
+                add_row_at(
+                    count, coef, x, &self.indices[p], end - first, places + first,
+                    t * k, delta, k, target)
+            free_room(&room)
+            first = end
+
+    cdef void add_place_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
+        cdef Py_ssize_t t = 0, first = 0, end = 0, p, count
+        cdef room_t room
+        cdef const double* x
+        while first < n:
+            while places[first] >= (t + 1) * k:
+                t += 1
+            while end < n and places[end] < (t + 1) * k:
+                end += 1
+            p = self.indptr[start + t]
+            count = self.indptr[start + t + 1] - p
+            if count > 0 and (end - first) * COLUMNS_PER_PLACE > k:
+                self.add_scores(start + t, start + t + 1, weights, k, out + t * k)
+            elif count > 0:
+                x = widen(self.values, p, count, self.is_single, &room)
+                if x == NULL:
+                    fill_with_nan(out + t * k, k)
+                else:
+                    add_scores_at(
+                        count, x, &self.indices[p], weights, k, end - first,
+                        places + first, t * k, out)
+                free_room(&room)
+            first = end
 
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,

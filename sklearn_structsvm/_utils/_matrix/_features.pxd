@@ -21,6 +21,12 @@ cdef class Features:
     cdef void add_rows(
         self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
         Py_ssize_t k, double* target) noexcept nogil
+    cdef void add_places(
+        self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
+        Py_ssize_t n, const int* places, Py_ssize_t k, double* target) noexcept nogil
+    cdef void add_place_scores(
+        self, Py_ssize_t start, Py_ssize_t stop, const double* weights, Py_ssize_t k,
+        Py_ssize_t n, const int* places, double* out) noexcept nogil
     cdef void add_outer(
         self, double coef, const double* outer, Py_ssize_t k,
         double* target) noexcept nogil

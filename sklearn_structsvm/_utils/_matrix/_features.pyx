@@ -14,6 +14,10 @@ import numpy as np
 
 from libc.string cimport memset
 
+# Multiplications that take no longer than another call of BLAS.
+cdef enum:
+    LEAST_PRODUCT = 2048
+
 
 cdef void clip(
         Py_ssize_t n, const double* v, const double* lower, const double* upper,
@@ -97,6 +101,34 @@ cdef class Features:
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
             const double* delta, Py_ssize_t k, double* target) noexcept nogil:
         """target += coef * X[start:stop]ᵀ delta."""
+
+    cdef void add_places(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
+            Py_ssize_t n, const int* places, Py_ssize_t k, double* target
+            ) noexcept nogil:
+        """The same for a delta that is zero but for n places, row after row."""
+        self.add_rows(start, stop, coef, delta, k, target)
+
+    cdef void add_place_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
+        """out += X[start:stop] @ W at n places, row after row.
+
+        What is written to other places of these rows means nothing.
+        """
+        cdef Py_ssize_t first = 0, t = 0, end
+        # Rows that are this few apart are multiplied together with those in between.
+        cdef Py_ssize_t apart = 1 + LEAST_PRODUCT // max(1, self.n_features * k)
+        while first < n:
+            while places[first] >= (t + 1) * k:
+                t += 1
+            end = t
+            while first < n and places[first] < (end + 1 + apart) * k:
+                while places[first] >= (end + 1) * k:
+                    end += 1
+                first += 1
+            self.add_scores(start + t, start + end + 1, weights, k, out + t * k)
+            t = end + 1
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,
@@ -188,6 +220,21 @@ cdef class FeaturesBeside(Features):
         self.left.add_rows(start, stop, coef, delta, k, target)
         self.right.add_rows(
             start, stop, coef, delta, k, target + self.left.n_weights(k))
+
+    cdef void add_places(
+            self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
+            Py_ssize_t n, const int* places, Py_ssize_t k, double* target
+            ) noexcept nogil:
+        self.left.add_places(start, stop, coef, delta, n, places, k, target)
+        self.right.add_places(
+            start, stop, coef, delta, n, places, k, target + self.left.n_weights(k))
+
+    cdef void add_place_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
+        self.left.add_place_scores(start, stop, weights, k, n, places, out)
+        self.right.add_place_scores(
+            start, stop, weights + self.left.n_weights(k), k, n, places, out)
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,

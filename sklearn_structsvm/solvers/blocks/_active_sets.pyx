@@ -8,6 +8,7 @@ does it for all blocks at once.
 import numpy as np
 
 cimport cython
+from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove
 
@@ -188,34 +189,37 @@ cdef class ActiveSets:
         cdef double* values = self.values
         cdef double* masses = self.masses
         cdef Atoms* atoms = &self.sets[i]
-        cdef Py_ssize_t c, high, low, n = atoms.count, stride = atoms.capacity
-        cdef const double* to_row
-        cdef const double* from_row
-        cdef double excess, first = 0.0, curvature, change
+        cdef Py_ssize_t c, high = 0, low = -1, n = atoms.count, stride = atoms.capacity
+        cdef const double* to_row = atoms.gram
+        cdef const double* from_row = atoms.gram
+        cdef double first = 0.0, curvature, change, shift = 0.0, value
+        cdef double largest, least
         cdef int t
         memcpy(masses, atoms.alpha, n * sizeof(double))
-        for t in range(MOST_STEPS):
-            high, low = 0, -1
+        for t in range(MOST_STEPS + 1):
+            largest, least = -INFINITY, INFINITY
             for c in range(n):
-                if values[c] > values[high]:
+                value = values[c] - shift * (to_row[c] - from_row[c])
+                values[c] = value
+                if value > largest:
+                    largest = value
                     high = c
-                if masses[c] > 0.0 and (low < 0 or values[c] < values[low]):
+                if masses[c] > 0.0 and value < least:
+                    least = value
                     low = c
-            excess = values[high] - values[low]
             if t == 0:
-                first = excess
-            if not excess > tol:
+                first = largest - least
+            if t == MOST_STEPS or not largest - least > tol:
                 break
             to_row = atoms.gram + high * stride
             from_row = atoms.gram + low * stride
             curvature = scale * (to_row[high] + from_row[low] - 2.0 * to_row[low])
             change = masses[low]
-            if excess < change * curvature:
-                change = excess / curvature
+            if largest - least < change * curvature:
+                change = (largest - least) / curvature
                 masses[low] -= change
             else:
                 masses[low] = 0.0
             masses[high] += change
-            for c in range(n):
-                values[c] -= scale * change * (to_row[c] - from_row[c])
+            shift = scale * change
         return first

@@ -115,14 +115,18 @@ cdef class BlockFrankWolfe(BlockDual):
         cdef double* values = self.atoms.values
         cdef double* masses = self.atoms.masses
         cdef double* work = &self.work[0]
-        cdef Py_ssize_t c, s, n_labels = self.oracle.n_labels(i)
+        cdef Py_ssize_t c, s
         cdef double p = self.p[i], score, loss, mean = 0.0, best, tol
         cdef double loss_change = 0.0
         cdef bint is_moved = False
-        self.oracle.potentials(i, &self.w[0], work)
+        if cached:
+            self.oracle.scores_of(
+                i, &self.w[0], work, atoms.count, atoms.labels, values)
+        else:
+            self.oracle.potentials(i, &self.w[0], work)
+            self.oracle.evaluate_each(i, work, atoms.count, atoms.labels, values)
         for c in range(atoms.count):
-            self.oracle.evaluate(i, work, atoms.labels + c * n_labels, &score, &loss)
-            values[c] = score + loss
+            values[c] += atoms.loss[c]
             mean += atoms.alpha[c] * values[c]
         if cached:
             tol = SHARE_LEFT * self.tree.total() / self.total_weight

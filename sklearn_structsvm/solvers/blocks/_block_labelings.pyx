@@ -116,17 +116,16 @@ cdef class BlockLabelings(ProximalIterate):
         """
         cdef Py_ssize_t c, s = self.atoms.add(i, labels, loss)
         cdef Atoms* atoms = &self.atoms.sets[i]
-        cdef Py_ssize_t n_labels = self.oracle.n_labels(i)
-        cdef double one = 1.0, product
+        cdef double one = 1.0
+        cdef double* row
         if not self.atoms.keeps_gram:
             return s
+        row = atoms.gram + s * atoms.capacity
         self.oracle.direction(i, 0.0, 1, &one, labels, &self.first[0], NULL)
         self.oracle.image(i, &self.first[0], &self.work[0])
-        for c in range(s + 1):
-            self.oracle.evaluate(
-                i, &self.work[0], atoms.labels + c * n_labels, &product, &loss)
-            atoms.gram[s * atoms.capacity + c] = product
-            atoms.gram[c * atoms.capacity + s] = product
+        self.oracle.evaluate_each(i, &self.work[0], s + 1, atoms.labels, row)
+        for c in range(s):
+            atoms.gram[c * atoms.capacity + s] = row[c]
         return s
 
     cdef int tidy(self, Py_ssize_t i) except -1 nogil:

@@ -112,6 +112,8 @@ cdef class MarginalAscent(BlockDual):
         with nogil:
             for i in range(n):
                 if self.p[i] > 0.0:
+                    self.oracle.load_factors(
+                        i, &self.factors[self.starts[i]], &self.work[0])
                     self.oracle.tilt(
                         i, 0.0, &self.work[0], &self.factors[self.starts[i]],
                         &self.tilted[0], &self.first[0], NULL, &slope, &self.loss_bar[i])

@@ -46,7 +46,7 @@ def dual_point_of_blocks(problem, state, lam, p):
             x = x.toarray() if sparse.issparse(x) else x
             mu = nodes[at : at + len(x)]
             at += len(x)
-            parts = [x.T @ mu, mu.sum(axis=0), mu[0], mu[-1], edges[i]]
+            parts = [x.T @ mu, mu.sum(axis=0), mu[0], mu[-1], edges[[i]].toarray()]
             feature = np.concatenate([part.ravel() for part in parts])
         else:
             feature = np.zeros(problem.listed.d)

@@ -1,0 +1,100 @@
+"""Chains over many labels: decoding, and memory for what their labelings touch."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+
+from sklearn_structsvm.structures import ChainStructure
+from sklearn_structsvm.structures._probe import Probe
+
+T, K = 9, 12
+
+
+def random_chain(n_labels=K, length=T, seed=0):
+    """A structure, an oracle of one chain, its labels, and weights."""
+    rng = new_rng(seed)
+    X = [rng.standard_normal((length, 2))]
+    y = [rng.integers(n_labels, size=length)]
+    structure = ChainStructure().fit(X, y, classes=np.arange(n_labels))
+    w = rng.standard_normal(structure.n_weights_)
+    return structure, structure.make_oracle(X, y), X[0], y[0], w
+
+
+def pairs_of(labels):
+    counts = np.zeros((K, K))
+    np.add.at(counts, (labels[:-1], labels[1:]), 1.0)
+    return counts
+
+
+@pytest.mark.parametrize("n_labels", [65, 66, 67, 68, 130, 2051])
+def test_of_many_labels_the_best_path_is_found(n_labels):
+    structure, oracle, x, _, w = random_chain(n_labels, length=4)
+    theta, pairs = structure.potentials(x, w)
+    best, choices = theta[0], []
+    for scores in theta[1:]:
+        through = best[:, np.newaxis] + pairs
+        choices.append(through.argmax(axis=0))
+        best = scores + through.max(axis=0)
+    path = [int(best.argmax())]
+    for choice in reversed(choices):
+        path.append(int(choice[path[-1]]))
+    assert oracle.decode(w).tolist() == path[::-1]
+
+
+def test_sums_of_edges_are_those_of_the_labelings_moved_to():
+    _, oracle, _, y, w = random_chain()
+    probe, rng = Probe(oracle, 0, w), new_rng(1)
+    expected, score = np.zeros((K, K)), 0.0
+    for _ in range(30):
+        labels = rng.integers(K, size=T).astype(np.intc)
+        gamma = rng.uniform(-1.0, 1.0)
+        feature, _ = probe.direction([1.0], [labels])
+        probe.move(gamma)
+        expected += gamma * (pairs_of(labels) - pairs_of(y))
+        score += gamma * feature @ w
+        edges = oracle.get_blocks()[1].toarray().reshape(K, K)
+        np.testing.assert_allclose(edges, expected, rtol=0, atol=1e-12)
+        assert probe.block_score() == pytest.approx(score, abs=1e-11)
+
+
+def test_labelings_that_have_gone_take_no_memory():
+    _, oracle, _, _, w = random_chain()
+    probe, rng = Probe(oracle, 0, w), new_rng(2)
+    for _ in range(200):
+        probe.direction([1.0], [rng.integers(K, size=T).astype(np.intc)])
+        probe.move(0.3)
+        probe.move(-0.3)
+        # Each has T - 1 pairs, as the truth does. There is room for twice what is kept
+        # and what is to come.
+        assert oracle.get_blocks()[1].nnz <= 8 * (T - 1)
+
+
+def test_saved_blocks_are_restored_also_from_dense_arrays():
+    _, oracle, _, _, w = random_chain()
+    probe, rng = Probe(oracle, 0, w), new_rng(3)
+    probe.direction([0.5, 0.2], rng.integers(K, size=(2, T)).astype(np.intc))
+    probe.move(1.0)
+    score = probe.block_score()
+    nodes, edges = oracle.get_blocks()
+    for saved in (edges, edges.toarray(), edges.toarray().reshape(1, K, K)):
+        oracle.scale_blocks(0.0)
+        assert probe.block_score() == 0.0
+        oracle.set_blocks((nodes, saved))
+        assert probe.block_score() == pytest.approx(score, abs=1e-13)
+
+
+@pytest.mark.parametrize("damage", ["shape", "index", "nan"])
+def test_damaged_blocks_are_refused(damage):
+    _, oracle, _, _, w = random_chain()
+    probe = Probe(oracle, 0, w)
+    probe.direction([1.0], [np.arange(T, dtype=np.intc)])
+    probe.move(1.0)
+    nodes, edges = oracle.get_blocks()
+    if damage == "shape":
+        edges = edges[:, :-1]
+    elif damage == "index":
+        edges.indices[0] = K * K
+    else:
+        edges.data[0] = np.nan
+    with pytest.raises(ValueError):
+        oracle.set_blocks((nodes, edges))
