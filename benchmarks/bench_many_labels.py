@@ -42,9 +42,7 @@ def make_sentences(n_labels, n_sentences, rng):
             for _ in labels
         ]
         places = np.column_stack([labels, others])
-        X.append(
-            sparse.csr_array((values, places.ravel(), starts), (LENGTH, N_FEATURES))
-        )
+        X.append(sparse.csr_array((values, places.ravel(), starts), (LENGTH, N_FEATURES)))
     return X, list(y)
 
 

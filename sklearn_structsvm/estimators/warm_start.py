@@ -5,7 +5,6 @@ from pickle import PicklingError
 
 import joblib
 import numpy as np
-from scipy import sparse
 
 from sklearn_structsvm._utils.borders import as_tuple, check_entries
 from sklearn_structsvm._utils.caller import warn_caller
@@ -74,19 +73,20 @@ class WarmStart:
         return np.concatenate(rows), self._moved_edges(others)
 
     def _moved_edges(self, edges):
-        if not sparse.issparse(edges):
+        if not isinstance(edges, tuple):
             return self._moved("blocks", edges)
+        values, places, starts = as_tuple("edges of the blocks", edges, 3)
         # Without transitions there are no edges.
-        if edges.shape[0] == 0:
+        if len(starts) == 1:
             return edges
-        if edges.shape[0] != len(self.sizes):
-            raise ValueError(
-                f"edges of the blocks must have {len(self.sizes)} rows; got "
-                f"{edges.shape[0]}: they were changed after fit."
-            )
-        # New ones have the last row, of zeros.
-        last = sparse.csr_array((1, edges.shape[1]))
-        return sparse.vstack([edges, last], format="csr")[self.places]
+        starts = check_rows("starts of the edges", starts, len(self.sizes) + 1)
+        chosen = [
+            np.arange(starts[j], starts[j + 1]) if j >= 0 else np.zeros(0, dtype=np.intp)
+            for j in self.places.tolist()
+        ]
+        counts = np.cumsum([0, *map(len, chosen)])
+        kept = np.concatenate(chosen)
+        return values[kept], places[kept], counts
 
 
 def find_warm_start(estimator, problem, previous, entries, **others):

@@ -6,7 +6,7 @@ of k² pairs. Distributions over all labelings have all pairs.
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.borders import as_floats, as_tuple
 
 from libc.math cimport fabs
 from libc.stdlib cimport calloc, free
@@ -169,7 +169,7 @@ cdef class EdgeSums:
                 self.blocks[i].values[j] *= rho
 
     def get(self):
-        """A CSR array of shape (n_blocks, size)."""
+        """Values, places and starts of rows, as of a CSR array of shape (n_blocks, size)."""
         cdef Py_ssize_t i, j, count, at = 0
         starts = np.zeros(self.n_blocks + 1, dtype=np.int64)
         cdef long long[::1] start = starts
@@ -185,8 +185,7 @@ cdef class EdgeSums:
                 value[at] = self.blocks[i].values[j]
                 place[at] = <int> j if self.is_all(i) else self.blocks[i].places[j]
                 at += 1
-        return sparse.csr_array(
-            (values, places, starts), shape=(self.n_blocks, self.size))
+        return values, places, starts
 
     def set(self, saved):
         """Take what `get` returned, or an ndarray; ValueError if it does not fit."""
@@ -194,15 +193,17 @@ cdef class EdgeSums:
         cdef Sums* sums
         cdef double* all_sums
         name = "edges of the blocks"
-        if not sparse.issparse(saved):
-            saved = np.asarray(saved)
-            if saved.ndim == 3:
-                saved = saved.reshape(len(saved), -1)
-        if saved.shape != (self.n_blocks, self.size):
-            raise ValueError(
-                f"{name} must have the shape {(self.n_blocks, self.size)}; got "
-                f"{saved.shape}.")
-        rows = sparse.csr_array(saved, copy=True)
+        shape = self.n_blocks, self.size
+        if isinstance(saved, (list, tuple)):
+            given, columns, begin = as_tuple(name, saved, 3)
+            given = as_floats(name, given, np.size(given))
+            rows = sparse.csr_array((given, columns, begin), shape=shape)
+        else:
+            saved = as_floats(name, saved, *np.shape(saved))
+            if saved.size != self.n_blocks * self.size:
+                raise ValueError(
+                    f"{name} must be {shape} numbers; got the shape {saved.shape}.")
+            rows = sparse.csr_array(saved.reshape(shape))
         rows.check_format(full_check=True)
         rows.sum_duplicates()
         cdef const double[::1] values = as_floats(name, rows.data, rows.nnz)

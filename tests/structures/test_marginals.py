@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _forests import KINDS, random_forests
 from _seeds import new_rng
+from scipy import sparse
 from scipy.special import logsumexp
 
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
@@ -88,7 +89,7 @@ def test_marginals_of_edges_agree_with_those_of_their_nodes(kind, temperature):
     )
     nodes, edges = oracle.get_blocks()
     k = nodes.shape[1]
-    edges = edges.toarray().reshape(-1, k, k)
+    edges = sparse.csr_array(edges, shape=(listed.n, k * k)).toarray().reshape(-1, k, k)
     bounds = np.cumsum([0] + [len(labels) for labels in y])
     for i, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
         # Less those of the truth, whose rows sum to one as well.

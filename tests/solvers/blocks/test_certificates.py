@@ -42,6 +42,7 @@ def dual_point_of_blocks(problem, state, lam, p):
             feature = np.outer(x, state["blocks"][i]).ravel()
         elif isinstance(state["blocks"], tuple):
             nodes, edges = state["blocks"]
+            edges = sparse.csr_array(edges, shape=(problem.n, nodes.shape[1] ** 2))
             (x,) = x
             x = x.toarray() if sparse.issparse(x) else x
             mu = nodes[at : at + len(x)]
