@@ -6,9 +6,9 @@ With x_t the features of position t, the weights are read as
     [transition (k, k), previous label first],
 
 each part present or not. All edges share one transition matrix, so that the
-marginals of a block are T x k for its nodes and the sum k x k of its edges. A few labelings
-touch little of both: directions list what they touch, and scores of given labelings read
-no other weights.
+marginals of a block are T x k for its nodes and the sum k x k of its edges. A few
+labelings touch little of both: directions list what they touch, and scores of given
+labelings read no other weights.
 
 Forbidden labels and pairs leave the potentials as they are, because products with
 marginals are made of these. Decoders and sums read copies with a penalty: infinite for

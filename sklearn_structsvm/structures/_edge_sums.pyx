@@ -169,7 +169,7 @@ cdef class EdgeSums:
                 self.blocks[i].values[j] *= rho
 
     def get(self):
-        """Values, places and starts of rows, as of a CSR array of shape (n_blocks, size)."""
+        """Values, places and starts of a CSR array of shape (n_blocks, size)."""
         cdef Py_ssize_t i, j, count, at = 0
         starts = np.zeros(self.n_blocks + 1, dtype=np.int64)
         cdef long long[::1] start = starts
