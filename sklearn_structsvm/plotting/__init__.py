@@ -7,6 +7,10 @@ the first plot is drawn.
 from sklearn_structsvm.plotting._achievable_set import AchievableSetDisplay
 from sklearn_structsvm.plotting._chain_weights import ChainWeightsDisplay
 from sklearn_structsvm.plotting._convergence import ConvergenceDisplay
+from sklearn_structsvm.plotting._fairness_report import (
+    FairnessReport,
+    fairness_report,
+)
 from sklearn_structsvm.plotting._label_map import LabelMapDisplay
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
 from sklearn_structsvm.plotting._tagging import TaggingDisplay
@@ -17,9 +21,11 @@ __all__ = [
     "AchievableSetDisplay",
     "ChainWeightsDisplay",
     "ConvergenceDisplay",
+    "FairnessReport",
     "LabelMapDisplay",
     "RegularizationPathDisplay",
     "TaggingDisplay",
     "ThresholdDisplay",
     "TradeoffDisplay",
+    "fairness_report",
 ]

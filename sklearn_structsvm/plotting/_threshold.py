@@ -199,7 +199,10 @@ class ThresholdDisplay(Display):
         for threshold, weight in zip(thresholds[drawn], weights[drawn], strict=True):
             self.rules_.append(
                 ax.axvline(
-                    threshold, color="0.2", linestyle=":", label="rule of the mixture",
+                    threshold,
+                    color="0.2",
+                    linestyle=":",
+                    label="rule of the mixture",
                     alpha=0.3 + 0.7 * weight,
                 )  # fmt: skip
             )

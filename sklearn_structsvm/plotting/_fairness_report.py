@@ -1,0 +1,313 @@
+"""Rates by group with their intervals, and what was promised beside what held."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_structsvm._utils.binomial import clopper_pearson
+from sklearn_structsvm.confusion.calibration import p_value, rate_sums
+from sklearn_structsvm.confusion.cells import positive_index
+from sklearn_structsvm.confusion.counts import confusion_tensor
+from sklearn_structsvm.confusion.rate_constraint import check_number
+from sklearn_structsvm.confusion.scoring import baseline_labels, respond
+from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.plotting._common import (
+    NO_MATH,
+    Display,
+    axes_or_new,
+    show_legend,
+)
+
+# Name of the row of all examples, and of the rates.
+ALL = "all"
+RATES = ("selection rate", "recall", "false positive rate", "precision")
+
+# Width that the groups' points share around the place of a rate.
+SPREAD = 0.6
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class FairnessReport(Display):
+    """Rates of groups with confidence intervals, and constraints that hold or not.
+
+    It is what :func:`fairness_report` returns. ``print(report)`` shows both tables as
+    text, and :meth:`plot` draws the rates.
+
+    Read more in the :ref:`User Guide <guide-fairness-report>`.
+
+    Parameters
+    ----------
+    by_group : dict of {str: list}
+        Columns: "group", "n", "positives", and for each of the rates "selection rate",
+        "recall", "false positive rate" and "precision" its value, and its limits as
+        "... low" and "... high". The last row is of all examples. NaN is a rate of none.
+    promises : dict of {str: list}
+        Columns: "constraint", "promised", "violation", "holds" and "p value".
+    pos_label : label
+        The label that rates are about.
+    confidence_level : float
+        Of each interval.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
+    points_ : list of matplotlib ErrorbarContainer
+        The rates of each group.
+
+    See Also
+    --------
+    TradeoffDisplay : What the level of a constraint costs.
+    """
+
+    def __init__(
+        self,
+        *,
+        by_group: dict[str, list],
+        promises: dict[str, list],
+        pos_label: Any,
+        confidence_level: float,
+    ) -> None:
+        self.by_group = by_group
+        self.promises = promises
+        self.pos_label = pos_label
+        self.confidence_level = confidence_level
+
+    def to_frames(self) -> tuple[Any, Any]:
+        """The two tables as data frames of pandas, which must be installed.
+
+        Returns
+        -------
+        by_group, promises : DataFrame
+            The first with the groups as its index.
+        """
+        import pandas as pd
+
+        by_group = pd.DataFrame(self.by_group).set_index("group")
+        return by_group, pd.DataFrame(self.promises)
+
+    def __str__(self) -> str:
+        header = ["group", "n", f"of label {self.pos_label!r}", *RATES]
+        rows = [
+            [
+                _name(self.by_group["group"][a]),
+                str(self.by_group["n"][a]),
+                str(self.by_group["positives"][a]),
+                *(
+                    f"{self.by_group[rate][a]:.3f} ({self.by_group[f'{rate} low'][a]:.3f}"
+                    f" to {self.by_group[f'{rate} high'][a]:.3f})"
+                    for rate in RATES
+                ),
+            ]
+            for a in range(len(self.by_group["group"]))
+        ]
+        text = _as_text([header, *rows])
+        if self.promises["constraint"]:
+            columns = [self.promises[name] for name in self.promises]
+            rows = [
+                [c, promised, f"{violation:.3f}", "yes" if holds else "no", f"{p:.2g}"]
+                for c, promised, violation, holds, p in zip(*columns, strict=True)
+            ]
+            text += "\n\n" + _as_text([[*self.promises], *rows])
+        return text
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw the rates of each group, with their intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw into. None makes a new figure.
+
+        Returns
+        -------
+        report : FairnessReport
+            This report, which stores the plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_or_new(ax, "FairnessReport.plot")
+        groups = [_name(group) for group in self.by_group["group"][:-1]]
+        places = np.arange(len(RATES))
+        self.points_ = []
+        for a, group in enumerate(groups):
+            rate, low, high = (
+                np.array([self.by_group[f"{name}{end}"][a] for name in RATES])
+                for end in ("", " low", " high")
+            )
+            offset = SPREAD * ((a + 0.5) / len(groups) - 0.5)
+            label = f"{group} ({self.by_group['n'][a]})"
+            self.points_.append(
+                ax.errorbar(
+                    places + offset, rate, [rate - low, high - rate], fmt="o",
+                    capsize=3, label=label,
+                )
+            )  # fmt: skip
+        ax.set_xticks(places, [name.capitalize() for name in RATES])
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_ylabel(
+            f"Rate of {self.pos_label!r}, with {self.confidence_level:g} intervals",
+            **NO_MATH,
+        )
+        show_legend(ax, [p.get_label() for p in self.points_], fontsize="small")
+        return self._finish(ax)
+
+
+def fairness_report(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sensitive_features: Any,
+    constraints: Any = None,
+    pos_label: Any = None,
+    confidence_level: float = 0.95,
+) -> FairnessReport:
+    """Report rates and sizes of groups, and whether the constraints hold.
+
+    Use examples that the estimator was not fitted to. Rates have the exact intervals of
+    Clopper and Pearson. Each constraint has its violation on these examples, and the
+    p-value of "it is violated": what is below 0.05 holds with a confidence of 95%, by
+    these examples alone.
+
+    Read more in the :ref:`User Guide <guide-fairness-report>`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted classifier. `sensitive_features` are passed to its `predict` if it takes
+        them.
+    X : as for its `predict`
+        Examples.
+    y : array-like of shape (n_samples,)
+        True labels.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, p), or data frame
+        Group of each example. For several columns, the groups are the combinations that
+        occur.
+    constraints : Constraint or sequence of Constraint, default=None
+        What was promised. None means the `constraints` of the estimator, if it has some.
+    pos_label : label, default=None
+        The label that rates are about. None means the estimator's `pos_label_`, or else 1
+        for labels 0 and 1 or -1 and 1, and True for booleans.
+    confidence_level : float, default=0.95
+        Probability with which each interval covers the rate.
+
+    Returns
+    -------
+    report : FairnessReport
+        Its tables are `by_group` and `promises`; it prints them, and `plot` draws it.
+
+    Raises
+    ------
+    ValueError
+        If there is no positive label, or if groups or labels are invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm import ComplexMetricClassifier
+    >>> from sklearn_structsvm.metrics import EqualOpportunity
+    >>> from sklearn_structsvm.plotting import fairness_report
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.choice(["old", "young"], size=800)
+    >>> X = rng.normal(size=(800, 2)) + (group == "old")[:, None]
+    >>> y = X[:, 0] + rng.normal(size=800) > 0.5
+    >>> model = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.1))
+    >>> model = model.fit(X[:400], y[:400], sensitive_features=group[:400])
+    >>> report = fairness_report(
+    ...     model, X[400:], y[400:], sensitive_features=group[400:])
+    >>> report.by_group["group"], report.by_group["n"]
+    (['old', 'young', 'all'], [194, 206, 400])
+    >>> report.promises["constraint"]
+    ['EqualOpportunity(slack=0.1)']
+    """
+    check_is_fitted(estimator)
+    level = check_number(confidence_level, "confidence_level", 0.0, 1.0)
+    if constraints is None:
+        constraints = getattr(estimator, "constraints", ())
+    constraints = read_constraints(constraints)
+    classes = np.asarray(estimator.classes_)
+    if pos_label is None:
+        pos_label = getattr(estimator, "pos_label_", None)
+    index = positive_index(classes, pos_label, "fairness_report")
+    predicted = respond(estimator, "predict", X, sensitive_features)
+    C, cells = confusion_tensor(
+        y, predicted, labels=classes, sensitive_features=sensitive_features
+    )
+    counts = np.round(C * len(predicted))
+    promises: dict[str, list] = {
+        name: [] for name in ("constraint", "promised", "violation", "holds", "p value")
+    }
+    confidence = getattr(estimator, "constraint_confidence", None)
+    promised = "in training" if confidence is None else f"confidence {confidence:g}"
+    for constraint in constraints:
+        if constraint.needs_costs:
+            continue
+        own, own_cells = C, cells
+        if constraint.needs_baseline:
+            own, own_cells = confusion_tensor(
+                y, predicted, labels=classes, sensitive_features=sensitive_features,
+                y_baseline=baseline_labels(constraint.baseline, X, sensitive_features),
+            )  # fmt: skip
+        violation = constraint.measured(own, own_cells)
+        p = np.nan
+        if not constraint.has_convex:
+            sums = rate_sums(constraint, own_cells, np.round(own * len(predicted)))
+            p = p_value(sums, 1.0 - level)
+        row = [repr(constraint), promised, float(violation), bool(violation <= 0.0), p]
+        for column, value in zip(promises.values(), row, strict=True):
+            column.append(value)
+    return FairnessReport(
+        by_group=_by_group(counts, list(cells.group_names), index, level),
+        promises=promises,
+        pos_label=classes.tolist()[index],
+        confidence_level=level,
+    )
+
+
+def _by_group(counts, names, index, level):
+    """The columns of `FairnessReport.by_group`."""
+    counts = np.concatenate([counts, counts.sum(axis=0, keepdims=True)])
+    n = counts.sum(axis=(1, 2))
+    positives = counts[:, index].sum(axis=1)
+    selected = counts[:, :, index].sum(axis=1)
+    hits = counts[:, index, index]
+    found = {
+        "group": [*names, ALL],
+        "n": n.astype(int).tolist(),
+        "positives": positives.astype(int).tolist(),
+    }
+    of_rates = (
+        (selected, n),
+        (hits, positives),
+        (selected - hits, n - positives),
+        (hits, selected),
+    )
+    for name, (k, among) in zip(RATES, of_rates, strict=True):
+        rates = np.divide(k, among, out=np.full(len(k), np.nan), where=among > 0)
+        low, high = clopper_pearson(k, among, level)
+        found[name] = rates.tolist()
+        found[f"{name} low"], found[f"{name} high"] = low.tolist(), high.tolist()
+    return found
+
+
+def _name(group):
+    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
+def _as_text(rows):
+    """Lines with columns of equal widths."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

@@ -1,0 +1,86 @@
+"""Rates by group, and promises beside what held."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from _seeds import new_rng
+from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_score, recall_score
+
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.metrics import EqualOpportunity, Quantification, Recall
+from sklearn_structsvm.plotting import fairness_report
+
+
+def sample():
+    rng = new_rng(0)
+    group = rng.choice(["old", "young"], size=600)
+    X = rng.normal(size=(600, 2)) + (group == "old")[:, None]
+    return X, (X[:, 0] + rng.normal(size=600) > 0.5).astype(int), group
+
+
+def fitted():
+    X, y, group = sample()
+    constraints = [EqualOpportunity(slack=0.1), Recall(at_least=0.1), Quantification(0.9)]
+    model = ComplexMetricClassifier(constraints=constraints, cv=None)
+    return model.fit(X, y, sensitive_features=group), X, y, group
+
+
+def test_rates_and_intervals_are_those_of_others():
+    model, X, y, group = fitted()
+    report = fairness_report(model, X, y, sensitive_features=group, confidence_level=0.9)
+    guess = model.predict(X, sensitive_features=group)
+    found, promises = report.to_frames()
+    assert found.index.tolist() == ["old", "young", "all"]
+    for name in found.index:
+        rows = np.ones(600, dtype=bool) if name == "all" else group == name
+        row = found.loc[name]
+        assert row["n"] == rows.sum() and row["positives"] == y[rows].sum()
+        assert row["recall"] == pytest.approx(recall_score(y[rows], guess[rows]))
+        assert row["precision"] == pytest.approx(precision_score(y[rows], guess[rows]))
+        assert row["selection rate"] == pytest.approx(guess[rows].mean())
+        false = guess[rows & (y == 0)]
+        assert row["false positive rate"] == pytest.approx(false.mean())
+        exact = binomtest(int(false.sum()), len(false)).proportion_ci(0.9, "exact")
+        assert row["false positive rate low"] == pytest.approx(exact.low)
+        assert row["false positive rate high"] == pytest.approx(exact.high)
+    for i, constraint in enumerate(model.constraints):
+        metadata = {"sensitive_features": group} if constraint.needs_groups else {}
+        violation = constraint(y, guess, **metadata)
+        assert promises["violation"][i] == pytest.approx(violation)
+        assert promises["holds"][i] == (violation <= 0)
+    assert promises["promised"].tolist() == ["in training"] * 3
+    assert np.isnan(promises["p value"][2]) and promises["p value"][1] < 1e-6
+
+
+def test_text_and_figure_have_all_groups():
+    model, X, y, group = fitted()
+    report = fairness_report(model, X, y, sensitive_features=group)
+    text = str(report)
+    assert all(word in text for word in ("old", "young", "all", "Recall(at_least=0.1)"))
+    assert len(text.splitlines()) == 4 + 1 + 4
+    report.plot()
+    labels = [points.get_label() for points in report.points_]
+    assert labels == [f"{name} ({(group == name).sum()})" for name in ("old", "young")]
+
+
+def test_another_classifier_and_several_columns():
+    X, y, group = sample()
+    frame = pd.DataFrame({"age": group, "sign": X[:, 1] > 0})
+    model = LogisticRegression().fit(X, y)
+    fair = EqualOpportunity(slack=1.0, feature="age")
+    report = fairness_report(model, X, y, sensitive_features=frame, constraints=fair)
+    assert report.promises["holds"] == [True]
+    assert len(report.by_group["group"]) == 5 and "old, True" in str(report)
+
+
+def test_misuse():
+    X, y, group = sample()
+    model = LogisticRegression().fit(X, np.where(y, "yes", "no"))
+    with pytest.raises(ValueError, match="set pos_label"):
+        fairness_report(model, X, np.where(y, "yes", "no"), sensitive_features=group)
+    with pytest.raises(ValueError, match="confidence_level must be a number"):
+        fairness_report(
+            model, X, y, sensitive_features=group, pos_label="yes", confidence_level=95
+        )
