@@ -46,7 +46,7 @@ class BlockSteps:
 
     Attributes
     ----------
-    step, cache, average, bounds : as for `start_bcfw`
+    step, cache, average, bounds, l1_ratio : as for `start_bcfw`
     wrap : callable
         From the structure's oracle to the one that is asked; picklable.
     """
@@ -56,6 +56,7 @@ class BlockSteps:
     average: bool = False
     bounds: tuple | None = None
     wrap: Callable = as_it_is
+    l1_ratio: float = 0.0
 
     def start(self, examples, lam, state=None):
         """An iterate, and what "auto" stands for, by the names of fitted attributes.
@@ -75,6 +76,7 @@ class BlockSteps:
             cache=self.cache,
             average=self.average,
             bounds=self.bounds,
+            l1_ratio=self.l1_ratio,
             state=state,
         )
         return iterate, {"step_": step, "cache_": cache}

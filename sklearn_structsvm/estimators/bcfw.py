@@ -1,11 +1,12 @@
 """Structural SVMs trained by block-coordinate Frank-Wolfe."""
 
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
+from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.dual_ascent import exact_steps, frank_wolfe
@@ -27,9 +28,10 @@ class BCFWClassifier(StructuredClassifier):
 
     .. math::
 
-        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
+        \min_w \; \frac{1 - \rho}{2} \|w\|_2^2 + \rho \|w\|_1 + C \sum_i s_i H_i(w)
 
-    for sample weights :math:`s_i` and the structured hinge loss with margin rescaling,
+    for the `l1_ratio` :math:`\rho`, sample weights :math:`s_i` and the structured hinge
+    loss with margin rescaling,
 
     .. math::
 
@@ -39,9 +41,9 @@ class BCFWClassifier(StructuredClassifier):
     The structure defines the loss :math:`L` and the joint feature map :math:`\phi`. The
     solver works on the dual problem [1]_ and certifies its solution by the duality gap.
 
-    Results are reported for the normalized objective
-    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
-    :math:`\lambda = 1 / (C \sum_i s_i)`.
+    Results are reported for the normalized objective, which is :math:`\lambda =
+    1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|^2 +
+    \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)` for :math:`\rho = 0`.
 
     Read more in the :ref:`User Guide <guide-training>`.
 
@@ -57,6 +59,12 @@ class BCFWClassifier(StructuredClassifier):
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty, from 0 (squared L2 norm) to below 1. With
+        more than 0 (elastic net), many weights are exactly zero: the larger the share,
+        and the smaller `C`, the more. Biases and the intercept are penalized as well.
+        Steps then are neither exact nor take turns with cutting planes: scale the
+        features.
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
         intercept is the weight of a constant feature, so it is regularized.
@@ -223,6 +231,7 @@ class BCFWClassifier(StructuredClassifier):
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
         **BLOCK_STEPS,
+        "l1_ratio": [Interval(Real, 0, 1, closed="left")],
         "step": [StrOptions({"auto", "exact", "corrective", "fw", "pairwise", "away"})],
         "algorithm": [StrOptions({"block", "batch"})],
         "average": ["boolean"],
@@ -234,6 +243,7 @@ class BCFWClassifier(StructuredClassifier):
         structure: StructureName | Structure = "auto",
         *,
         C: float = 1.0,
+        l1_ratio: float = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
@@ -256,6 +266,7 @@ class BCFWClassifier(StructuredClassifier):
     ) -> None:
         self.structure = structure
         self.C = C
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes
@@ -308,6 +319,8 @@ class BCFWClassifier(StructuredClassifier):
 
     def _method(self, problem, previous):
         bounds = check_bounds(self.coef_bounds, problem.structure)
+        if self.l1_ratio > 0.0:
+            self._refuse_bounded_weights(problem.structure)
         if self._makes_exact_steps(problem.structure):
             return exact_steps(self, problem, previous)
         return frank_wolfe(
@@ -317,7 +330,15 @@ class BCFWClassifier(StructuredClassifier):
             average=self.average,
             bounds=bounds,
             algorithm=self.algorithm,
+            l1_ratio=self.l1_ratio,
         )
+
+    def _refuse_bounded_weights(self, structure):
+        if structure.weight_bounds() is not None:
+            raise ValueError(
+                f"{type(structure).__name__} bounds its weights, which l1_ratio="
+                f"{self.l1_ratio} does not allow. Use l1_ratio=0."
+            )
 
     def _makes_exact_steps(self, structure):
         if self.step not in ("auto", "exact"):
@@ -334,4 +355,5 @@ class BCFWClassifier(StructuredClassifier):
             or self.algorithm == "batch"
             or self.average
             or self.coef_bounds is not None
+            or self.l1_ratio > 0.0
         )

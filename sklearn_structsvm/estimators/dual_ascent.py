@@ -24,6 +24,7 @@ def frank_wolfe(
     bounds,
     algorithm="block",
     wrap=as_it_is,
+    l1_ratio=0.0,
     **others,
 ):
     """Frank-Wolfe steps, from the dual point of the previous fit if there is one.
@@ -40,6 +41,7 @@ def frank_wolfe(
         Batch steps are plain ones and keep no active sets.
     wrap : callable
         From the structure's oracle to the one that is asked; picklable.
+    l1_ratio : as for `start_bcfw`
     **others : as for `find_warm_start`
     """
     step, cache = estimator.step, value_of(estimator, "cache")
@@ -49,7 +51,7 @@ def frank_wolfe(
     elif problem.is_remote and step == "auto":
         # A message costs more than the steps of a part.
         step = "corrective"
-    steps = BlockSteps(step, cache, average, bounds, wrap)
+    steps = BlockSteps(step, cache, average, bounds, wrap, l1_ratio)
     start = find_warm_start(estimator, problem, previous, ENTRIES, **others)
     if not is_batch:
         start.state = _with_active_sets(start.state, estimator.step)

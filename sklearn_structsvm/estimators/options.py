@@ -103,6 +103,12 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(("exact",), "coef_bounds", (None,), "Use step='auto'."),
             NO_CACHE,
         ],
+        "l1_ratio": [
+            Need(None, "step", ("auto", "corrective", "fw", "pairwise", "away")),
+            Need(None, "algorithm", ("block",)),
+            Need(None, "average", (False,)),
+            Need(None, "coef_bounds", (None,)),
+        ],
         "cache": [Need(None, "algorithm", ("block",))],
         "sampling": [Need(None, "algorithm", ("block",))],
         "acceleration": [Need(None, "algorithm", ("block",))],
@@ -217,6 +223,7 @@ _DASK_BLOCKS: dict[str, tuple[Any, ...]] = {
     "step": ("auto", "exact", "corrective", "pairwise", "away"),
     "sampling": ("auto", "permuted"),
     "warm_start": (False,),
+    "l1_ratio": (0.0,),
 }
 DASK_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "BCFWClassifier": _DASK_BLOCKS,

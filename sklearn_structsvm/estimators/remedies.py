@@ -159,7 +159,7 @@ def _of_bcfw(estimator, problem):
     if estimator.algorithm == "batch":
         return "algorithm='block'"
     slow = _slow_options(estimator)
-    if slow or problem.is_remote:
+    if slow or problem.is_remote or estimator.l1_ratio > 0.0:
         return slow
     if estimator.coef_bounds is not None or problem.structure.weight_bounds() is not None:
         return ""

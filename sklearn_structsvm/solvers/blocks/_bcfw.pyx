@@ -79,11 +79,13 @@ cdef class BlockFrankWolfe(BlockDual):
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
                  step="fw", Py_ssize_t cache_size=0, double cache_factor=0.25,
                  double cache_floor=0.01, bint safeguard=True, bint average=False,
-                 lower=None, upper=None, BlockFrankWolfe whole=None):
+                 lower=None, upper=None, double l1_ratio=0.0,
+                 BlockFrankWolfe whole=None):
         self.step_name = step
         self.kind = CODES[step]
         super().__init__(
-            oracle, weights, lam, lower=lower, upper=upper, cache_size=cache_size,
+            oracle, weights, lam, lower=lower, upper=upper, l1_ratio=l1_ratio,
+            cache_size=cache_size,
             keeps_mass=self.kind != FRANK_WOLFE, keeps_gram=self.kind == CORRECTIVE,
             whole=whole)
         self.cache_factor = cache_factor
@@ -457,7 +459,8 @@ cdef class BlockFrankWolfe(BlockDual):
             cache_size=self.cache_size, cache_factor=self.cache_factor,
             cache_floor=self.cache_floor, safeguard=self.safeguard,
             lower=self.lower if self.has_box else None,
-            upper=self.upper if self.has_box else None, whole=self)
+            upper=self.upper if self.has_box else None, l1_ratio=self.l1_ratio,
+            whole=self)
 
     def begin_pass_of(self, BlockFrankWolfe part):
         """Pass the latest gaps on to a part."""

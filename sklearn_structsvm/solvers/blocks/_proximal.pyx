@@ -305,7 +305,7 @@ cdef class ProximalIterate:
         return state
 
     def restore_primal(self, state):
-        """From such a state; v is to be Aα."""
+        """From such a state."""
         self.keep_weights(None)
         if "best" in state:
             self.keep_weights(np.array(self.v))
@@ -316,6 +316,7 @@ cdef class ProximalIterate:
         ratio = float(as_floats("The proximal term", ratio))
         if not 0.0 < ratio < np.inf:
             raise ValueError(f"The proximal term must be positive; got {ratio!r} λ.")
+        np.asarray(self.v)[...] = self.dual_image()
         self.z, self.w_before = np.array(self.v), np.array(self.v)
         restore("center", self.z, z)
         restore("weights before", self.w_before, w_before)

@@ -218,14 +218,18 @@ class SparseAcceleration:
 
     Parameters
     ----------
-    iterate : MarginalAscent
+    iterate : MarginalAscent or BlockFrankWolfe
     passes_per_step : int
         Passes between two moves of the center.
+    looks_at_steps : bool
+        Whether λ' is chosen by the lengths of steps, which must be known; else it is
+        RATIO times as large as without a center.
     """
 
-    def __init__(self, iterate, passes_per_step=2):
+    def __init__(self, iterate, passes_per_step=2, looks_at_steps=True):
         self.iterate, self.passes_per_step = iterate, passes_per_step
-        self.n_passes, self.next_look, self.t = 0, FIRST_LOOK_AT_STEPS, 1.0
+        self.n_passes, self.t = 0, 1.0
+        self.next_look = FIRST_LOOK_AT_STEPS if looks_at_steps else 0
         self.gap_of_momentum = np.inf
         self.ridge = (1.0 - iterate.l1_ratio) * iterate.lam
         self._set_kappa(iterate.kappa)

@@ -10,7 +10,7 @@ from sklearn_structsvm.solvers.blocks._bcfw import (
     MOST_CACHED_PASSES,
     BlockFrankWolfe,
 )
-from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
+from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAcceleration
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
 
@@ -69,6 +69,7 @@ def start_bcfw(
     safeguard=True,
     average=False,
     bounds=None,
+    l1_ratio=0.0,
     state=None,
 ):
     """The iterate that `run_bcfw` moves.
@@ -99,6 +100,8 @@ def start_bcfw(
         Algorithms 3 and 4 as printed.
     average : bool
     bounds : (lower, upper) of ndarray of shape (d,), or None
+    l1_ratio : float
+        ρ of the elastic net, from 0 to below 1; see `_proximal`.
     state : dict or None
         What `BlockFrankWolfe.get_state` returned for the same examples. step="auto" then
         keeps to what the state allows, so that no dual mass is lost.
@@ -148,6 +151,7 @@ def start_bcfw(
         cache_floor=cache_floor,
         safeguard=safeguard,
         average=average,
+        l1_ratio=l1_ratio,
         lower=lower,
         upper=upper,
     )
@@ -219,13 +223,19 @@ def run_bcfw(
     """
     limits = Limits(**limits)
     is_plain = algorithm == "block" and not average
-    has_planes = acceleration == "auto" and is_plain and iterate.minus_a is None
+    is_sparse = iterate.l1_ratio > 0.0
+    has_planes = acceleration == "auto" and is_plain and not is_sparse
+    has_planes = has_planes and iterate.minus_a is None
     if acceleration == "auto":
         acceleration = sampling != "gap" and is_plain
     else:
         at_once = True
     accelerator = None
-    if acceleration:
+    if is_sparse and acceleration:
+        accelerator = SparseAcceleration(iterate, looks_at_steps=False)
+    elif is_sparse:
+        iterate.set_kappa(0.0)
+    elif acceleration:
         accelerator = make_acceleration(iterate, limits.tol, at_once)
     if sampling == "auto":
         sampling = "gap" if accelerator is None else "permuted"

@@ -1,0 +1,124 @@
+"""BCFWClassifier(l1_ratio=...): the optimum, zeros, all steps, warm starts and misuse."""
+
+import numpy as np
+import pytest
+from _seeds import new_rng, new_seed
+from scipy.optimize import minimize
+
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import make_chains
+
+TOL = 1e-3
+
+
+def chains(n=25):
+    return make_chains(
+        n, n_features=5, n_classes=3, max_length=5, random_state=new_seed()
+    )
+
+
+def fitted(X, y, structure="auto", **params):
+    params = {"C": 0.2, "l1_ratio": 0.5, "tol": TOL, "random_state": 0} | params
+    return BCFWClassifier(structure, **params).fit(X, y)
+
+
+def penalty(model, n):
+    w = model.coef_.ravel()
+    squares = 0.5 * (1.0 - model.l1_ratio) * w @ w
+    return (squares + model.l1_ratio * np.abs(w).sum()) / (model.C * n)
+
+
+def assert_same_optimum(model, other):
+    assert max(model.dual_gap_, other.dual_gap_) <= TOL
+    assert model.objective_ >= other.dual_objective_ - 1e-12
+    assert other.objective_ >= model.dual_objective_ - 1e-12
+
+
+@pytest.mark.parametrize("l1_ratio", [0.3, 0.9])
+def test_the_optimum_is_that_of_quadratic_programming(l1_ratio):
+    rng = new_rng()
+    n, k, d = 12, 3, 2
+    X, y = rng.normal(size=(n, d)), np.arange(n) % k
+    model = fitted(X, y, l1_ratio=l1_ratio, fit_intercept=False, max_iter=5000)
+    scores = X @ model.coef_.T
+    margins = (np.arange(k) != y[:, np.newaxis]) + scores
+    hinge = np.mean(margins.max(axis=1) - scores[np.arange(n), y])
+    assert model.objective_ == pytest.approx(penalty(model, n) + hinge, rel=1e-9)
+    # Of positive parts, negative parts and slacks.
+    lam, m = 1.0 / (model.C * n), k * d
+
+    def value(z):
+        w = z[:m] - z[m : 2 * m]
+        sizes = l1_ratio * z[: 2 * m].sum()
+        return lam * (0.5 * (1.0 - l1_ratio) * w @ w + sizes) + z[2 * m :].mean()
+
+    def room(z):
+        Z = X @ (z[:m] - z[m : 2 * m]).reshape(k, d).T
+        own = Z[np.arange(n), y][:, np.newaxis]
+        loss = np.arange(k) != y[:, np.newaxis]
+        return (z[2 * m :][:, np.newaxis] - loss - Z + own).ravel()
+
+    start = np.concatenate([np.zeros(2 * m), np.ones(n)])
+    found = minimize(
+        value, start, method="SLSQP", bounds=[(0.0, None)] * len(start),
+        constraints={"type": "ineq", "fun": room}, options={"maxiter": 500},
+    )  # fmt: skip
+    assert model.dual_gap_ <= TOL
+    # What it finds is feasible but for its tolerance.
+    lacking = max(-room(found.x).min(), 0.0)
+    assert found.fun + lacking >= model.dual_objective_ - 1e-9
+    assert model.objective_ <= found.fun + lacking + TOL
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away", "corrective"])
+def test_all_steps_reach_the_same_optimum(step):
+    X, y = chains()
+    options = {"step": step, "max_iter": 5000}
+    model = fitted(X, y, **options)
+    assert_same_optimum(model, fitted(X, y))
+    assert_same_optimum(fitted(X, y, acceleration=False, **options), model)
+    assert_same_optimum(fitted(X, y, sampling="gap", **options), model)
+    if step == "corrective":
+        assert_same_optimum(fitted(X, y, n_jobs=2, **options), model)
+
+
+def test_a_penalty_above_all_gradients_leaves_nothing():
+    X, y = chains()
+    assert not fitted(X, y, C=1e-6).coef_.any()
+
+
+def test_a_warm_start_goes_on_at_another_penalty():
+    X, y = chains()
+    model = BCFWClassifier(tol=TOL, warm_start=True, random_state=0, max_iter=5000)
+    for C, l1_ratio in ((0.1, 0.0), (0.1, 0.5), (0.2, 0.9), (0.2, 0.0)):
+        model.set_params(C=C, l1_ratio=l1_ratio).fit(X, y)
+        assert_same_optimum(model, fitted(X, y, C=C, l1_ratio=l1_ratio))
+        assert model.fit(X, y).n_iter_ <= 1
+
+
+def test_a_fit_is_repeated_bit_for_bit():
+    X, y = chains()
+    assert fitted(X, y).coef_.tobytes() == fitted(X, y).coef_.tobytes()
+
+
+def test_labels_that_are_missing_are_refused():
+    X, y = chains()
+    y = [[None, *labels[1:]] for labels in y]
+    with pytest.raises(ValueError, match="cannot learn: use l1_ratio=0"):
+        fitted(X, y, "chain")
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"l1_ratio": 1.0}, "l1_ratio"),
+        ({"step": "exact"}, "l1_ratio=0.5 requires step='auto'"),
+        ({"algorithm": "batch"}, "requires algorithm='block'"),
+        ({"average": True}, "requires average=False"),
+        ({"coef_bounds": (0.0, None)}, "requires coef_bounds=None"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(params, words):
+    X, y = new_rng().normal(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(ValueError, match=words):
+        fitted(X, y, **params)
