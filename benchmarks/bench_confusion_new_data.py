@@ -10,9 +10,9 @@ First table: for a slack, means over the splits of the error and the disparity o
 part, the share of the splits in which the slack holds in training and on the test part,
 and median process seconds (of fairlearn by the clock). "probabilities" is
 `confusion="probabilities"`, which meets the slack by these and not by the labels.
-"confidence" is `constraint_confidence=0.95`; "too small" is the share of the splits in
-which it warns that a group is too small for the slack, and the difference is brought to 0
-in training.
+"confidence" is `constraint_confidence=0.95` by the uniform bound; "too small" is the
+share of the splits in which it warns that a group is too small for the slack, and the
+difference is brought to 0 in training.
 
 Second table: the error on the test part at equal mean disparity there, between the points
 of each method's curve over --slacks; "-" where its curve does not go.
@@ -52,7 +52,10 @@ SLACKS = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2]
 OURS = {
     "ours": {"confusion": "labels"},
     "ours, probabilities": {"confusion": "probabilities"},
-    "ours, confidence": {"constraint_confidence": 0.95},
+    "ours, confidence": {
+        "constraint_confidence": 0.95,
+        "constraint_calibration": "uniform",
+    },
 }
 PEERS = {
     "fairlearn": ("fairlearn", "threshold_optimizer"),
