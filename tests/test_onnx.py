@@ -368,6 +368,19 @@ def test_rules_for_groups_take_the_group(names, n_rules):
         run(model, X, sensitive_features=unknown, **uniforms)
 
 
+@pytest.mark.filterwarnings("ignore:Groups of fewer than:UserWarning")
+@pytest.mark.parametrize("names", [["a", "b", "c", "d"], [7, -1, 3, 5]])
+def test_rules_know_the_groups_that_were_pooled(names):
+    X = features(60)
+    groups = new_rng(5).permutation(np.repeat(names, [30, 13, 10, 7]))
+    model = ComplexMetricClassifier(
+        EXACT, "f1", EqualOpportunity(slack=0.5), min_group_size=14, cv=None
+    )
+    model.fit(X, labels_of("binary", X), sensitive_features=groups)
+    assert len(model.groups_) == 2 and len(model.pooled_groups_) == 3
+    check_mixture(model, X, sensitive_features=groups)
+
+
 def test_single_rules_are_graphs_without_chance():
     X = features(60)
     y, groups = labels_of("binary", X), np.array(["a", "b"])[np.arange(60) % 2]

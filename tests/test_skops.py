@@ -128,6 +128,15 @@ def rows(n_classes=2, n=120):
     return X, y, np.array(["f", "m"])[np.arange(n) % 2]
 
 
+def pooled(**params):
+    X, y, sex = rows(2)
+    region = np.where(np.arange(len(X)) < 3, "a", "b")
+    model = ComplexMetricClassifier(LogisticRegression(), min_group_size=5, **params)
+    groups = {"sensitive_features": np.column_stack([sex, region])}
+    with pytest.warns(UserWarning, match="are pooled"):
+        return model.set_params(cv=None).fit(X, y, **groups), X, groups
+
+
 def mixture(n_classes=2, groups=False, costs=False, **params):
     X, y, sex = rows(n_classes)
     params = {"cv": None} | params
@@ -210,6 +219,10 @@ MODELS |= {
     "groups": (
         [COMPLEX, 'lmo="plugin"', "groups", "GMean", "EqualOpportunity"],
         partial(mixture, groups=True, constraints=EQUAL),
+    ),
+    "pooled groups": (
+        [COMPLEX, 'lmo="plugin"', "groups", "GMean", "EqualOpportunity"],
+        partial(pooled, constraints=EQUAL),
     ),
     "unseen groups": (
         [COMPLEX, 'lmo="plugin"', "groups", "GMean", "EqualOpportunity"],

@@ -1,5 +1,7 @@
 """Sensitive features as groups: columns of any type are encoded as 0 to m - 1."""
 
+from copy import copy
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
@@ -11,6 +13,9 @@ from sklearn_structsvm._utils.tables import (
     listed_names,
     places_by_name,
 )
+
+# What groups that are too small are called together.
+POOL = "other"
 
 
 class Groups:
@@ -33,7 +38,15 @@ class Groups:
     n_columns : int
     columns : list or None
         Names of the columns of a data frame.
+    pooled : list of (name, size, code)
+        The groups in the data that `pool` merged into others, with their numbers of
+        examples and the codes of the groups that they are part of.
+    pooled_values : list of list
+        By column, the values that `pool` merged.
     """
+
+    pooled = ()
+    pooled_values = ()
 
     def __init__(self, sensitive_features, n_samples):
         columns = _columns(sensitive_features, n_samples)
@@ -56,6 +69,117 @@ class Groups:
         for i, name in enumerate(self.names):
             result[i] = name
         return result
+
+    def pool(self, min_size, used, kept=(), combined=True):
+        """Merge groups of fewer than `min_size` examples into groups named `POOL`.
+
+        First such values are merged in each column. Then such combinations of several
+        columns are merged, in all columns but those of `kept`.
+
+        Parameters
+        ----------
+        min_size : int
+        used : ndarray of bool, shape (n,)
+            The examples that count.
+        kept : sequence of column names or indices
+            Columns whose values are counted by themselves.
+        combined : bool
+            Whether combinations are counted, too.
+
+        Raises
+        ------
+        ValueError
+            If no group is large enough, or if a combination has to be merged and all
+            columns are kept.
+        """
+        sizes = np.bincount(self.codes[used], minlength=len(self.names)).tolist()
+        rows = self._rows(self.names)
+        values = [_sums(column, sizes) for column in zip(*rows, strict=True)]
+        self.pooled_values = [
+            [value for value, size in found.items() if size < min_size]
+            for found in values
+        ]
+        for j, (found, small) in enumerate(zip(values, self.pooled_values, strict=True)):
+            if len(small) == len(found):
+                raise ValueError(self._all_small(min_size, max(found.values()), j))
+        rows = self._with_pooled_values(rows)
+        if self.n_columns > 1:
+            rows = self._with_pooled_rows(rows, sizes, min_size, kept, combined)
+        found = list(dict.fromkeys(rows))
+        # Last, because its name cannot be compared with numbers.
+        rest = [row for row in found if POOL not in row]
+        pools = [row for row in found if POOL in row]
+        found = [part[i] for part in (rest, pools) for i in _sorted_order(part)]
+        where = {row: code for code, row in enumerate(found)}
+        places = [where[row] for row in rows]
+        before = self._rows(self.names)
+        self.pooled = [
+            (name, size, code)
+            for name, size, code, old in zip(
+                self.names, sizes, places, before, strict=True
+            )
+            if old != found[code]
+        ]
+        self.names = [row if self.n_columns > 1 else row[0] for row in found]
+        self.codes = np.array(places, dtype=np.intp)[self.codes]
+
+    def _rows(self, names):
+        """The values of groups, one for each column."""
+        return list(names) if self.n_columns > 1 else [(name,) for name in names]
+
+    def _with_pooled_values(self, rows):
+        small = [set(values) for values in self.pooled_values]
+        return [
+            tuple(POOL if v in few else v for v, few in zip(row, small, strict=True))
+            for row in rows
+        ]
+
+    def _with_pooled_rows(self, rows, sizes, min_size, kept, combined):
+        """Combinations of values, of which the small ones are merged."""
+        total = _sums(rows, sizes)
+        is_small = {row: size < min_size for row, size in total.items()}
+        columns = self.columns or range(self.n_columns)
+        is_kept = [j in kept or column in kept for j, column in enumerate(columns)]
+        if all(is_kept):
+            if combined and any(is_small.values()):
+                raise ValueError(
+                    f"Combinations of fewer than min_group_size={min_size} examples, "
+                    f"such as {min(total, key=total.get)!r}, cannot be pooled: there are "
+                    "constraints on each feature, and others on their combinations. "
+                    "Leave out the latter, or pass coarser sensitive_features."
+                )
+            return rows
+        if all(is_small.values()) and not any(is_kept):
+            raise ValueError(self._all_small(min_size, max(total.values())))
+        return [
+            tuple(
+                value if keep else POOL for value, keep in zip(row, is_kept, strict=True)
+            )
+            if is_small[row]
+            else row
+            for row in rows
+        ]
+
+    def _all_small(self, min_size, largest, j=None):
+        """The message that nothing is left."""
+        of = "sensitive_features"
+        if j is not None and self.n_columns > 1:
+            of = f"column {(self.columns or range(self.n_columns))[j]!r} of {of}"
+        return (
+            f"All groups of {of} have fewer than min_group_size={min_size} examples; the "
+            f"largest one has {largest}. Use a smaller min_group_size or coarser groups."
+        )
+
+    def known(self):
+        """(name, code) of each group that other examples may be of."""
+        names = [(name, code) for code, name in enumerate(self.names)]
+        return names + [(name, code) for name, _, code in self.pooled]
+
+    def of(self, sensitive_features, n_samples):
+        """The same groups with the codes of other examples."""
+        found = copy(self)
+        found.codes = self.encode(sensitive_features, n_samples)
+        return found
 
     def forget_codes(self):
         """A copy without the training examples, for a fitted estimator to keep."""
@@ -82,7 +206,16 @@ class Groups:
                 f"{self.n_columns} in fit."
             )
         names, codes = _combined(columns)
-        where = {name: code for code, name in enumerate(self.names)}
+        where = dict(self.known())
+        if self.pooled and self.n_columns > 1:
+            # A combination may be new where its values, once pooled, are not.
+            others, _, places = zip(*self.pooled, strict=True)
+            by_values = where | dict(
+                zip(self._with_pooled_values(others), places, strict=True)
+            )
+            for name, pooled in zip(names, self._with_pooled_values(names), strict=True):
+                if name not in where and pooled in by_values:
+                    where[name] = by_values[pooled]
         unseen = [name for name in names if name not in where]
         if unseen:
             raise ValueError(
@@ -90,6 +223,14 @@ class Groups:
                 f"occur in fit. The groups in fit were {listed_names(self.names)}."
             )
         return np.array([where[name] for name in names], dtype=np.intp)[codes]
+
+
+def _sums(keys, sizes):
+    """The sum of the sizes of each key."""
+    total = dict.fromkeys(keys, 0)
+    for key, size in zip(keys, sizes, strict=True):
+        total[key] += size
+    return total
 
 
 def _columns(features, n_samples):

@@ -12,9 +12,9 @@ from sklearn_structsvm._utils.split_matrix import SplitMatrix
 MAX_NAMED = 5
 
 
-def listed_names(names):
+def listed_names(names, show=repr):
     """Names for a message, cut off if there are many."""
-    text = ", ".join(repr(name) for name in names[:MAX_NAMED])
+    text = ", ".join(map(show, names[:MAX_NAMED]))
     more = len(names) - MAX_NAMED
     return f"{text} and {more} more" if more > 0 else text
 

@@ -120,7 +120,7 @@ class Cells:
                 f"{name}={group!r} needs sensitive_features, but none were passed."
             )
         for index, known in enumerate(self.group_names):
-            if _same_name(known, group):
+            if same_name(known, group):
                 return index
         known = [_plain_name(name) for name in self.group_names]
         raise ValueError(f"{name}={group!r} is not a group. The groups are {known}.")
@@ -217,7 +217,7 @@ def _parts(name):
     return name if isinstance(name, tuple) else (name,)
 
 
-def _same_name(known, group):
+def same_name(known, group):
     """Do two names of groups agree? A name of one part may be given without a tuple."""
     known, group = _plain_name(known), _plain_name(group)
     return known == group or known == (group,) or (known,) == group

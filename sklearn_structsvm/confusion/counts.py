@@ -92,7 +92,9 @@ def confusion_tensor(
         classes = as_classes(labels, "labels")
     groups = None
     if sensitive_features is not None:
-        groups = Groups(sensitive_features, len(y_true))
+        groups = sensitive_features
+        if not isinstance(groups, Groups):
+            groups = Groups(groups, len(y_true))
     y = encode(y_true, classes, "y_true")
     baseline = None
     if y_baseline is not None:

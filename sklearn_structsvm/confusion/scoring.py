@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
@@ -222,11 +223,21 @@ class ConfusionScorer(_BaseScorer):
             response,
             labels=labels,
             sample_weight=sample_weight,
-            sensitive_features=sensitive_features,
+            sensitive_features=counted_groups(estimator, X, sensitive_features),
             y_baseline=baseline,
             costs=costs if measure.needs_costs else None,
         )
         return self._sign * value
+
+
+def counted_groups(estimator, X, sensitive_features):
+    """Groups as a fitted classifier, or the last step of a pipeline, pools them."""
+    while getattr(estimator, "steps", None):
+        estimator = estimator.steps[-1][1]
+    groups = getattr(getattr(estimator, "cell_finder_", None), "groups", None)
+    if sensitive_features is None or groups is None or not groups.pooled:
+        return sensitive_features
+    return groups.of(sensitive_features, _num_samples(X))
 
 
 def check_baseline(baseline):

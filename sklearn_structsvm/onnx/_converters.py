@@ -20,6 +20,7 @@ from sklearn_structsvm.onnx._parsing import (
     SINGLE_LABEL,
     UNIFORMS,
     group_type,
+    input_groups,
     sees_groups,
 )
 from sklearn_structsvm.structures import BinaryStructure
@@ -138,12 +139,15 @@ def _group_codes(graph, groups):
             f"The rules depend on the group: a second input is needed, "
             f"({GROUPS!r}, {kind.__name__}([None, 1]))."
         )
-    keys = {"keys_strings": groups.names}
+    known = input_groups(groups)
+    keys = {"keys_strings": [name for name, _ in known]}
     if kind is _skl2onnx.Int64TensorType:
-        keys = {"keys_int64s": [int(name) for name in groups.names]}
-    m = len(groups.names)
+        keys = {"keys_int64s": [int(name) for name, _ in known]}
     codes = graph.LabelEncoder_2(
-        column, values_int64s=list(range(m)), default_int64=m, **keys
+        column,
+        values_int64s=[code for _, code in known],
+        default_int64=len(groups.names),
+        **keys,
     )
     return graph.reshape(codes, -1)
 

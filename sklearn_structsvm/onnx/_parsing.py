@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.groups import POOL
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.bcfw_cv import BCFWClassifierCV
 from sklearn_structsvm.estimators.bmrm import BMRMClassifier
@@ -158,9 +159,19 @@ def sees_groups(model):
     return finder.groups is not None and not finder.group_blind
 
 
+def input_groups(groups):
+    """(name, code) of the groups that rows may be of.
+
+    The name of pooled groups is among them if it is of the type of the others.
+    """
+    known = groups.known()
+    others = [pair for pair in known if not (groups.pooled and pair[0] == POOL)]
+    return known if any(isinstance(name, str) for name, _ in others) else others
+
+
 def group_type(groups):
     """Tensor type of the groups; None if they are neither strings nor integers."""
-    kinds = {type(name) for name in groups.names}
+    kinds = {type(name) for name, _ in input_groups(groups)}
     if kinds == {str}:
         return _skl2onnx.StringTensorType
     return _skl2onnx.Int64TensorType if kinds <= {int, bool} else None

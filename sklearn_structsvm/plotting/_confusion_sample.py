@@ -1,7 +1,5 @@
 """Examples with class probabilities, on which confusion tensors are counted."""
 
-from copy import copy
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -72,9 +70,7 @@ class ConfusionSample:
         )
         groups = finder.groups
         if groups is not None:
-            known = groups.encode(sensitive_features, len(y))
-            groups = copy(groups)
-            groups.codes = known
+            groups = groups.of(sensitive_features, len(y))
         baseline = finder.baseline_codes(X, sensitive_features)
         labels = encode(y, classes)
         codes, cells = make_cells(labels, weights, classes, groups, baseline)

@@ -11,7 +11,11 @@ from sklearn_structsvm.confusion.calibration import p_value, rate_sums
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.rate_constraint import check_number
-from sklearn_structsvm.confusion.scoring import baseline_labels, respond
+from sklearn_structsvm.confusion.scoring import (
+    baseline_labels,
+    counted_groups,
+    respond,
+)
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
@@ -192,7 +196,7 @@ def fairness_report(
         True labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, p), or data frame
         Group of each example. For several columns, the groups are the combinations that
-        occur.
+        occur. Groups that the estimator pools (`min_group_size`) are pooled here, too.
     constraints : Constraint or sequence of Constraint, default=None
         What was promised. None means the `constraints` of the estimator, if it has some.
     pos_label : label, default=None
@@ -240,9 +244,8 @@ def fairness_report(
         pos_label = getattr(estimator, "pos_label_", None)
     index = positive_index(classes, pos_label, "fairness_report")
     predicted = respond(estimator, "predict", X, sensitive_features)
-    C, cells = confusion_tensor(
-        y, predicted, labels=classes, sensitive_features=sensitive_features
-    )
+    groups = counted_groups(estimator, X, sensitive_features)
+    C, cells = confusion_tensor(y, predicted, labels=classes, sensitive_features=groups)
     counts = np.round(C * len(predicted))
     promises: dict[str, list] = {
         name: [] for name in ("constraint", "promised", "violation", "holds", "p value")
@@ -255,7 +258,7 @@ def fairness_report(
         own, own_cells = C, cells
         if constraint.needs_baseline:
             own, own_cells = confusion_tensor(
-                y, predicted, labels=classes, sensitive_features=sensitive_features,
+                y, predicted, labels=classes, sensitive_features=groups,
                 y_baseline=baseline_labels(constraint.baseline, X, sensitive_features),
             )  # fmt: skip
         violation = constraint.measured(own, own_cells)

@@ -138,7 +138,21 @@ class ComplexMetricClassifier(TrainedMixture):
         - A classifier is fitted to the groups, and `estimator` to the labels. Their
           product is used for :math:`P(a, i \mid x)`, which is correct if group and label
           are independent given x. It is fitted to the values of the sensitive feature or,
-          for several columns, to the indices in ``groups_``.
+          for several columns or numbers with a pooled group, to the indices in
+          ``groups_``.
+    min_group_size : int or None, default=None
+        Groups of fewer training examples are pooled, with a warning that lists them. The
+        rates of a few examples are mostly chance, so that constraints on them cost much
+        and promise little. None pools nothing.
+
+        - The pooled group is named "other", as is a group of that name in the data, which
+          becomes a part of it. For `predict` its members keep their own names.
+        - With several columns, small values are pooled in each column first. Then small
+          combinations are pooled: to "other" in all columns but those that are the
+          `feature` of a constraint, whose values must be counted separately.
+        - Examples of weight zero do not count. A constraint on a `group` that is pooled
+          is an error. So is a group that did not occur in training, as without pooling;
+          combinations of known values are known if the pooled one occurred.
     constraint_confidence : float or None, default=None
         Probability, between 0 and 1, with which all constraints shall hold for new
         examples, over the draw of the training examples. Constraints must then be on
@@ -279,6 +293,8 @@ class ComplexMetricClassifier(TrainedMixture):
         Groups that the classifier (with `group_blind`, only the fit) distinguishes:
         values of the sensitive feature, or tuples for several columns. None if groups are
         not needed.
+    pooled_groups_ : dict of {group: int}
+        Groups that `min_group_size` pooled, with their numbers of training examples.
     solver_ : str
         The solver in use, with "auto" resolved.
     n_iter_, n_oracle_calls_ : int
@@ -430,6 +446,7 @@ class ComplexMetricClassifier(TrainedMixture):
             Interval(Real, 0, 1, closed="neither"),
         ],
         "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
+        "min_group_size": [Interval(Integral, 1, None, closed="left"), None],
         "cv": ["cv_object", StrOptions({"prefit"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -454,6 +471,7 @@ class ComplexMetricClassifier(TrainedMixture):
         confusion: Literal["auto", "labels", "probabilities"] = "auto",
         group_blind: bool = False,
         group_estimator: Any = None,
+        min_group_size: int | None = None,
         constraint_confidence: float | None = None,
         constraint_calibration: float | Literal["uniform"] = 0.5,
         cv: Any = 5,
@@ -474,6 +492,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.confusion = confusion
         self.group_blind = group_blind
         self.group_estimator = group_estimator
+        self.min_group_size = min_group_size
         self.constraint_confidence = constraint_confidence
         self.constraint_calibration = constraint_calibration
         self.cv = cv
@@ -489,6 +508,12 @@ class ComplexMetricClassifier(TrainedMixture):
         """The rule in words and as a table, if there is a single one."""
         self._single_rule("rule_", is_threshold=False)
         return write_rule(self)
+
+    @property
+    def pooled_groups_(self) -> dict[Any, int]:
+        """The groups that were pooled, with their numbers of training examples."""
+        groups = self.cell_finder_.groups
+        return {name: size for name, size, _ in getattr(groups, "pooled", ())}
 
     @with_callbacks
     def fit(
@@ -545,7 +570,8 @@ class ComplexMetricClassifier(TrainedMixture):
             The estimator remains unchanged.
         ValueError
             Before any fit, if a constraint names labels or groups that do not occur, if
-            groups are needed but missing, or if there is only one class.
+            groups are needed but missing, if no group has `min_group_size` examples, or
+            if there is only one class.
         """
         metadata = {
             "sample_weight": sample_weight,

@@ -91,7 +91,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                 classes = prefit_classes(classifier, labels)
         task = make_task(
             self.metric, self.constraints, classes, X, labels, weights,
-            sensitive_features, costs, self.group_blind,
+            sensitive_features, costs, self.group_blind, self.min_group_size,
         )  # fmt: skip
         if task.costs is not None and not self._is_plugin:
             raise ValueError(
@@ -165,6 +165,13 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         if self.group_estimator is not None:
             names = group_labels(groups)
             if self._is_fitted_already(self.group_estimator):
+                if groups.pooled:
+                    raise ValueError(
+                        "group_estimator was fitted before, to groups that "
+                        f"min_group_size={self.min_group_size} pools. Pass it unfitted, "
+                        "or pool the groups before both fits and leave out "
+                        "min_group_size."
+                    )
                 check_prefit_groups(self.group_estimator, names)
             classifier = IndependentPairs(
                 classifier, self.group_estimator, classes, names

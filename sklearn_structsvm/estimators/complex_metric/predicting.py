@@ -26,6 +26,7 @@ from sklearn_structsvm._utils.labels import (
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.confusion.scoring import counted_groups
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     OverProbabilities,
@@ -375,7 +376,7 @@ class RandomizedClassifier(OverProbabilities):
             predicted,
             labels=labels,
             sample_weight=sample_weight,
-            sensitive_features=sensitive_features,
+            sensitive_features=counted_groups(self, X, sensitive_features),
             costs=costs if metric.needs_costs else None,
         )
         return measure if metric.greater_is_better else -measure

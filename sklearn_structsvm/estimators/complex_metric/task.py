@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import lost_metadata_words
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode
-from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm._utils.tables import listed_names
+from sklearn_structsvm.confusion.cells import Cells, same_name
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.mean_costs import check_costs
@@ -201,6 +203,7 @@ def make_task(
     sensitive_features,
     costs=None,
     group_blind=False,
+    min_group_size=None,
 ):
     """Check all that can be before any fit.
 
@@ -216,6 +219,8 @@ def make_task(
     sensitive_features : array-like or None
     costs : array-like or None
     group_blind : bool
+    min_group_size : int or None
+        Groups of fewer examples are pooled, with a warning.
 
     Raises
     ------
@@ -242,6 +247,8 @@ def make_task(
     # Without need of them, all groups share one classifier.
     if not needed and not group_blind:
         groups = None
+    if groups is not None and min_group_size is not None:
+        _pool(groups, min_group_size, weights > 0.0, (metric, *constraints), needed)
     finder = CellFinder(groups, _baseline(constraints), classes, bool(group_blind))
     baseline = finder.baseline_codes(X, sensitive_features)
     y = encode(y, classes)
@@ -249,6 +256,8 @@ def make_task(
     for constraint in constraints:
         constraint.check(cells)
     if finder.groups is not None:
+        if groups.pooled:
+            _warn_of_pooled(groups, min_group_size, weights > 0.0)
         finder.groups.forget_codes()
     if costs is not None:
         costs = check_costs(costs, len(y), classes)
@@ -264,6 +273,47 @@ def make_task(
             "group_blind=True does not support."
         )
     return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
+
+
+def _pool(groups, min_size, used, parts, needed):
+    """Pool small groups; ValueError if a metric or a constraint names one of them."""
+    features = [getattr(part, "feature", None) for part in parts]
+    kept = [feature for feature in features if feature is not None]
+    combined = any(getattr(part, "feature", None) is None for part in needed)
+    groups.pool(min_size, used, kept, combined)
+    for part in parts:
+        group = getattr(part, "group", None)
+        for name, size, code in groups.pooled:
+            if group is not None and same_name(name, group):
+                raise ValueError(
+                    f"{part!r} is about group {name!r}, which has only {size} examples "
+                    f"and is pooled by min_group_size={min_size}. Use group="
+                    f"{groups.names[code]!r} for the pooled group, or a smaller "
+                    "min_group_size."
+                )
+
+
+def _warn_of_pooled(groups, min_size, used):
+    """UserWarning that lists the groups that were pooled, and pools that are small."""
+    members = {}
+    for name, size, code in groups.pooled:
+        members.setdefault(code, []).append((name, size))
+    listed = "; ".join(
+        f"{listed_names(found, '{0[0]!r} ({0[1]})'.format)} as {groups.names[code]!r}"
+        for code, found in members.items()
+    )
+    words = (
+        f"Groups of fewer than min_group_size={min_size} examples are pooled: {listed}."
+    )
+    sizes = np.bincount(groups.codes[used], minlength=len(groups.names)).tolist()
+    small = [(groups.names[c], sizes[c]) for c in members if sizes[c] < min_size]
+    if small:
+        words += (
+            f" Pooled groups that are still smaller: "
+            f"{listed_names(small, '{0[0]!r} ({0[1]})'.format)}. Constraints on so few "
+            "examples say little; assign them to other groups if you can."
+        )
+    warn_caller(words, UserWarning)
 
 
 def _baseline(constraints):
