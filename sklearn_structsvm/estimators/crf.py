@@ -55,8 +55,8 @@ class CRFClassifier(ProbabilisticClassifier):
         {\sum_{y'} \exp \langle w, \phi(x, y') \rangle}.
 
     The structure defines the joint feature map :math:`\phi`. The model is a linear-chain
-    conditional random field for sequences, a tree-structured one for trees, and logistic
-    regression for flat data.
+    conditional random field for sequences, a tree-structured one for trees, one that is
+    trained by bounds for graphs with cycles, and logistic regression for flat data.
 
     Results are reported for the normalized objective, which is :math:`\lambda =
     1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|_2^2 -
@@ -67,12 +67,12 @@ class CRFClassifier(ProbabilisticClassifier):
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        The structure to predict: a `ChainStructure`, `TreeStructure`, `BinaryStructure`,
-        `MulticlassStructure` or `MultilabelStructure`. These allow sums over all
-        labelings. "auto" infers it from the data: binary, multiclass or multilabel
-        targets or, if X holds one 2-D array per example, label sequences. A string
-        selects a built-in structure, see `BCFWClassifier`. The loss of the structure
-        matters only for ``decoding="mbr"``.
+        The structure to predict: a `ChainStructure`, `TreeStructure`, `GraphStructure`,
+        `BinaryStructure`, `MulticlassStructure` or `MultilabelStructure`. These allow
+        sums over all labelings, or bounds of them (graphs with cycles). "auto" infers it
+        from the data: binary, multiclass or multilabel targets or, if X holds one 2-D
+        array per example, label sequences. A string selects a built-in structure, see
+        `BCFWClassifier`. The loss of the structure matters only for ``decoding="mbr"``.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
@@ -105,7 +105,8 @@ class CRFClassifier(ProbabilisticClassifier):
           by far the fastest for high accuracy and for large `C`. With ``l1_ratio > 0``
           each step minimizes the penalty and a quadratic model exactly [4]_.
         - "auto" is "newton" for flat structures with no more features than examples,
-          "lbfgs" for Dask collections, where it is the only choice, and otherwise "dual".
+          "lbfgs" for graphs and Dask collections, where it is the only choice, and
+          otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs".
 
@@ -200,6 +201,12 @@ class CRFClassifier(ProbabilisticClassifier):
     ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` has the same
     features.
 
+    For graphs with cycles, an upper bound takes the place of the logarithm of the sum
+    over all labelings: the tree-reweighted one [5]_, minimized along with the weights.
+    `objective_` is that of the bound, `dual_gap_` certifies the convex problem with it,
+    and `log_likelihood` is a lower bound. Bounds of forests are exact. For graphs
+    `l1_ratio` must be 0, and labels may not be hidden.
+
     With hidden labels, :math:`p(y_i \mid x_i, w)` is the probability of all labelings
     that are allowed. The problem is then not convex: `dual_gap_` and `dual_objective_`
     are of the convex problem that stands for it at `coef_`, `objective_` is that of the
@@ -219,6 +226,8 @@ class CRFClassifier(ProbabilisticClassifier):
        2007.
     .. [4] Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite
        functions", SIAM Journal on Optimization 24, 2014.
+    .. [5] Wainwright, Jaakkola, Willsky, "A new class of upper bounds on the log
+       partition function", IEEE Trans. Information Theory 51, 2005.
 
     Examples
     --------
@@ -405,6 +414,11 @@ class CRFClassifier(ProbabilisticClassifier):
     def _resolved_solver(self, problem, state):
         """The solver that `solver` stands for; `state` is the previous fit's, or None."""
         if problem.is_remote:
+            if problem.structure.has_bounded_sums:
+                raise ValueError(
+                    f"{type(problem.structure).__name__} needs data in memory here: with "
+                    "Dask there are sums over the labelings of chains and trees only."
+                )
             if self.l1_ratio == 1.0:
                 raise ValueError(
                     "l1_ratio=1.0 needs data in memory; with Dask it must be below 1, "
@@ -412,6 +426,19 @@ class CRFClassifier(ProbabilisticClassifier):
                 )
             return "lbfgs"
         structure = problem.structure
+        if structure.has_bounded_sums:
+            if problem.has_hidden:
+                raise ValueError(
+                    f"Labels of {type(structure).__name__} may not be hidden here: a "
+                    "difference of two bounds of sums is no bound. Use BCFWClassifier."
+                )
+            if self.solver in ("dual", "newton") or self.l1_ratio > 0.0:
+                raise ValueError(
+                    f"{type(structure).__name__} needs solver='lbfgs' (or 'auto') and "
+                    f"l1_ratio=0; got solver={self.solver!r} and "
+                    f"l1_ratio={self.l1_ratio}."
+                )
+            return "lbfgs"
         # As exact steps do, it takes rows and classes as they are.
         has_newton = has_exact_steps(structure)
         if self.solver == "newton" and not has_newton:

@@ -28,13 +28,13 @@ class ProbabilisticClassifier(StructuredClassifier):
     def _check_parameters(self):
         super()._check_parameters()
         structure = named_structure(self.structure)
-        if structure is None or structure.has_sums:
+        if structure is None or structure.has_sums or structure.has_bounded_sums:
             return
         raise ValueError(
             f"{type(self).__name__} needs a structure that can sum over all labelings: "
-            "ChainStructure, TreeStructure, BinaryStructure, MulticlassStructure or "
-            f"MultilabelStructure; got {self.structure!r}. For other structures use "
-            "BCFWClassifier."
+            "ChainStructure, TreeStructure, GraphStructure, BinaryStructure, "
+            f"MulticlassStructure or MultilabelStructure; got {self.structure!r}. For "
+            "other structures use BCFWClassifier."
         )
 
     def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
@@ -105,8 +105,9 @@ class ProbabilisticClassifier(StructuredClassifier):
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
             Probabilities of the classes, in the order of `classes_`, or of the presence
-            of each label. For chains and trees an object array of shape (n_samples,),
-            whose item i has shape (T_i, n_classes): the marginals at each position.
+            of each label. For chains, trees and graphs an object array of shape
+            (n_samples,), whose item i has shape (T_i, n_classes): the marginals at each
+            position. Those of graphs with cycles are approximate.
 
         See Also
         --------
@@ -151,7 +152,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         -------
         ndarray of shape (n_samples,)
             :math:`\log p(y_i \mid x_i)`, and -inf for a labeling with a label that was
-            not seen in `fit`.
+            not seen in `fit`. For graphs with cycles it is a lower bound.
         """
         X = self._check_X(X)
         refuse_foreign(y=y)
@@ -192,7 +193,8 @@ class ProbabilisticClassifier(StructuredClassifier):
         -------
         ndarray of shape (n_samples,)
             Entropies of :math:`p(y \mid x_i)`, from 0, if one labeling is certain, to the
-            logarithm of the number of labelings.
+            logarithm of the number of labelings. For graphs with cycles it is the largest
+            that a distribution with the marginals of `predict_proba` might have, or more.
         """
         X = self._check_X(X)
         n_threads, w = count_threads(self.n_jobs), self._weights

@@ -137,6 +137,9 @@ class Structure(DocumentedMixin, BaseEstimator):
     # Whether sums over all labelings can be computed, which conditional random fields
     # need: True for a class that defines `marginals`, and has an oracle that `has_sums`.
     has_sums = False
+    # Whether upper bounds of the sums can be: True for a class that defines `_make_sums`,
+    # `marginals` being those of the bounds.
+    has_bounded_sums = False
 
     def __init_subclass__(cls: Any, **kwargs: Any) -> None:
         """Let a subclass inherit nothing that its own methods have made untrue."""
@@ -343,6 +346,10 @@ class Structure(DocumentedMixin, BaseEstimator):
         """The features of X as checked: matrices of the same columns, if known."""
         return ()
 
+    def _make_sums(self, X, y):
+        """What gives the log-loss and its gradient: an oracle that `has_sums`."""
+        return self.make_oracle(X, y)
+
     def _mean_squares(self, X, weights):
         """About Σ_i p_i E φ_j(x_i, y)² for random labels y: the scale of each weight.
 
@@ -364,6 +371,7 @@ CLAIMS = {
     "has_constrained_decode": "constrained_decode",
     "has_slack_augmented_decode": "slack_augmented_decode",
     "has_sums": "marginals",
+    "has_bounded_sums": "_make_sums",
 }
 
 

@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.columns import largest_entry, n_entries, transposed_product
+from sklearn_structsvm._utils.columns import (
+    largest_entry,
+    n_entries,
+    sum_of_squares,
+    transposed_product,
+)
 from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
@@ -31,12 +36,13 @@ from sklearn_structsvm.structures.graph_relaxation import (
 )
 from sklearn_structsvm.structures.nodes import NodeStructure, places_in
 from sklearn_structsvm.structures.polytope import load_highs
+from sklearn_structsvm.structures.tree_reweighted import SumBounds
 
 TRANSITIONS = ("potts", "symmetric", "directed")
 GRAPH_INFERENCES = ("auto", "messages", "expansion", "lp")
 
 
-class GraphStructure(NodeStructure):
+class GraphStructure(SumBounds):
     r"""Labels of the nodes of a graph, with dependencies along its edges.
 
     An example x is a tuple (features, edges) or (features, edges, edge_features): one row
@@ -135,6 +141,10 @@ class GraphStructure(NodeStructure):
     may be isolated. In training every node needs a label. If the label of a node is
     unknown, leave out the node and its edges, or give it a plausible label with weight 0.
 
+    `CRFClassifier` sums over the labelings exactly if a graph is a forest, and
+    otherwise computes a tree-reweighted upper bound [5]_ of the sum. It leaves the node
+    weights out of account, which are part of the loss.
+
     Slack rescaling is exact if all graphs are forests. For other graphs use a search of
     `SlackRescaledSSVM` that needs only the max-oracle: ``search="bisecting"``,
     ``"binary"`` or ``"sarawagi"``. The k best labelings and max-marginals are available
@@ -150,6 +160,8 @@ class GraphStructure(NodeStructure):
        minimization. IEEE Trans. Pattern Analysis and Machine Intelligence 28.
     .. [4] Boykov, Y., Veksler, O. and Zabih, R. (2001). Fast approximate energy
        minimization via graph cuts. The same, 23.
+    .. [5] Wainwright, M., Jaakkola, T. and Willsky, A. (2005). A new class of upper
+       bounds on the log partition function. IEEE Trans. Information Theory 51.
 
     Examples
     --------
@@ -411,7 +423,10 @@ class GraphStructure(NodeStructure):
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector; `y` may also be a point of the relaxation."""
         (x,), _ = self.check_data([x])
-        nodes, pairs = self._marginals(x, y)
+        return self._point_feature(x, *self._marginals(x, y))
+
+    def _point_feature(self, x, nodes, pairs):
+        """The joint feature vector of weights of labels, (T, k), and pairs, (m, k²)."""
         transition = None
         if self.transition:
             places = self._pair_of.ravel()
@@ -466,12 +481,20 @@ class GraphStructure(NodeStructure):
             the second end.
         """
         (x,), _ = self.check_data([x])
+        return self._graph_potentials(x, w)
+
+    def _graph_potentials(self, x, w):
         parts, k = self.weight_parts(w), len(self.classes_)
         theta = self._node_scores(x, parts)
         if not self.transition:
             return theta, np.zeros((len(x[1]), k, k))
         flat = parts["transition"].reshape(self.n_edge_features_, -1)
         return theta, (x[2] @ flat).reshape(-1, k, k)
+
+    def _mean_squares_of_pairs(self, X, weights, n_nodes):
+        squares = sum(w * sum_of_squares(x[2]) for x, w in zip(X, weights, strict=True))
+        seen = self._pair_of[self._pair_of >= 0]
+        return np.outer(squares, np.bincount(seen) / self._pair_of.size).ravel()
 
     def _topological_potentials(self, x, w):
         edges = x[1] if self.transition else x[1][:0]

@@ -347,11 +347,15 @@ class NodeStructure(Structure):
             "emission": squares.sum(keepdims=True) / k if self._is_given else each,
             "scale": np.array([of_scores / k]),
             "bias": np.full(k, n_nodes / k),
-            "transition": np.full(k * k, n_nodes / k**2),
+            "transition": self._mean_squares_of_pairs(X, weights, n_nodes),
         }
         # Other biases are those of one node of an example.
         one = np.full(k, np.sum(weights) / k)
         return np.concatenate([sizes.get(name, one) for name, _ in self._parts()])
+
+    def _mean_squares_of_pairs(self, X, weights, n_nodes):
+        k = len(self.classes_)
+        return np.full(k * k, n_nodes / k**2)
 
     def _bias_nodes(self, x):
         """By the name of each bias, an index of the nodes at which it counts."""

@@ -26,9 +26,9 @@ from sklearn_structsvm.metrics import (
 )
 from sklearn_structsvm.structures import (
     ChainStructure,
-    GraphStructure,
     MulticlassStructure,
     MultilabelStructure,
+    PairwiseMultilabelStructure,
     Structure,
     TreeStructure,
 )
@@ -491,11 +491,11 @@ class OfMyOwn(Structure):
     pass
 
 
-@pytest.mark.parametrize("structure", [GraphStructure(), OfMyOwn()])
+@pytest.mark.parametrize("structure", [PairwiseMultilabelStructure(), OfMyOwn()])
 def test_a_structure_without_sums_is_refused_and_others_are_named(structure):
     X, y = chains()
     with pytest.raises(
-        ValueError, match="ChainStructure, TreeStructure, BinaryStructure"
+        ValueError, match="ChainStructure, TreeStructure, GraphStructure, BinaryStructure"
     ):
         CRFClassifier(structure).fit(X, y)
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
 from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.metrics import log_likelihood_scorer
-from sklearn_structsvm.structures import ChainStructure, GraphStructure
+from sklearn_structsvm.structures import ChainStructure, PairwiseMultilabelStructure
 
 CS = [0.01, 0.1, 1.0]
 KINDS = ["binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr"]
@@ -125,7 +125,7 @@ def test_what_has_no_sums_is_refused():
     with pytest.raises(
         ValueError, match="CRFClassifierCV needs a structure that can sum"
     ):
-        CRFClassifierCV(GraphStructure()).fit(problem.X, problem.y)
+        CRFClassifierCV(PairwiseMultilabelStructure()).fit(problem.X, problem.y)
     with pytest.raises(ValueError, match="class_weight cannot be used"):
         cv_model(problem, class_weight="balanced").fit(problem.X, problem.y)
     for name in ("predict_proba", "entropy", "predict_k_best"):

@@ -14,6 +14,9 @@ from sklearn_structsvm.solvers.loop import History, run_passes
 # Of a difference between two values of an objective, as a share of it.
 VALUE_ROUNDING = 1e-13
 
+# Bounds are made tighter than the gap of the weights by this factor.
+SLACK = 0.1
+
 
 def run_lbfgs(
     oracle,
@@ -38,8 +41,9 @@ def run_lbfgs(
 
     Parameters
     ----------
-    oracle : BlockOracle
-        That `has_sums`, its dual state as new.
+    oracle : BlockOracle or BoundedLogLoss
+        That `has_sums`, its dual state as new. For bounds of the sums P is that of the
+        bounds, and the gap holds for it.
     weights : ndarray of shape (n_blocks,)
         p_i, non-negative, summing to 1.
     lam : float
@@ -115,10 +119,11 @@ class RegularizedLogLoss:
             loss, gradient = loss - value, gradient - slope
         return 0.5 * self.lam * w.dot(w) + loss, gradient
 
-    def _take(self, w, value, gradient):
+    def _take(self, w, value, gradient, gap=None):
         self.weights, self.value, self.gradient = w, value, gradient
         self.probed = None
-        gap = 0.5 * gradient.dot(gradient) / self.lam
+        if gap is None:
+            gap = 0.5 * gradient.dot(gradient) / self.lam
         if not self.is_convex:
             # The bound is one of the convex problem at w.
             self.dual_objective, self.gap = value - gap, gap
@@ -158,6 +163,26 @@ class RegularizedLogLoss:
         }
 
 
+class RegularizedBound(RegularizedLogLoss):
+    """The same for upper bounds of the log-losses that `tighten` lowers.
+
+    P is convex in w and the messages of the bounds together. Lines are searched with the
+    messages that there are, and after a step more of them are passed. The dual point has
+    the marginals that `tighten` leaves.
+    """
+
+    def _take(self, w, value, gradient):
+        square = float(gradient @ gradient)
+        loss, gradient, slack, direction = self.oracle.tighten(
+            self.p, w, SLACK * 0.5 * square / self.lam, self.n_threads
+        )
+        self.n_evaluations += 2
+        value = 0.5 * self.lam * w.dot(w) + loss
+        direction += self.lam * w
+        gap = slack + 0.5 * direction.dot(direction) / self.lam
+        super()._take(w, value, gradient + self.lam * w, gap)
+
+
 class LBFGSSteps(RestartedSteps):
     """Iterations of L-BFGS, one at a time; see `run_lbfgs`.
 
@@ -167,7 +192,9 @@ class LBFGSSteps(RestartedSteps):
     def __init__(
         self, oracle, weights, lam, n_threads=1, w0=None, squares=None, concave=None
     ):
-        self.objective = RegularizedLogLoss(oracle, weights, lam, n_threads, w0, concave)
+        has_bounds = hasattr(oracle, "tighten")
+        kind = RegularizedBound if has_bounds else RegularizedLogLoss
+        self.objective = kind(oracle, weights, lam, n_threads, w0, concave)
         self.inverse = LimitedMemory(oracle.n_weights, BUFFER)
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         self.scales = np.sqrt(lam / (lam + squares))
