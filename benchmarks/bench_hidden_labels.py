@@ -142,7 +142,10 @@ def main():
                 rows += rows_of(model, rate, sets, classes, test, score)
         print(f"{name}: {len(X)} sequences, {sum(map(len, y))} tokens\n")
         print_table(header, rows)
-        results[name] = [dict(zip(header, row, strict=True)) for row in rows]
+        results[name] = [
+            {key: value for key, value in zip(header, row, strict=True) if value == value}
+            for row in rows
+        ]
     if args.save:
         Path(args.save).write_text(json.dumps(results, indent=1) + "\n")
 

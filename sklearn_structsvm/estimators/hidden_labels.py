@@ -20,9 +20,9 @@ from sklearn_structsvm.solvers.blocks.crf import run_crf
 from sklearn_structsvm.structures._callback import sparse_vector
 from sklearn_structsvm.structures.graph_data import known_part
 
-# The gap to which L-BFGS goes before dual ascent, in units of `tol`. Of OCR words with 30
-# to 70 % of the letters hidden, to tol from 1e-2 to 1e-4, sums over labelings are a fifth
-# fewer than of L-BFGS alone, and half of those of convex steps alone.
+# The gap to which L-BFGS goes before dual ascent, in units of `tol`. Sums over labelings
+# of an OCR word to 1e-3, with 30, 50 and 70 % of the letters hidden: 176, 173 and 169. By
+# L-BFGS alone they are 232, 206 and 152, by convex steps alone 192, - and 422.
 FIRST_GAP = 100.0
 
 # Iterations, or passes, for the weights that a hinge begins with.

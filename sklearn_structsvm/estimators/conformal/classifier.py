@@ -177,6 +177,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
     strata_: list[Any]
     thresholds_: np.ndarray
     n_calibration_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
