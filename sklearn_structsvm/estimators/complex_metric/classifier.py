@@ -142,8 +142,8 @@ class ComplexMetricClassifier(TrainedMixture):
           ``groups_``.
     min_group_size : int or None, default=None
         Groups of fewer training examples are pooled, with a warning that lists them. The
-        rates of a few examples are mostly chance, so that constraints on them cost much
-        and promise little. None pools nothing.
+        rates of a few examples are mostly chance, so that constraints on them say little
+        of new examples. None pools nothing.
 
         - The pooled group is named "other", as is a group of that name in the data, which
           becomes a part of it. For `predict` its members keep their own names.
