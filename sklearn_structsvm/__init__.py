@@ -12,6 +12,7 @@ from sklearn_structsvm.estimators.complex_metric.multilabel import (
 from sklearn_structsvm.estimators.conformal.classifier import ConformalClassifier
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
+from sklearn_structsvm.estimators.crf_path import crf_path
 from sklearn_structsvm.estimators.cross_val_proba import cross_val_predict_proba
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
@@ -32,6 +33,7 @@ __all__ = [
     "SubLBFGSClassifier",
     "__version__",
     "bcfw_path",
+    "crf_path",
     "cross_val_predict_proba",
     "uncertainty",
 ]

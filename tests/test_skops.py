@@ -28,6 +28,7 @@ from sklearn_structsvm import (
     SlackRescaledSSVM,
     SubLBFGSClassifier,
     bcfw_path,
+    crf_path,
     metrics,
 )
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -99,6 +100,11 @@ def of_rows(estimator, kind):
 def path(kind):
     structure, X, y = data_of(kind)
     return bcfw_path(X, y, structure=structure, max_iter=20, random_state=0), None, None
+
+
+def path_of_c():
+    _, X, y = data_of("binary")
+    return crf_path(X, y, Cs=2), None, None
 
 
 def tokens():
@@ -202,6 +208,7 @@ MODELS |= {
 }
 MODELS |= {
     "a path": (["bcfw_path"], partial(path, "chain")),
+    "a path of C": (["crf_path"], path_of_c),
     "tokens": (
         ["CRFClassifier", "ChainStructure", "SequenceTransformer", "tokens"],
         tokens,
@@ -347,6 +354,10 @@ def test_what_is_read_is_what_was_saved(name):
     if name == "a path":
         assert_same(again.coefs, model.coefs)
         assert_same(again.coef(again.lambdas[-1]), model.coef(model.lambdas[-1]))
+        return
+    if name == "a path of C":
+        for attribute in ("Cs", "coefs", "intercepts", "dual_gaps", "n_nonzeros"):
+            assert_same(getattr(again, attribute), getattr(model, attribute))
         return
     X, more = data
     assert repr(again) == repr(model)

@@ -27,6 +27,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
     __version__,
     bcfw_path,
+    crf_path,
 )
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm.confusion import (
@@ -166,6 +167,7 @@ def test_the_path_and_the_search_give_results_with_fields() -> None:
     assert_type(path.coef(1.0), np.ndarray)
     assert_type(path.end, float)
     assert is_array(path.coef(path.end + 1.0)) and isinstance(path.end, float)
+    assert_type(crf_path(X, y, Cs=2, l1_ratio=0.5).n_nonzeros, np.ndarray)
     X, Y = make_multilabel(n_samples=3, random_state=new_seed())
     structure = MultilabelStructure().fit(X, Y)
     assert_type(structure, MultilabelStructure)

@@ -190,6 +190,7 @@ class CRFClassifier(ProbabilisticClassifier):
     See Also
     --------
     CRFClassifierCV : Chooses C by cross-validation.
+    crf_path : Fits for increasing values of C.
     BCFWClassifier : Maximizes margins rather than likelihood, for any structure.
     sklearn.linear_model.LogisticRegression : Flat data, with an unregularized intercept.
 

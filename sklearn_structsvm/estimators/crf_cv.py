@@ -5,22 +5,18 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.crf_path import LARGEST_C, SMALLEST_C
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
     follow_fits,
 )
+from sklearn_structsvm.estimators.grid_of_c import warn_of_gaps
 from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.probabilistic import ProbabilisticClassifier
-from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.structures import Structure
-
-# Where a grid of a number of values begins and ends.
-SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
 
 class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
@@ -179,17 +175,9 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
 
     def _warn_of_gaps(self, problem):
         short = self.dual_gaps_path_ > self.tol
-        if short.any():
-            advice = cut_words(
-                self, problem, "increase max_iter or max_time", "use smaller Cs"
-            )
-            of_C = short.reshape(-1, *short.shape[-2:]).any(axis=(0, 2))
-            warn_caller(
-                f"{short.sum()} of {short.size} fits to folds ended with a duality gap "
-                f"above tol={self.tol:.3g}, from C={self.Cs_[of_C][0]:.3g} "
-                f"on; see dual_gaps_path_. {advice}",
-                ConvergenceWarning,
-            )
+        n_Cs, n_folds = short.shape[-2:]
+        of_C = short.reshape(-1, n_Cs, n_folds).swapaxes(0, 1).reshape(n_Cs, -1)
+        warn_of_gaps(self, problem, self.Cs_, of_C, "fits to folds", "dual_gaps_path_")
 
     def _range(self, problem):
         return SMALLEST_C, LARGEST_C

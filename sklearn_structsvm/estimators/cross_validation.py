@@ -1,6 +1,5 @@
 """Shared by estimators that choose C by cross-validation: folds, scores, the choice."""
 
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -23,7 +22,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
-    Interval,
     StrOptions,
     _check_method_params,
     _safe_indexing,
@@ -33,15 +31,13 @@ from sklearn_structsvm._utils.compat import (
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.grid_of_c import CS_CONSTRAINT, make_grid, warm_fits
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.problem import bind_local, check_scale
 from sklearn_structsvm.estimators.remedies import cut_words
 
-# Values of C at most: beyond, one has mistaken them for something else.
-MOST_CS = 10**6
-
 CV_CONSTRAINTS = {
-    "Cs": [Interval(Integral, 2, MOST_CS, closed="both"), "array-like"],
+    "Cs": CS_CONSTRAINT,
     "cv": ["cv_object"],
     "scoring": [str, callable, None],
     "refit": [StrOptions({"best", "one_standard_error"}), callable],
@@ -73,6 +69,7 @@ class CrossValidatedMixin:
     and `_follow` which values are tried and how.
     """
 
+    Cs: Any
     cv: Any
     scoring: Any
     max_iter: int
@@ -130,7 +127,7 @@ class CrossValidatedMixin:
             problem = bind_local(self, X, y, sample_weight)
             n = len(problem.weights) if problem.structure.flat else len(problem.given[0])
             weights = check_weights(sample_weight, n)
-            Cs = self._grid(problem)
+            Cs = make_grid(self.Cs, lambda: self._range(problem))
             check_scale(self, problem, float(Cs[-1]))
             is_weighted = self.scoring is None or "sample_weight" in for_scores
             folds = self._folds(problem, weights, for_splits, is_weighted)
@@ -359,18 +356,6 @@ class CrossValidatedMixin:
                     )
         return folds
 
-    def _grid(self, problem):
-        if isinstance(self.Cs, Integral):
-            return np.geomspace(*self._range(problem), self.Cs)
-        try:
-            Cs = np.asarray(self.Cs)
-        except ValueError:
-            Cs = np.empty(0)
-        is_number = Cs.ndim == 1 and len(Cs) and Cs.dtype.kind in "iuf"
-        if not is_number or not ((Cs > 0) & np.isfinite(Cs)).all():
-            raise ValueError(f"Cs must be positive, finite numbers; got {self.Cs!r}.")
-        return np.unique(Cs.astype(np.float64))
-
 
 def _best(means):
     """The place of the best mean score, the first of those that are alike."""
@@ -417,16 +402,4 @@ def _as_number(score):
 
 def follow_fits(estimator, X, y, weights, Cs):
     """Fits that start from one another."""
-
-    def fits():
-        estimator.set_params(warm_start=True)
-        problem = bind_local(estimator, X, y, weights)
-        for C in Cs:
-            with warnings.catch_warnings():
-                # Their gaps are told of all folds together.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                with Fit(estimator.set_params(C=C), X, y, sample_weight=weights) as fit:
-                    run(fit, problem, estimator._method(problem, fit.previous))
-            yield estimator.dual_gap_
-
-    return fits(), None
+    return warm_fits(estimator, bind_local(estimator, X, y, weights), Cs), None

@@ -1,0 +1,257 @@
+"""Conditional random fields for many values of C, each fitted from the one before."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from sklearn_structsvm._utils.compat import validate_params
+from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.grid_of_c import (
+    CS_CONSTRAINT,
+    given_grid,
+    make_grid,
+    warm_fits,
+    warn_of_gaps,
+)
+from sklearn_structsvm.estimators.named_structures import StructureName
+from sklearn_structsvm.estimators.problem import bind_local, check_scale
+from sklearn_structsvm.solvers.batch.elastic_net import run_elastic_net
+from sklearn_structsvm.structures import Structure
+
+# Where a grid of a number of values begins and ends.
+SMALLEST_C, LARGEST_C = 1e-3, 1e2
+
+# With an L1 penalty it begins where the first weight leaves zero, and ends at so many
+# times this C.
+RANGE = 1e3
+
+
+@dataclass
+class CRFPath:
+    r"""Conditional random fields for increasing values of C.
+
+    Read more in the :ref:`User Guide <guide-crf-path>`.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        Values of C, in increasing order.
+    coefs : ndarray or csr_array of shape (n_Cs, d)
+        The `coef_` of :class:`CRFClassifier` for each C, as a row: of d weights for
+        structures, and for flat data of n_features weights for one class or label after
+        another. Sparse if `l1_ratio` is not 0.
+    intercepts : ndarray of shape (n_Cs, n_intercepts) or None
+        The `intercept_` for each C. None for structures, whose biases are among `coefs`.
+    objectives, dual_gaps : ndarray of shape (n_Cs,)
+        The normalized objective for each C, and its duality gap.
+    n_iter : ndarray of shape (n_Cs,), dtype int
+        Passes or steps of each fit. 0 where all weights are known to be zero.
+    """
+
+    Cs: np.ndarray
+    coefs: np.ndarray | sparse.csr_array
+    intercepts: np.ndarray | None
+    objectives: np.ndarray
+    dual_gaps: np.ndarray
+    n_iter: np.ndarray
+
+    @property
+    def n_nonzeros(self) -> np.ndarray:
+        """For each C, the number of weights that are not zero, intercepts included."""
+        counts = (self.coefs != 0.0).sum(axis=1)
+        if self.intercepts is not None:
+            counts = counts + np.count_nonzero(self.intercepts, axis=1)
+        return np.asarray(counts, dtype=np.intp)
+
+
+@validate_params(
+    {
+        **{
+            name: constraint
+            for name, constraint in CRFClassifier._parameter_constraints.items()
+            if name not in ("C", "decoding", "verbose", "warm_start")
+        },
+        "Cs": CS_CONSTRAINT,
+    },
+    prefer_skip_nested_validation=False,
+)
+def crf_path(
+    X: Any,
+    y: Any,
+    *,
+    structure: StructureName | Structure = "auto",
+    sample_weight: ArrayLike | None = None,
+    Cs: int | ArrayLike = 10,
+    l1_ratio: float = 0.0,
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    classes: ArrayLike | None = None,
+    class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+    solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
+    sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
+    acceleration: bool | Literal["auto"] = "auto",
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    gap_check_interval: int = 10,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> CRFPath:
+    r"""Fit conditional random fields for increasing values of C.
+
+    The problem is that of :class:`CRFClassifier`, and each fit starts from the solution
+    before. With an L1 penalty all weights are zero up to
+
+    .. math::
+
+        C_0 = \frac{\rho}{\|g\|_\infty}, \qquad
+        g = \sum_i s_i \Bigl(\phi(x_i, y_i) - \frac{1}{|Y_i|}
+        \sum_{y \in Y_i} \phi(x_i, y)\Bigr),
+
+    where :math:`\rho` is `l1_ratio`, :math:`s_i` are the sample weights and :math:`Y_i`
+    is the set of labelings of example i. Above :math:`C_0` some are not.
+
+    Read more in the :ref:`User Guide <guide-crf-path>`.
+
+    Parameters
+    ----------
+    X, y, sample_weight : as in `CRFClassifier.fit`
+        Training data, in memory and without hidden labels.
+    structure : "auto", str or Structure, default="auto"
+        See `CRFClassifier`.
+    Cs : int or array-like, default=10
+        Values of C. An int sets the number of values, which are then evenly spaced on a
+        logarithmic scale: from :math:`C_0` to 1000 :math:`C_0` with an L1 penalty, and
+        from 0.001 to 100 without, or if no weight ever leaves zero.
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty, from 0 (squared L2 norm) to 1 (L1 norm).
+    fit_intercept, intercept_scaling, classes, class_weight : optional
+        See `CRFClassifier`. The intercept is penalized, so that it is among the weights
+        that are zero up to :math:`C_0`.
+    solver, sampling, acceleration, gap_check_interval : optional
+        See `CRFClassifier`.
+    tol : float, default=1e-3
+        Each fit stops once its duality gap is at most this value.
+    max_iter : int, default=1000
+        Maximum number of passes over the data, for each fit. If this or `max_time` cuts
+        fits short, a ConvergenceWarning is issued.
+    max_time : float or None, default=None
+        Time limit in seconds, for each fit. A path that is cut short by it is not
+        reproducible bit for bit.
+    n_jobs : int or None, default=None
+        Number of threads, see `CRFClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
+        paths are reproducible bit for bit.
+
+    Returns
+    -------
+    path : CRFPath
+        The weights for each C, with their duality gaps.
+
+    Raises
+    ------
+    ValueError
+        If `CRFClassifier.fit` would reject the data, if labels are hidden, or if a
+        parameter is out of range.
+
+    See Also
+    --------
+    CRFClassifierCV : Chooses C by cross-validation along such paths.
+    bcfw_path : Solutions of structural SVMs for all values of C.
+    sklearn.svm.l1_min_c : :math:`C_0` of rows of two classes, for ``loss="log"``.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import crf_path
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=20, n_classes=3, random_state=0)
+    >>> path = crf_path(X, y, Cs=5, l1_ratio=0.9, random_state=0)
+    >>> path.coefs.shape
+    (5, 78)
+    >>> int(path.n_nonzeros[0]), bool(path.n_nonzeros[1] > 0)
+    (0, True)
+    >>> bool(path.dual_gaps.max() <= 1e-3)
+    True
+    """
+    given_grid(Cs)
+    estimator = CRFClassifier(
+        structure,
+        l1_ratio=l1_ratio,
+        fit_intercept=fit_intercept,
+        intercept_scaling=intercept_scaling,
+        classes=classes,
+        class_weight=class_weight,
+        solver=solver,
+        sampling=sampling,
+        acceleration=acceleration,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        gap_check_interval=gap_check_interval,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+    estimator._check_parameters()
+    problem = bind_local(estimator, X, y, sample_weight)
+    if problem.has_hidden:
+        raise ValueError(
+            "There is no path with hidden labels, as the problem is not convex: fit a "
+            "CRFClassifier for each value of C, or use CRFClassifierCV."
+        )
+    estimator._check_class_weight(problem.structure)
+    # Refuses solvers, and an L1 penalty, that the structure has not.
+    estimator._resolved_solver(problem, None)
+    first = _first_C(estimator, problem) if l1_ratio > 0.0 else 0.0
+    ends = (first, RANGE * first) if 0.0 < first < np.inf else (SMALLEST_C, LARGEST_C)
+    grid = make_grid(Cs, lambda: ends)
+    check_scale(estimator, problem, float(grid[-1]))
+    points = [_zero_point(estimator, problem, C) for C in grid[grid <= first]]
+    for _ in warm_fits(estimator, problem, grid[grid > first]):
+        names = ("coef_", "objective_", "dual_gap_", "n_iter_")
+        coef, *others = (getattr(estimator, name) for name in names)
+        points.append((coef, getattr(estimator, "intercept_", None), *others))
+    coefs, intercepts, objectives, gaps, n_iter = zip(*points, strict=True)
+    stacked = sparse.vstack if l1_ratio > 0.0 else np.vstack
+    to_row = sparse.csr_array if l1_ratio > 0.0 else np.asarray
+    path = CRFPath(
+        grid,
+        stacked([to_row(coef.reshape(1, -1)) for coef in coefs]),
+        None if intercepts[0] is None else np.array(intercepts),
+        *map(np.array, (objectives, gaps, n_iter)),
+    )
+    is_short = (path.dual_gaps > tol)[:, np.newaxis]
+    warn_of_gaps(estimator, problem, grid, is_short, "fits", "path.dual_gaps")
+    return path
+
+
+def _first_C(estimator, problem):
+    """The largest C for which zero weights are optimal; inf if they are for any."""
+    oracle, weights, squares = problem.make_sums()
+    zero = np.zeros(oracle.n_weights)
+    _, gradient = oracle.log_loss(weights, zero, count_threads(estimator.n_jobs))
+    sizes = np.abs(gradient)
+    # Sums of terms of this size leave so much in the place of zero.
+    if (sizes <= np.finfo(np.float64).eps * np.sqrt(squares)).all():
+        return np.inf
+    return estimator.l1_ratio / (float(sizes.max()) * float(problem.total))
+
+
+def _zero_point(estimator, problem, C):
+    """Zero weights where these are optimal, with their certificate."""
+    oracle, weights, _ = problem.make_sums()
+    result = run_elastic_net(
+        oracle,
+        weights,
+        problem.lam(C),
+        estimator.l1_ratio,
+        # At once.
+        tol=np.inf,
+        n_threads=count_threads(estimator.n_jobs),
+    )
+    coef, intercept = problem.structure.split_weights(result.solution)
+    return coef, intercept, result.objective, result.gap, result.n_iter
