@@ -10,19 +10,20 @@ TOO_OFTEN = 10
 MAX_LISTED = 10
 
 
-def warn_of_excess(confusion, n_rows, remedy):
+def warn_of_excess(diagnostics, names, n_rows, remedy):
     """UserWarning for labels that are predicted far more often than they occur."""
-    predicted, occurs = confusion[:, :, 1].sum(axis=1), confusion[:, 1].sum(axis=1)
+    predicted, occurs = diagnostics["predicted_share"], diagnostics["share"]
     # A row more that has the label may be chance.
     (labels,) = np.nonzero(predicted > TOO_OFTEN * (occurs + 1.0 / n_rows))
     if not len(labels):
         return
     worst = labels[np.argmax(predicted[labels])]
-    listed = ", ".join(map(str, labels[:MAX_LISTED].tolist()))
+    listed = ", ".join(str(names[label]) for label in labels[:MAX_LISTED])
     listed += f" and {len(labels) - MAX_LISTED} more" * (len(labels) > MAX_LISTED)
+    shares = f"{predicted[worst]:.3g} of the rows, and {occurs[worst]:.3g} have it"
     warn_caller(
         f"More than {TOO_OFTEN} times as many rows get the label(s) {listed} as have "
-        f"them: label {worst} is predicted for {predicted[worst]:.3g} of the rows, and "
-        f"{occurs[worst]:.3g} have it. If that is not wanted, {remedy}",
+        f"them: label {names[worst]} is predicted for {shares}. If that is not wanted, "
+        f"{remedy}",
         UserWarning,
     )

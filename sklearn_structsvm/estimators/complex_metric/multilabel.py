@@ -27,6 +27,7 @@ from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.diagnostics import label_diagnostics
 from sklearn_structsvm.confusion.label_metric import (
     ABSENT_PRESENT,
     label_confusions,
@@ -163,6 +164,11 @@ class MultilabelMetricClassifier(LabelPredictor):
     confusion_ : ndarray of shape (n_labels, 2, 2)
         Confusion matrix of each label on the training labels (on held-out predictions
         with `cv`), as fractions of the rows.
+    diagnostics_ : dict of ndarray of shape (n_labels,)
+        What to look at before trusting the rule, for each label and on the same rows:
+        "share" of the rows that have it, "expected_share" by the probabilities,
+        "predicted_share", and "calibration_error", the mean distance of the probabilities
+        from the share of such rows that have the label, over ten bins.
     objective_ : float
         Value of the objective, computed from what `confusion` counts. For its value on
         the labels see `confusion_`.
@@ -241,6 +247,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     label_sigmoids_: np.ndarray | None
     metric_: ConfusionMetric
     confusion_: np.ndarray
+    diagnostics_: dict[str, np.ndarray]
     objective_: float
     dual_objective_: float
     dual_gap_: float
@@ -386,6 +393,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         choice = self._choose_and_tell(reporter, rows, weights, counted, self.metric_)
         vars(self).update(_rule_attributes(choice.rule))
         self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
+        self.diagnostics_ = label_diagnostics(
+            rows.matrix(), truth, weights, self.confusion_[:, :, 1].sum(axis=1)
+        )
         self.objective_ = float(choice.objective)
         self.dual_objective_ = float(choice.bound)
         self.dual_gap_ = self.objective_ - self.dual_objective_
@@ -400,7 +410,8 @@ class MultilabelMetricClassifier(LabelPredictor):
             remedy += "Precision(at_least=...)."
             if self.average == "samples":
                 remedy = "have a look at the probabilities."
-            warn_of_excess(self.confusion_, len(rows), remedy)
+            labels = self.classes_.tolist()
+            warn_of_excess(self.diagnostics_, labels, len(rows), remedy)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(

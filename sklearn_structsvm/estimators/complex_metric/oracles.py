@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.diagnostics import label_diagnostics
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
@@ -129,6 +130,14 @@ class PluginOracle:
             ],
         }
 
+    def diagnostics(self, confusion):
+        """The `label_diagnostics` of a rule with this confusion matrix."""
+        P, y, weights = self.data[:3]
+        k = self.task.cells.n_classes
+        # Of pairs (group, label) the labels are side by side.
+        P = P.reshape(len(y), -1, k).sum(axis=1)
+        return label_diagnostics(P, np.eye(k)[y], weights, confusion.sum(axis=0))
+
     def certificate(self, result, tol, max_iter, max_time):
         """(bound, gap) of a result, and the calls of an LMO that they took.
 
@@ -217,6 +226,13 @@ class ClassifierOracle:
             "loss_matrices_": np.array([L for L, _ in handles]),
             "classifiers_": classifiers,
             "cell_confusions_": np.tensordot(weights, confusions, axes=1),
+        }
+
+    def diagnostics(self, confusion):
+        """Same as for `PluginOracle`, without what is said of probabilities."""
+        return {
+            "share": confusion.sum(axis=1),
+            "predicted_share": confusion.sum(axis=0),
         }
 
     def certificate(self, result, tol, max_iter, max_time):

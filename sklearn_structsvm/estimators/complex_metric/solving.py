@@ -11,6 +11,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.tightening import Tightened
 from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
+from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
 )
@@ -105,6 +106,7 @@ def run(fit, oracle, found, held_out=None):
         result, estimator.tol, estimator.max_iter, left
     )
     estimator.confusion_ = estimator.cell_confusions_.sum(axis=0)
+    estimator.diagnostics_ = oracle.diagnostics(estimator.confusion_)
     cells = slice(oracle.task.cells.n_cells)
     estimator.certified_confusions_ = result.solution.confusion[cells]
     estimator.objective_ = float(result.objective)
@@ -121,6 +123,13 @@ def run(fit, oracle, found, held_out=None):
     if solved.rule is not None:
         warn_of_search(estimator, solved.rule)
     warn_of_constant(estimator)
+    warn_of_excess(
+        estimator.diagnostics_,
+        [repr(label) for label in estimator.classes_.tolist()],
+        len(oracle.task.y),
+        "limit it by a constraint, such as Coverage(at_most=...) or "
+        "Precision(at_least=...).",
+    )
     warn_of_small_groups(estimator, bounds)
 
 

@@ -1,0 +1,53 @@
+"""How often each label occurs, is expected and is predicted, and how calibrated it is."""
+
+import numpy as np
+from scipy import sparse
+
+N_BINS = 10
+
+
+def label_diagnostics(proba, truth, weights, predicted):
+    """Shares of all rows, by label.
+
+    Parameters
+    ----------
+    proba : {ndarray, sparse matrix} of shape (n, L)
+        Probabilities; those that are not stored are 0.
+    truth : {ndarray, sparse matrix} of shape (n, L)
+        Indicator of the true labels.
+    weights : ndarray of shape (n,)
+    predicted : ndarray of shape (L,)
+        Shares of the rows for which each label is predicted.
+
+    Returns
+    -------
+    dict of ndarray of shape (L,)
+        "share" of the rows that have the label; "expected_share", the mean probability;
+        "predicted_share"; and "calibration_error", the expected calibration error over
+        `N_BINS` bins of equal width: the mean distance of the mean probability of a bin
+        from the share of its rows that have the label.
+    """
+    p, y = sparse.csr_array(proba), sparse.csr_array(truth)
+    total, n_labels = weights.sum(), p.shape[1]
+    share, expected = y.T @ weights / total, p.T @ weights / total
+    # What probabilities promise beyond what occurs, by bin. Where none is stored, a true
+    # label counts in the first bin.
+    hits = y.multiply(p).tocsr()
+    known = _by_bin(hits, np.ones(hits.nnz), weights)
+    excess = _by_bin(p, p.data, weights) - known
+    excess[:, 0] -= share * total - known.sum(axis=1)
+    return {
+        "share": share,
+        "expected_share": expected,
+        "predicted_share": np.array(predicted, dtype=np.float64),
+        "calibration_error": np.abs(excess).sum(axis=1).reshape(n_labels) / total,
+    }
+
+
+def _by_bin(p, values, weights):
+    """Weighted sums of a value for each entry, of shape (L, N_BINS)."""
+    rows = np.repeat(np.arange(p.shape[0]), np.diff(p.indptr))
+    bins = np.minimum((N_BINS * p.data).astype(np.intp), N_BINS - 1)
+    places = p.indices * np.intp(N_BINS) + bins
+    sums = np.bincount(places, weights[rows] * values, minlength=p.shape[1] * N_BINS)
+    return sums.reshape(p.shape[1], N_BINS)
