@@ -6,7 +6,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.ticker import PercentFormatter
 
-RESULTS = Path(__file__).parents[2] / "benchmarks/results/hidden_labels.json"
+# Figures are drawn in this folder.
+RESULTS = Path("../../benchmarks/results/hidden_labels.json")
 LINES = {
     "hidden labels": ("learned with the hidden labels", "C0", "o-"),
     "hidden of weight 0": ("hidden labels left out", "C1", "s--"),
