@@ -120,7 +120,9 @@ def crf_path(
     Parameters
     ----------
     X, y, sample_weight : as in `CRFClassifier.fit`
-        Training data, in memory and without hidden labels.
+        Training data, in memory. With hidden labels each fit is a concave-convex
+        procedure of its own that starts from the solution before, and its gap is that of
+        the last convex step.
     structure : "auto", str or Structure, default="auto"
         See `CRFClassifier`.
     Cs : int or array-like, default=10
@@ -156,8 +158,7 @@ def crf_path(
     Raises
     ------
     ValueError
-        If `CRFClassifier.fit` would reject the data, if labels are hidden, or if a
-        parameter is out of range.
+        If `CRFClassifier.fit` would reject the data, or if a parameter is out of range.
 
     See Also
     --------
@@ -198,10 +199,10 @@ def crf_path(
     )
     estimator._check_parameters()
     problem = bind_local(estimator, X, y, sample_weight)
-    if problem.has_hidden:
+    if problem.has_hidden and l1_ratio > 0.0:
         raise ValueError(
-            "There is no path with hidden labels, as the problem is not convex: fit a "
-            "CRFClassifier for each value of C, or use CRFClassifierCV."
+            f"y has labels that are not known, of which fits with l1_ratio={l1_ratio} "
+            "cannot learn: use l1_ratio=0."
         )
     estimator._check_class_weight(problem.structure)
     # Refuses solvers, and an L1 penalty, that the structure has not.

@@ -170,11 +170,25 @@ def test_parameters_are_refused_before_data_are_read(params, message):
         crf_path(None, None, **params)
 
 
+def test_with_hidden_labels_each_point_is_a_procedure_from_the_one_before():
+    problem = make_problem("chain")
+    labels = [list(labels) for labels in problem.y]
+    for own in labels[::2]:
+        own[-1] = MISSING
+    Cs = [0.1, 1.0]
+    path = crf_path(problem.X, labels, structure="chain", Cs=Cs, random_state=0)
+    model = CRFClassifier("chain", C=Cs[0], random_state=0, warm_start=True)
+    for i, C in enumerate(Cs):
+        model.set_params(C=C).fit(problem.X, labels)
+        np.testing.assert_array_equal(path.coefs[i], model.coef_)
+        assert path.dual_gaps[i] == model.dual_gap_ <= model.tol
+
+
 def test_data_that_make_no_path_are_refused():
     problem = make_problem("chain")
     labels = [list(labels) for labels in problem.y]
     labels[0][0] = MISSING
-    with pytest.raises(ValueError, match="no path with hidden labels"):
+    with pytest.raises(ValueError, match="labels that are not known.*use l1_ratio=0"):
         crf_path(problem.X, labels, structure="chain", l1_ratio=1.0)
     with pytest.raises(ValueError, match="class_weight cannot be used"):
         crf_path(problem.X, problem.y, class_weight="balanced", l1_ratio=1.0)
