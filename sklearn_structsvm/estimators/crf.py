@@ -139,10 +139,10 @@ class CRFClassifier(ProbabilisticClassifier):
         known block gaps suggest that `tol` is reached. The other solvers compute the gap
         at no extra cost.
     warm_start : bool, default=False
-        Whether to start from the dual solution (for the other solvers, the weights) of
-        the previous fit. C, l1_ratio, the sample weights and the solver may change, and
-        examples as for `BCFWClassifier`. An interrupted fit of "dual" keeps the progress
-        it has made.
+        Whether to start from the dual solution of the previous fit or, for the other
+        solvers, and for another `C` with ``l1_ratio=1``, from its weights. C, l1_ratio,
+        the sample weights and the solver may change, and examples as for
+        `BCFWClassifier`. An interrupted fit of "dual" keeps the progress it has made.
     n_jobs : int or None, default=None
         Number of threads. Steps of "dual" run in parallel: each thread works on a part of
         the examples, and the parts are merged ten times per pass. A `sampling` other than
@@ -330,11 +330,16 @@ class CRFClassifier(ProbabilisticClassifier):
         self._check_class_weight(problem.structure)
         refuse_bounds(problem.structure, type(self).__name__)
         start = find_warm_start(self, problem, previous, ("weights",))
+        if start.kept is not None:
+            start.kept["C"] = self.C
         solver = self._resolved_solver(problem, start.state)
         if problem.has_hidden:
             return likelihood_steps(self, problem, start)
         if solver == "dual":
-            return self._dual_ascent(problem, start)
+            is_same_C = (
+                start.state is not None and previous["_dual_state"].get("C") == self.C
+            )
+            return self._dual_ascent(problem, start, is_same_C)
         w0 = None
         if start.state is not None:
             n_weights = problem.structure.n_weights_
@@ -357,13 +362,18 @@ class CRFClassifier(ProbabilisticClassifier):
         solve = partial(run_lbfgs, oracle, weights, lam, **options)
         return Method("L-BFGS", solve, **kept)
 
-    def _dual_ascent(self, problem, start):
+    def _dual_ascent(self, problem, start, is_same_C):
         lam, limits = problem.lam(self.C), self._limits()
         n_threads = limits["n_threads"]
         oracle, weights = problem.make_oracle(), problem.weights
         ascent = MarginalAscent(oracle, weights, lam, self.l1_ratio)
-        if start.state is not None:
-            ascent.set_state(start.state, start.places)
+        state = start.state
+        if state is not None:
+            if self.l1_ratio == 1.0 and not is_same_C:
+                # Without squares, the dual point of another C is farther from the optimum
+                # than the distributions that its weights give.
+                state = {"weights": state["weights"]}
+            ascent.set_state(state, start.places)
 
         def hand_over(row):
             name, steps = self._successor(problem, lam, n_threads)
