@@ -14,7 +14,13 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.distributed.steps import Examples
 from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
-from sklearn_structsvm.structures import ChainStructure, GraphStructure, TreeStructure
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    GraphStructure,
+    PairwiseMultilabelStructure,
+    TreeStructure,
+    grid_edges,
+)
 
 dask = pytest.importorskip("dask")
 bag = pytest.importorskip("dask.bag")
@@ -122,13 +128,21 @@ def test_callbacks_and_a_short_run_are_as_in_memory():
     assert model.n_iter_ == 2 and model.n_oracle_calls_ >= 3 * len(X)
 
 
+def test_graphs_are_summed_in_memory_only():
+    x = np.ones((4, 2)), grid_edges((2, 2))
+    X = bag.from_sequence([x] * 4, npartitions=2)
+    y = bag.from_sequence([np.arange(4) % 2] * 4, npartitions=2)
+    with pytest.raises(ValueError, match="GraphStructure needs data in memory"):
+        CRFClassifier(GraphStructure()).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"solver": "dual"}, "solver='dual' needs data in memory; with Dask it must be"),
         ({"solver": "newton"}, "solver='newton' needs data in memory"),
         ({"warm_start": True}, "warm_start=True needs data in memory"),
-        ({"structure": GraphStructure()}, "needs a structure that can sum"),
+        ({"structure": PairwiseMultilabelStructure()}, "needs a structure that can sum"),
         ({"class_weight": "balanced"}, "class_weight cannot be used with ChainStructure"),
     ],
     ids=str,
