@@ -83,8 +83,13 @@ def test_the_threshold_of_shares_is_the_smallest_that_is_safe(level):
     if bound < 1.0:
         assert found == np.inf
         return
-    safe = [q for q in (-np.inf, *np.arange(6.0)) if risk(q) <= bound + 1e-9]
-    assert found == min(safe)
+    # Where the risk is the bound but for rounding, the threshold may be the next one.
+    levels = (-np.inf, *np.arange(6.0))
+    least, most = (
+        min((q for q in levels if risk(q) <= bound + off), default=np.inf)
+        for off in (1e-9, -1e-9)
+    )
+    assert least <= found <= most
 
 
 def test_shares_of_one_score_each_are_the_probability():

@@ -284,7 +284,7 @@ def test_weights_and_costs_of_the_table_are_the_rule():
 
 def test_rules_that_say_one_thing_and_those_beside_a_baseline():
     X, y, _ = make_data(2)
-    always = LinearLoss([[0.0, 0.0], [1.0, 0.0]])
+    always = LinearLoss([[1.0, 0.0], [1.0, 0.0]])
     with pytest.warns(UserWarning, match="predicts 1 for every"):
         model = single(metric=always, cv=None).fit(X, y)
     assert str(model.rule_).endswith(": always 1")
