@@ -53,7 +53,7 @@ class Given(BaseEstimator):
         return True
 
     def predict(self, X):
-        raise NotImplementedError
+        return [self.classes_[np.argmax(scores, axis=-1)] for scores in X]
 
     def predict_proba(self, X):
         return X

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn_structsvm.distributed.merging import RiskReply, make_buckets, merge_equal
 
 
-class Missing(LookupError):
+class LostShard(LookupError):
     """The rows are not cached and cannot be made from the recipes that were sent."""
 
 
@@ -133,7 +133,7 @@ class Shard:
         self.recipes = question.recipes
         try:
             return getattr(self, question.name)(*question.arguments)
-        except Missing:
+        except LostShard:
             return None
 
     def find(self, key):
@@ -147,7 +147,7 @@ class Shard:
     def _make(self, recipe):
         if recipe.kind == "linear":
             if recipe.vector is None:
-                raise Missing
+                raise LostShard
             # Arrays that Dask has sent may be unaligned.
             vector = np.require(recipe.vector, requirements="A")
             return [risk.scores(vector) for risk in self.risks]
@@ -157,7 +157,7 @@ class Shard:
                 for risk, chunk in zip(self.risks, self.chunks, strict=True)
             ]
         if not recipe.parents:
-            raise Missing
+            raise LostShard
         first, second = (self.find(key) for key in recipe.parents)
         pairs = list(zip(self.risks, first, second, strict=True))
         number = recipe.number
