@@ -1,4 +1,5 @@
-"""Sets that contain the truth: coverage on random splits, and sizes beside MAPIE.
+"""Sets that contain the truth: coverage on random splits, and sizes beside
+MAPIE and torchcp.
 
 Each model is fitted once. The other examples are split at random into those that
 calibrate and those that are counted. Given n calibration examples, the number of new ones
@@ -36,7 +37,8 @@ from sklearn_structsvm.structures import ChainStructure, HierarchicalStructure
 LEVEL = 0.9
 # Of the numbers that are covered, by chance.
 BAND = 0.99
-PEER = HERE / "peers" / "mapie_sets.py"
+# Each with the variable that names its interpreter.
+PEERS = {"mapie": "MAPIE_PYTHON", "torchcp": "TORCHCP_PYTHON"}
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 
 
@@ -292,37 +294,47 @@ def sequences(args):
     return problems["chain"]
 
 
-def beside_mapie(args, found):
+def beside_peers(args, found):
     """The same probabilities, the same splits."""
-    python = peer_python("MAPIE_PYTHON", "mapie")
-    if python is None or found["letter"] is None:
-        return
     problem = found["letter"]
+    if problem is None:
+        return
     y = problem.y
     splits = splits_of(len(y), args.few_splits)
     n = len(y) // 2
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "sets.npz")
-        np.savez(path, P=problem.model.predict_proba(problem.X), y=y, splits=splits, n=n)
-        peer = {line["score"]: line for line in run_lines([python, PEER, path, LEVEL])}
-    rows = []
-    for score in ("lac", "aps", "raps"):
-        reports = measure(problem, n, splits, conformity_score=score)
-        own = mean(reports, "mean_size")
-        rows.append(
-            [
-                score,
-                f"{mean(reports, 'coverage'):.4f}",
-                f"{peer[score]['coverage']:.4f}",
-                f"{own:.3f}",
-                f"{peer[score]['size']:.3f}",
-                f"{own / peer[score]['size']:.3f}",
-            ]
+    ours = {}
+    for name, variable in PEERS.items():
+        python = peer_python(variable, name)
+        if python is None:
+            continue
+        script = HERE / "peers" / f"{name}_sets.py"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "sets.npz")
+            P = problem.model.predict_proba(problem.X)
+            np.savez(path, P=P, y=y, splits=splits, n=n)
+            lines = list(run_lines([python, script, path, LEVEL]))
+        rows = []
+        for line in lines:
+            params = {"conformity_score": line["score"], "randomized": line["randomized"]}
+            key = tuple(params.values())
+            if key not in ours:
+                ours[key] = measure(problem, n, splits, **params)
+            size = mean(ours[key], "mean_size")
+            rows.append(
+                [
+                    ", ".join(f"{k}={v!r}" for k, v in params.items() if v),
+                    f"{mean(ours[key], 'coverage'):.4f}",
+                    f"{line['coverage']:.4f}",
+                    f"{size:.3f}",
+                    f"{line['size']:.3f}",
+                    f"{size / line['size']:.3f}",
+                ]
+            )
+        version = peer_version(python, name)
+        print(f"### Classes beside {name} {version}, {len(splits)} splits of letter\n")
+        print_table(
+            ["sets", "coverage", "its own", "classes a row", "its own", "ratio"], rows
         )
-    version = peer_version(python, "mapie")
-    print(f"### Classes beside MAPIE {version}, {args.few_splits} splits of letter\n")
-    header = ["score", "coverage", "MAPIE's", "classes a row", "MAPIE's", "ratio"]
-    print_table(header, rows)
 
 
 def broken(args, found):
@@ -376,7 +388,7 @@ def main():
     }
     coverage(args, found)
     parts(args, found)
-    beside_mapie(args, found)
+    beside_peers(args, found)
     broken(args, found)
 
 

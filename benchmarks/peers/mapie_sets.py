@@ -46,7 +46,8 @@ def main():
             sets = sets[:, :, 0]
             sizes.append(float(sets.sum(axis=1).mean()))
             covered.append(float(sets[np.arange(len(new)), y[new]].mean()))
-        line = {"score": score, "size": np.mean(sizes), "coverage": np.mean(covered)}
+        line = {"score": score, "randomized": False}
+        line |= {"size": np.mean(sizes), "coverage": np.mean(covered)}
         print(json.dumps(line), flush=True)
 
 
