@@ -200,8 +200,9 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
     if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
         return labels.index(1)
     raise ValueError(
-        f"{name} needs a positive label: set {parameter} to one of {labels}. It defaults "
-        "to 1 or True only for the labels 0 and 1, -1 and 1, or False and True."
+        f"{name} needs a positive label: set {parameter} to one of {labels}, as in "
+        f"{name}({parameter}={labels[-1]!r}). It defaults to 1 or True only for the "
+        "labels 0 and 1, -1 and 1, or False and True."
     )
 
 

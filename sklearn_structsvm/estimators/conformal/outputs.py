@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from sklearn_structsvm._utils.labels import refuse_missing, unique
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
+from sklearn_structsvm.structures.hidden_labels import as_entries
 from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
 from sklearn_structsvm.structures.lattice import make_lattice, score_gaps
 
@@ -34,7 +35,7 @@ def read_outputs(X, y):
     if isinstance(first, (str, bytes)) or np.ndim(first) == 0:
         return ClassOutputs(), _as_classes(y)
     if not _are_rows(X):
-        return NodeOutputs(), as_object_array([np.asarray(own) for own in y])
+        return NodeOutputs(), _as_labelings(y)
     array = np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         return ClassOutputs(), _as_classes(array)
@@ -69,6 +70,18 @@ def _as_classes(y):
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def _as_labelings(y):
+    for i, own in enumerate(y):
+        if as_entries(own) is not None:
+            raise ValueError(
+                f"y[{i}] has hidden labels. Sets are calibrated by whole labelings: fit "
+                "the estimator first, then pass examples whose labels are all known, "
+                "with cv='prefit'."
+            )
+        refuse_missing(own, f"y[{i}]", place="position", remedy="Leave the example out.")
+    return as_object_array([np.asarray(own) for own in y])
 
 
 def unwrapped(model, X):

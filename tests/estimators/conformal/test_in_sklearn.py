@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_param_validation
 
 from sklearn_structsvm import BCFWClassifier, ConformalClassifier, CRFClassifier
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.structures import HierarchicalStructure
+from sklearn_structsvm.structures import MISSING, HierarchicalStructure
 
 
 @generated_checks(
@@ -81,6 +81,19 @@ def test_errors_come_before_any_fit(params, message):
     model = ConformalClassifier(NeverFitted(), **params)
     with pytest.raises(ValueError, match=message):
         model.fit(*classes())
+
+
+@pytest.mark.parametrize("hidden", [MISSING, None, {0, 1}])
+def test_calibration_needs_whole_labelings(hidden):
+    X, y = chains()
+    entries = [list(labels) for labels in y]
+    entries[7][-1] = hidden
+    with pytest.raises(ValueError, match=r"y\[7\] has hidden labels"):
+        ConformalClassifier(FIELD).fit(X, entries)
+    y = [labels.astype(float) for labels in y]
+    y[7][-1] = np.nan
+    with pytest.raises(ValueError, match=r"y\[7\] has the label nan \(position"):
+        ConformalClassifier(FIELD).fit(X, y)
 
 
 def test_a_score_that_the_estimator_cannot_give_is_refused_before_any_fit():
