@@ -1,58 +1,12 @@
-from sklearn_structsvm._utils._matrix._features cimport Features
-from sklearn_structsvm._contract._oracle cimport BlockOracle
-from sklearn_structsvm.structures._edge_sums cimport EdgeSums, Table
+from sklearn_structsvm.structures._chain_sums cimport ChainSums
 from sklearn_structsvm.structures._forest cimport Forest
 
 
-cdef class ChainOracle(BlockOracle):
-    cdef Features features
-    cdef const Py_ssize_t[::1] offsets
-    cdef const int[::1] y
-    # Of the costs, the labels if they are known.
-    cdef const int[::1] cost_rows
-    cdef const double[:, ::1] costs
-    cdef Py_ssize_t k
-    cdef bint has_bias, has_first, has_last, has_transition, normalize
-    # Places of the parts in w (if they are present) and in `work`.
-    cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, soft_at, sums_at
-    cdef Py_ssize_t pairs_at, rows_at, read_at
-    # Whether `forest` has its pairs the other way around than the weights have them.
-    cdef bint is_flipped
-    # Places of the parts in a direction: nodes at 0, then these.
-    cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
-    cdef Py_ssize_t nodes_room_at, edges_room_at, flag_at
-    cdef const double[::1] grams
-    cdef const Py_ssize_t[::1] gram_at
-    # Whether `transitions` forbid pairs of labels, or labels at the ends. `forbidden` is
-    # 1 for what they forbid: previous label first, the last row is the beginning and the
-    # last column the end. In a tree a child's label comes before its parent's, leaves
-    # are beginnings and roots are ends.
-    cdef bint has_forbidden, has_forbidden_ends
-    cdef const double[:, ::1] forbidden
-    # The pairs as 1 if they are allowed, else 0, and the logarithms of that.
-    cdef const double[:, ::1] allowed_pairs, log_allowed
-    cdef double[::1] log_counts
-    # Where masked potentials are in `work`: for maxima and sums, and for a front.
-    cdef Py_ssize_t masked_at, front_at
-    cdef double[:, ::1] nodes
-    cdef EdgeSums edges
+cdef class ChainOracle(ChainSums):
     # Whether scores of labelings are those of `evaluate`, which a subclass may change.
     cdef bint knows_scores
-    cdef const double[::1] no_edges
 
-    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) noexcept nogil
     cdef double counted_cost(self, Py_ssize_t n_edges)
-    cdef double loss_unit(self, Py_ssize_t i) noexcept nogil
-    cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil
-    cdef void forbid_ends(
-        self, Py_ssize_t i, double penalty, double* theta) noexcept nogil
-    cdef const double* forbid_pairs(
-        self, const double* transition, double penalty, double* out) noexcept nogil
-    cdef double penalty(
-        self, Py_ssize_t i, double one, const double* work) noexcept nogil
-    cdef Forest front_forest(self, Py_ssize_t i, const double* work) noexcept nogil
-    cdef void set_pairs(self, double* work, const double* pairs) noexcept nogil
-    cdef const double* pairs(self, const double* work) noexcept nogil
     cdef Py_ssize_t differing(
         self, Py_ssize_t i, Py_ssize_t n, const int* labelings, int* rows) noexcept nogil
     cdef void add_scores(
@@ -62,23 +16,6 @@ cdef class ChainOracle(BlockOracle):
     cdef void read_potentials(
         self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
         Py_ssize_t n, const int* labelings, double* work) noexcept nogil
-    cdef Table node_table(self, double* out) noexcept nogil
-    cdef Table edge_table(self, double* out) noexcept nogil
-    cdef void add_corners(
-        self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
-        double* out) noexcept nogil
-    cdef void add_nodes(
-        self, Py_ssize_t i, Py_ssize_t n, const Py_ssize_t* moved, const double* a,
-        const int* s, const Table* nodes) noexcept nogil
-    cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil
-    cdef double true_score(self, Py_ssize_t i, const double* work) noexcept nogil
-    cdef double sums(
-        self, Py_ssize_t i, const double* theta, const double* transition,
-        double* work, double* nodes, double* edges) noexcept nogil
-    cdef int complete(
-        self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil
-
-
-cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil
-cdef double dot(Py_ssize_t n, const double* x, const double* y) noexcept nogil
-cdef void transpose(Py_ssize_t k, const double* x, double* out) noexcept nogil
+    cdef double penalty(
+        self, Py_ssize_t i, double one, const double* work) noexcept nogil
+    cdef Forest front_forest(self, Py_ssize_t i, const double* work) noexcept nogil

@@ -31,7 +31,8 @@ from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
-from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot
+from sklearn_structsvm.structures._chain cimport ChainOracle
+from sklearn_structsvm.structures._chain_blocks cimport add, dot
 from sklearn_structsvm.structures._edge_sums cimport Table, table_fill
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._messages cimport (

@@ -15,7 +15,7 @@ from sklearn_structsvm._utils import tolerances
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
-from sklearn_structsvm.structures._chain cimport add
+from sklearn_structsvm.structures._chain_blocks cimport add
 from sklearn_structsvm.structures._qpbo cimport roof
 
 

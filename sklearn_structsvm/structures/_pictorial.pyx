@@ -36,7 +36,7 @@ from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport Features
-from sklearn_structsvm.structures._chain cimport add, dot
+from sklearn_structsvm.structures._chain_blocks cimport add, dot
 from sklearn_structsvm.structures._distance_transform cimport (
     SMALL_GRID, Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
 

@@ -16,7 +16,9 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._matrix._features cimport Features
-from sklearn_structsvm.structures._chain cimport ChainOracle, add, dot, transpose
+from sklearn_structsvm.structures._chain cimport ChainOracle
+from sklearn_structsvm.structures._chain_blocks cimport add, dot
+from sklearn_structsvm.structures._chain_sums cimport transpose
 from sklearn_structsvm.structures._edge_sums cimport Table, table_add
 from sklearn_structsvm.structures._forest cimport Forest
 

@@ -29,6 +29,18 @@ cdef extern from "_utils/_vector.h" nogil:
         Py_ssize_t first, double* out) noexcept
 
 
+cdef inline Py_ssize_t end_of_row(
+        Py_ssize_t n, const int* places, Py_ssize_t first, Py_ssize_t k, Py_ssize_t* row
+        ) noexcept nogil:
+    """Move `row` on to that of places[first]; the index after the row's last place."""
+    cdef Py_ssize_t end = first
+    while places[first] >= (row[0] + 1) * k:
+        row[0] += 1
+    while end < n and places[end] < (row[0] + 1) * k:
+        end += 1
+    return end
+
+
 cdef class CSRFeatures(Features):
     """CSR rows of float32 or float64 with 32-bit column indices."""
 
@@ -217,14 +229,11 @@ cdef class CSRFeatures(Features):
             self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
             Py_ssize_t n, const int* places, Py_ssize_t k, double* target
             ) noexcept nogil:
-        cdef Py_ssize_t t = 0, first = 0, end = 0, p, count
+        cdef Py_ssize_t t = 0, first = 0, end, p, count
         cdef room_t room
         cdef const double* x
         while first < n:
-            while places[first] >= (t + 1) * k:
-                t += 1
-            while end < n and places[end] < (t + 1) * k:
-                end += 1
+            end = end_of_row(n, places, first, k, &t)
             p = self.indptr[start + t]
             count = self.indptr[start + t + 1] - p
             x = widen(self.values, p, count, self.is_single, &room)
@@ -241,14 +250,11 @@ cdef class CSRFeatures(Features):
     cdef void add_place_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
-        cdef Py_ssize_t t = 0, first = 0, end = 0, p, count
+        cdef Py_ssize_t t = 0, first = 0, end, p, count
         cdef room_t room
         cdef const double* x
         while first < n:
-            while places[first] >= (t + 1) * k:
-                t += 1
-            while end < n and places[end] < (t + 1) * k:
-                end += 1
+            end = end_of_row(n, places, first, k, &t)
             p = self.indptr[start + t]
             count = self.indptr[start + t + 1] - p
             if count > 0 and (end - first) * COLUMNS_PER_PLACE > k:
