@@ -352,6 +352,8 @@ def test_sequences_are_made_of_rows_and_tokens() -> None:
 
 def test_displays_are_what_their_constructors_return() -> None:
     pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot as plt
+
     from sklearn_structsvm.plotting import ConvergenceDisplay, RegularizationPathDisplay
 
     X, y = rows(2)
@@ -363,6 +365,7 @@ def test_displays_are_what_their_constructors_return() -> None:
     path = bcfw_path(X, y, structure="binary", eps=0.5, random_state=0)
     drawn = RegularizationPathDisplay.from_path(path, kind="norm")
     assert_type(drawn, RegularizationPathDisplay)
+    plt.close("all")
 
 
 def test_what_fit_would_refuse_a_checker_refuses() -> None:
