@@ -2,65 +2,66 @@
 
 import numpy as np
 
-# Whether it pays is judged after this many passes, and after each later one.
+# A trial is judged after this many passes, and after each later one.
 FIRST_LOOK = 2
 
-# If plain steps are expected to need this many passes more, acceleration pays. It
-# costs those who need few of them up to five times as many.
+# Acceleration pays if plain steps are expected to need this many more passes. Where few
+# passes are needed, it takes up to five times as many.
 WORTH_IT = 12
 
-# And their number falls by less than to this share in a pass. On text it falls faster at
-# first: plain steps identify there what counts.
+# It also requires that their number falls to no less than this share in a pass. On text
+# it falls faster at first, while plain steps find the examples that count.
 STEADY = 0.65
 
-# λ' / λ. The larger, the easier each proximal problem, and the more there are. Exact
-# steps solve one so well in two passes that it may grow with the root of the passes F
-# that plain ones would take: of letter data the best ratios are √(10 F), from 10 to 100,
-# at F from 12 to 930. Of chains they are 10 to 15 at any λ, and 30 stalls.
+# λ' / λ. The larger it is, the easier each proximal problem is, and the more of them
+# there are. Exact steps solve one so well in two passes that the ratio may grow with the
+# root of F, the number of passes that plain steps would take. On letters the best ratios
+# are √(10 F), from 10 to 100, for F from 12 to 930. On chains they are 10 to 15 for any
+# λ, and 30 stalls.
 RATIO = 10.0
 LARGEST_RATIO_OF_EXACT_STEPS = 100.0
 
 # If the gap has not fallen to this share in as many moves of the center, the proximal
-# problems were not solved well enough for so far a center.
+# problems were not solved well enough for a center that is so far away.
 PROGRESS = 0.9
 MAX_WAITED = 12
 
-# Of the ratio that is then left, until it is RATIO again, but for rounding.
+# The ratio then shrinks by this factor, until it is RATIO again (up to rounding).
 LOWERED = 0.3
 ROUNDED = 1.0 + 1e-9
 
-# After this many accelerated passes, and after each later one until the gap is SETTLED
-# of what it was, it must be where F plain passes would have brought it, or √(EXPECTED F)
-# if that is fewer. On text it is not: rows there have little in common, and plain
-# steps soon find all but the last of the dual solution. Elsewhere its logarithm has
-# fallen by one and a half times as much, up to ten. What comes later is no measure:
-# plain passes then bring less than was foreseen as well.
+# After this many accelerated passes, and after each later one until the gap has fallen to
+# SETTLED of its first value, the gap must be where F plain passes would have brought it,
+# or √(EXPECTED F) passes if that is fewer. On text it is not, since rows have little in
+# common and plain steps soon find most of the dual solution. On other data its logarithm
+# has fallen one and a half times to ten times as much. Later passes are not compared,
+# because plain passes would by then bring less than was foreseen, too.
 TRIAL = 6
 EXPECTED = 40.0
 SETTLED = 0.003
 
-# A trial that is lost after the gap has fallen to this share shows that acceleration
-# pays, with a nearer center: of the scene data the ratio is 36 at first, and 10 is best.
+# If a trial is lost after the gap has fallen to this share, acceleration pays, but with a
+# nearer center. On the scene data the first ratio is 36, and 10 is best.
 WON = 0.1
 
-# With an L1 penalty: a best step is 1 / (1 + r) with r in proportion to 1 / λ', and a
-# median r of this is what two passes solve well enough. Of letters and of text it was
-# 3 to 8 at the best λ', whatever the penalties were.
+# With an L1 penalty: the best step is 1 / (1 + r), with r in proportion to 1 / λ'. Two
+# passes solve a proximal problem well enough if the median r is this. On letters and on
+# text it was 3 to 8 at the best λ', for all penalties.
 STEPS_SHORTENED = 4.0
 
-# Passes after which it is looked at, and each time twice as many: first only whether
-# steps are too short, as the first ones are longer than later ones. λ' changes by a
-# factor of at most MOST_CHANGED.
+# Passes before the first look at the steps; each later look comes after twice as many.
+# The first look only asks whether steps are too short, since the first steps are longer
+# than later ones. λ' changes by a factor of at most MOST_CHANGED.
 FIRST_LOOK_AT_STEPS = 3
 MOST_CHANGED = 10.0
 
-# Momentum ends when the gap rises by more than this factor between two moves. With 1 it
-# ends too often where weights have far to go, and with 2 too late for letters.
+# Momentum ends when the gap rises by more than this factor between two moves. 1 ends it
+# too often if the weights have far to go, and 2 too late on letters.
 MAY_RISE = 1.3
 
 
 class Acceleration:
-    """Moves the center of an iterate between passes, once it is worth it.
+    """Moves the center of an iterate between passes, once that pays.
 
     Nothing here reads a clock: the same passes are always followed by the same moves.
 
@@ -68,17 +69,17 @@ class Acceleration:
     ----------
     iterate : BlockFrankWolfe or ExactAscent
     tol : float
-        The duality gap that is wanted.
+        The desired duality gap.
     passes_per_step : int
         Passes between two moves of the center, at first.
     largest_ratio : float
-        Of λ' / λ.
+        Upper bound of λ' / λ.
     on_trial : bool
-        Whether plain steps are made again if these bring less than was expected. For
-        exact steps: what is foreseen of others is too little, as in their first passes
-        labelings are found that they then go on with.
+        Whether to return to plain steps if accelerated ones bring less than expected.
+        Only for exact steps: for others the forecast is too low, because their first
+        passes find labelings that later passes use.
     at_once : bool
-        Whether to begin without a look at how fast plain steps are.
+        Whether to begin without first measuring how fast plain steps are.
     """
 
     def __init__(
@@ -97,7 +98,8 @@ class Acceleration:
         self.foreseen = np.inf
         self.least_gap = self.gap_of_momentum = np.inf
         self.first_dual = iterate.dual_objective
-        # What the trial began with: passes, gap and passes foreseen; and if it was lost.
+        # The state at the start of the trial (passes, gap and passes foreseen), and
+        # whether it was lost.
         self.on_trial, self.trial, self.is_lost = on_trial, None, False
         if at_once and iterate.kappa == 0.0:
             self.start()
@@ -127,7 +129,7 @@ class Acceleration:
             self._guard()
 
     def _move_center(self):
-        """Extrapolate; but only to w if the gap has risen, which momentum causes."""
+        """Extrapolate, or return to w if momentum has made the gap rise."""
         q = self.iterate.lam / (self.iterate.lam + self.iterate.kappa)
         gap = self.iterate.estimated_gap
         if gap > self.gap_of_momentum:
@@ -140,10 +142,10 @@ class Acceleration:
     def foreseen_passes(self):
         """How many more passes plain steps are expected to take for `tol`.
 
-        The dual objective first grows steadily, and what it lacks then falls by a factor
-        in as many passes as it would have taken to arrive at that pace. After two or
-        three passes over the data of the benchmarks, at eight pairs of a set and λ that
-        were looked at, this was within a factor of three of the passes then needed.
+        The dual objective first grows steadily. From then on, the distance to its maximum
+        shrinks by a constant factor in as many passes as that growth would have taken to
+        reach the maximum. After two or three passes, this forecast was within a factor of
+        three for the eight pairs of a data set and λ that were tried.
         """
         gap = self.iterate.estimated_gap
         if gap <= self.tol:
@@ -161,7 +163,7 @@ class Acceleration:
         self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
 
     def resume(self):
-        """Go on after other moves, for good."""
+        """Resume after the moves of another method, and do not stop again."""
         self.trial = None
         self.least_gap = self.gap_of_momentum = np.inf
         self.n_waited = 0
@@ -196,7 +198,7 @@ class Acceleration:
         return True
 
     def _guard(self):
-        """Draw the center nearer, or solve its problem better, if the gap stands."""
+        """Move the center nearer, or make more passes, if the gap stands still."""
         gap = self.iterate.estimated_gap
         if gap <= PROGRESS * self.least_gap:
             self.least_gap, self.n_waited = gap, 0
@@ -212,9 +214,9 @@ class Acceleration:
 class SparseAcceleration:
     """Moves the center of an iterate that has an L1 penalty, from the first pass on.
 
-    Momentum grows as in Nesterov's method for convex functions, until the gap rises, or
-    as far as the squares in the penalty allow. λ' is chosen by the lengths of the steps,
-    so that no scale of the features matters.
+    Momentum grows as in Nesterov's method for convex functions, until the gap rises or
+    the limit that the squares in the penalty set is reached. The lengths of the steps
+    determine λ', so that the scale of the features does not matter.
 
     Parameters
     ----------
@@ -222,7 +224,7 @@ class SparseAcceleration:
     passes_per_step : int
         Passes between two moves of the center.
     looks_at_steps : bool
-        Whether λ' is chosen by the lengths of steps, which must be known; else it is
+        Whether the lengths of the steps, which must be known, determine λ'. If not, it is
         RATIO times as large as without a center.
     """
 
@@ -255,7 +257,7 @@ class SparseAcceleration:
         self.iterate.set_kappa(max(kappa, (RATIO - 1.0) * self.ridge))
 
     def _move_center(self):
-        """Extrapolate; but only to w if the gap has risen, which momentum causes."""
+        """Extrapolate, or return to w if momentum has made the gap rise."""
         iterate, before = self.iterate, self.t
         q = self.ridge / (self.ridge + iterate.kappa)
         most = (1.0 - np.sqrt(q)) / (1.0 + np.sqrt(q))

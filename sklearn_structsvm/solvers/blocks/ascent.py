@@ -1,7 +1,7 @@
 """The one driver of block ascent: passes, acceleration, cutting planes, certificates.
 
-What differs between block Frank-Wolfe, exact steps and conditional random fields is in
-their passes: `FrankWolfePasses`, `ExactPasses` and `MarginalPasses`.
+Block Frank-Wolfe, exact steps and conditional random fields differ only in their passes:
+`FrankWolfePasses`, `ExactPasses` and `MarginalPasses`.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,11 @@ class Limits:
     max_time : float or None
         Seconds.
     gap_check_interval : int
-        Passes between two checks of the true gap. There are more checks, when the block
-        gaps as last seen suggest that `tol` is reached, and at the end.
+        Passes between two checks of the true gap. The gap is also checked at the end, and
+        when the last known block gaps suggest that `tol` is reached.
     n_threads : int
-        For the gap checks, and for passes that threads can share: in random order, over
-        enough blocks, with an oracle that is thread-safe.
+        For the gap checks, and for passes that threads can share: those in random order
+        over enough blocks, if the oracle is thread-safe.
     on_pass : callable or None
         Called after each pass with its number, the last row of the history (a dict) and
         whether the run ends here anyway; a true answer ends it.
@@ -58,7 +58,7 @@ class Passes:
     Parameters
     ----------
     iterate : BlockFrankWolfe, ExactAscent, MarginalAscent or DistributedBlocks
-        Moved in place; at any moment a consistent dual point.
+        Modified in place. It is a consistent dual point at any moment.
 
     Attributes
     ----------
@@ -74,11 +74,11 @@ class Passes:
         self.iterate = iterate
 
     def make(self, deadline, team, predicts_convergence):
-        """One pass, by the team if there is one; cut short after the deadline."""
+        """Make one pass, with the team if there is one; it stops at the deadline."""
         raise NotImplementedError
 
     def make_first(self, deadline):
-        """Steps before the first pass, counted as one; whether there were any."""
+        """Make the steps that precede the first pass. Returns whether there were any."""
         return False
 
     def certify(self, tol, n_threads):
@@ -86,7 +86,7 @@ class Passes:
         raise NotImplementedError
 
     def is_stale(self):
-        """Whether a check of the true gap would renew what the next pass goes by."""
+        """Whether a check of the true gap would renew what the next pass relies on."""
         return False
 
     def is_stalled(self, tol):
@@ -105,11 +105,11 @@ def run_ascent(
     limits : Limits
     accelerator : Acceleration or None
     has_planes : bool
-        Whether cutting planes may have turns, see `planes`.
+        Whether cutting planes may take turns with the steps; see `planes`.
     team : DistributedBlocks or None
-        Makes the passes, instead of this process or its threads.
+        Makes the passes in place of this process and its threads.
     successor : LaterSteps or None
-        May go on instead, once ascent is slow.
+        Takes over once ascent is slow.
 
     Returns
     -------
@@ -121,21 +121,21 @@ def run_ascent(
         iterate, forecast, accelerator, n_threads, has_planes,
         mixes_cached=passes.mixes_cached,
     )  # fmt: skip
-    # Gaps that parts elsewhere have seen are those of weights of their own.
+    # The gaps that remote parts have seen belong to weights of their own.
     is_remote = team is not None
 
     def move(deadline):
         if successor is not None and successor.has_turn(limits.history, tol):
             return successor.move(deadline)
         if not planes.has_turn and passes.is_stalled(tol) and not planes.begin_at_last():
-            # Of w this is so, and not of others whose bounds are lower.
+            # This holds for w, but not for other weights, whose bounds are lower.
             iterate.keep_weights(None)
             return "stalled"
         if planes.has_turn:
             planes.make_pass()
             return None
         if not is_remote and passes.make_first(deadline):
-            # It tells nothing of the pace of passes.
+            # This pass says nothing about the pace of the others.
             return None
         passes.make(deadline, team, forecast.predicts_convergence)
         if accelerator is not None:
@@ -170,21 +170,21 @@ def run_ascent(
 
 
 def certify(iterate, tol=0.0, n_threads=1, average=None):
-    """Objectives and true gap of w, or of other weights that are better.
+    """The objectives and the true gap of w, or of better weights if there are any.
 
     With the dual objective D of the iterate, the gap of any weights is P(weights) - D. If
-    that of w is at most `tol`, w is the answer. Otherwise it is the average that is asked
-    for, or the best weights that planes have led to.
+    the gap of w is at most `tol`, w is returned. Otherwise, the requested average or the
+    best weights found with planes are returned.
 
     Parameters
     ----------
     iterate : as for `Passes`
     average : {"dual", "primal"} or None
-        "dual": of the dual points, with the gap of its own, in place of w: the average
-        lags behind, and after the last step it stays where it is. With v = Aα, w of it
-        and ℓ = Σ_i p_i ℓ_i this is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with box
-        constraints or without (appendix H.3 of Osokin et al.). "primal": of the weights
-        at the ends of sweeps, if it is better than what else there is.
+        "dual": the average of the dual points, with its own gap, in place of w. (The
+        average lags behind, and is not renewed after the last step.) With v = Aα and its
+        w, and ℓ = Σ_i p_i ℓ_i the gap is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with or without box
+        constraints (appendix H.3 of Osokin et al.). "primal": the average of the weights
+        at the ends of sweeps, if it is better than all other candidates.
 
     Returns
     -------

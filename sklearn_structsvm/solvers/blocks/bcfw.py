@@ -14,45 +14,47 @@ from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAc
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
 
-# Cache-hit criterion max(F g_i, ν/n g): the paper's values (section 3.3), to which it
-# found the method insensitive.
+# The criterion for a cache hit, max(F g_i, ν/n g), with the paper's values (section 3.3).
+# The paper found the method insensitive to them.
 CACHE_FACTOR = 0.25
 CACHE_FLOOR = 0.01
 
-# Labelings kept per block if caching is on. Scoring one costs O(T); the paper keeps
-# all, which grows without end.
+# Labelings kept per block if there is a cache. Scoring one costs O(T). The paper keeps
+# all of them, without a limit.
 CACHE_SIZE = 50
 
-# The oracle counts as expensive if it declares this many times the operations of
-# scoring a cached labeling: an active set is a few of them, a cache up to CACHE_SIZE,
-# and each pays for itself beyond (section 5.1, "Recommendation").
+# The oracle counts as expensive if it declares this many times the operations of scoring
+# a cached labeling. An active set has a few labelings and a cache up to CACHE_SIZE; each
+# pays beyond its threshold (section 5.1, "Recommendation").
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
-# And for planes over the cached labelings where it declares no cost, as in Python. Each
-# of these solves a program over up to 250 planes: on 20 grids of 8 labels (2,000
-# evaluations a call) 57 passes with them take as long as 364 without.
+# An oracle that declares no cost, such as one in Python, counts as expensive enough for
+# planes over the cached labelings. Each plane solves a program over up to 250 planes. On
+# 20 grids of 8 labels (2,000 evaluations a call), 57 passes with them take as long as 364
+# without.
 EXPENSIVE_FOR_PLANES = np.inf
 
-# Passes over the cached labelings between two that ask the oracle, for corrections. More
-# solve the wrong problem. If the oracle counts as expensive for a cache there are so
-# many that what is left to gain of them is a share of the gap as last seen. If that
-# takes too many, as with few weights, there are half as many the next time.
+# Passes over the cached labelings between two passes that ask the oracle, for
+# corrections. More passes would solve the wrong problem. If the oracle counts as
+# expensive for a cache, passes go on until the remaining gain is at most a share of the
+# last known gap. If that takes too many passes, as with few weights, half as many are
+# made the next time.
 CACHED_PASSES = 2
 CACHED_PASSES_SHARE = 0.1
 
-# And there they come this many times during a pass: of 30 to 300 matchings the calls are
-# a half or a third of those with corrections after it alone.
+# In that case they also happen this many times during a pass. With 30 to 300 matchings
+# this takes a third to a half of the calls that corrections after the pass alone need.
 CORRECTIONS_OF_COSTLY_PASS = 10
 
-# Steps that each new block gets, as far as one pass has so many, before the others make
-# any. Of OCR words, a tenth of them new, one to ten serve pairwise steps as well, to a
-# gap of 1e-3 in 172 to 185 passes instead of 196.
+# Steps that each new block gets before the others make any, within one pass. On OCR
+# words, a tenth of them new, all values from one to ten serve pairwise steps equally
+# well: 172 to 185 passes to a gap of 1e-3 instead of 196.
 STEPS_OF_NEW_BLOCKS = 5
 
-# If the block gaps as last seen have fallen to this share of the last true gap, the
-# rest of it stands in blocks whose gaps have risen unseen, and which gap sampling would
-# not draw before the next check.
+# If the known block gaps have fallen to this share of the last true gap, the rest of that
+# gap belongs to blocks whose gaps have risen unseen. Gap sampling would not draw these
+# before the next check.
 STALE_GAP = 0.1
 
 
@@ -84,40 +86,40 @@ def start_bcfw(
     step : {"auto", "fw", "pairwise", "away", "corrective"}
     cache : {"auto", True, False}
         "auto": corrective steps where a call of the oracle is expensive by its
-        `relative_cost`, plain steps where it is cheap. With cache=True, which corrective
-        steps have no use for, or an average, pairwise steps take their place: as in the
-        paper, which has a cache where the oracle is expensive.
+        `relative_cost`, plain steps where it is cheap. With cache=True or an average,
+        pairwise steps replace corrective ones, as in the paper, because corrective steps
+        do not use a cache.
     cache_size : int
-        Labelings kept for each block, beside those that have dual mass.
+        Labelings kept for each block, besides those with dual mass.
     cache_factor, cache_floor : float
-        F and ν of the paper's cache-hit criterion: the best cached labeling serves where
-        its gain is at least max(F g_i, ν/n g), for the block's gap when its oracle was
-        asked last and the whole gap when it was last checked. With a large ν the oracle
-        is asked each time, with both 0 hardly ever.
+        F and ν of the paper's cache-hit criterion: the best cached labeling is used if
+        its gain is at least max(F g_i, ν/n g), where g_i is the block's gap at its last
+        oracle call and g the total gap at the last check. With a large ν the oracle is
+        called each time, and with F = ν = 0 hardly ever.
     safeguard : bool
-        Whether pairwise and away steps give way to plain ones that increase the dual
-        more, by which they inherit their convergence (appendix G of the paper). False:
-        Algorithms 3 and 4 as printed.
+        Whether a plain step replaces a pairwise or away step if it increases the dual
+        more. The method then inherits the convergence of plain steps (appendix G of the
+        paper). False: Algorithms 3 and 4 as printed.
     average : bool
     bounds : (lower, upper) of ndarray of shape (d,), or None
     l1_ratio : float
         ρ of the elastic net, from 0 to below 1; see `_proximal`.
     state : dict or None
         What `BlockFrankWolfe.get_state` returned for the same examples. step="auto" then
-        keeps to what the state allows, so that no dual mass is lost.
+        chooses only steps that the state allows, so that no dual mass is lost.
 
     Raises
     ------
     ValueError
-        For step="exact", which is that of `run_exact` alone, step="corrective" with a
-        cache, and for F or ν below 0 or not finite.
+        If step="exact" (only `run_exact` has it), if step="corrective" has a cache, or if
+        F or ν is negative or not finite.
 
     Returns
     -------
     iterate : BlockFrankWolfe
     step : str
     cache : bool
-        As they were settled.
+        The values that "auto" was resolved to.
     """
     if step == "exact":
         raise ValueError(
@@ -183,13 +185,13 @@ def run_bcfw(
     iterate : BlockFrankWolfe
         Moved in place; at any moment a consistent dual point.
     sampling : {"auto", "gap", "uniform", "permuted"}
-        How the blocks of a pass are drawn. "auto": "permuted" if steps are accelerated,
-        or may come to be; else "gap".
+        How the blocks of a pass are drawn. "auto": "permuted" if steps are or may become
+        accelerated, and "gap" otherwise.
     acceleration : {"auto", True, False}
-        Whether steps are accelerated. "auto": once many passes are foreseen, but not with
-        sampling="gap", whose draws do not reach the blocks that a new center changes;
-        with algorithm="batch"; or with an average. If still too many are, planes have
-        turns, see `planes`.
+        Whether steps are accelerated. "auto": once many passes are foreseen. Not with
+        sampling="gap", whose draws miss the blocks that a new center changes, with
+        algorithm="batch", or with an average. If too many passes are foreseen even then,
+        planes take turns; see `planes`.
     at_once : bool
         Whether "auto" accelerates from the first pass on.
     algorithm : {"block", "batch"}
@@ -198,21 +200,21 @@ def run_bcfw(
         Return the weighted average of the iterates (`iterate` must keep it), unless the
         iterate itself gets within `tol`.
     new_blocks : array-like of int, default=()
-        Where the iterate starts from a dual point of other blocks: those that it has no
-        part of. Unless steps are corrective, or on all blocks at once, the first pass
-        is on these alone.
+        If the iterate starts from the dual point of other blocks: the blocks that this
+        point lacks. The first pass visits only these, unless steps are corrective or on
+        all blocks at once.
     team : DistributedBlocks or None
         Makes the passes, instead of this process or its threads.
     rng : numpy.random.Generator
     **limits : as for `Limits`
-        The gap is also checked when the block gaps as last seen sum to a tenth of the
-        last true gap.
+        The gap is also checked when the known block gaps sum to a tenth of the last true
+        gap.
 
     Returns
     -------
     SolverResult
         "stalled" if no labeling that the oracle finds is violated by more than `tol`, but
-        its upper bounds leave a larger gap.
+        the oracle's upper bounds leave a larger gap.
 
     References
     ----------
@@ -297,7 +299,7 @@ class FrankWolfePasses(Passes):
         return self.iterate.estimated_gap <= STALE_GAP * self.iterate.gap
 
     def is_stalled(self, tol):
-        """Whether upper bounds of the oracle are what the rest of the gap consists of."""
+        """Whether the rest of the gap is due to the oracle's upper bounds."""
         excess = self.iterate.bound_excess
         if not excess > 0.0:
             return False
@@ -306,12 +308,12 @@ class FrankWolfePasses(Passes):
 
 
 def make_pass(iterate, sampling, rng, deadline=np.inf, n_steps=None):
-    """One pass, or `n_steps` steps; cut short after the deadline."""
+    """Make one pass, or `n_steps` steps; it stops at the deadline."""
     _make_steps(iterate, sampling, _draw(iterate, sampling, rng, n_steps), deadline)
 
 
 def _draw(iterate, sampling, rng, n_steps=None):
-    """Draw the blocks that the steps of a pass are made on."""
+    """Draw the blocks of a pass."""
     blocks = iterate.active_blocks
     n_steps = len(blocks) if n_steps is None else n_steps
     if sampling == "gap":
@@ -333,7 +335,7 @@ def _make_steps(iterate, sampling, draws, deadline):
 def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
     """One pass, and if steps are corrective, passes over the cached labelings.
 
-    These come after the pass, and if the oracle is costly already during it.
+    These follow the pass; if the oracle is expensive, some also happen during it.
     """
     if team is not None:
         team.make_pass(rng, deadline)
@@ -349,7 +351,7 @@ def make_corrected_pass(iterate, sampling, rng, deadline=np.inf, team=None):
 
 
 def is_costly(iterate):
-    """Whether calls of the oracle are what counts."""
+    """Whether calls of the oracle dominate the cost."""
     if not iterate.is_corrective:
         return False
     return iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
@@ -358,7 +360,8 @@ def is_costly(iterate):
 def mixes_cached(iterate):
     """Whether planes over the cached labelings pay.
 
-    Not in a box, where the program of each is solved for several patterns of clipping.
+    They do not in a box, where the program of each plane is solved for several patterns
+    of clipping.
     """
     if not iterate.is_corrective or iterate.has_box:
         return False
@@ -367,13 +370,13 @@ def mixes_cached(iterate):
 
 def make_acceleration(iterate, tol, at_once=False):
     """The acceleration that suits the iterate's steps."""
-    # With cached passes after each pass, the proximal problem is solved well by one.
+    # If cached passes follow each pass, one pass solves the proximal problem well.
     passes_per_step = 1 if iterate.is_corrective else 2
     return Acceleration(iterate, tol, passes_per_step=passes_per_step, at_once=at_once)
 
 
 def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
-    """Corrections over the cached labelings, if that is what the iterate makes."""
+    """Correct over the cached labelings, if the iterate makes such corrections."""
     if not iterate.is_corrective:
         return
     must_spare_calls = is_costly(iterate)
@@ -397,7 +400,7 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None):
 
 
 def _make_cached_pass(iterate, blocks, rng, deadline):
-    # No step over the cached labelings calls a structure in Python.
+    # Steps over the cached labelings never call a structure in Python.
     order, gap = rng.permutation(blocks), 0.0
     for start in range(0, len(order), STEPS_PER_LOOK):
         gap += iterate.run_cached(order[start : start + STEPS_PER_LOOK])
@@ -412,7 +415,7 @@ def certify(iterate, average=False, tol=0.0, n_threads=1):
     Parameters
     ----------
     average : bool
-        Whether the answer is the average of the dual points, unless w is within `tol`.
+        Whether to return the average of the dual points, unless w is within `tol`.
     """
     kind = "dual" if average else None
     row, weights = ascent.certify(iterate, tol, n_threads, kind)

@@ -1,22 +1,22 @@
-"""Differences of convex functions, by convex problems one after another.
+"""Minimize a difference of convex functions by a sequence of convex problems.
 
 With labels hidden, the objective is
 
     F(w) = P(w) - A(w),    P(w) = Ω(w) + Σ_i p_i H_i(w),
 
-where H_i is the log-loss or the hinge of a labeling of example i that is allowed, and
+where H_i is the log-loss or the hinge of an allowed labeling y_i of example i, and
 
-    A(w) = Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩    or    the maximum over y
+    A(w) = Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩
 
-in the place of the log-sum, over all y that are allowed. A is convex, so that it is at
-least its plane ⟨a, w⟩ + b at any w_k, and F is at most S_k(w) = P(w) - ⟨a, w⟩ - b, which
-is convex and equals F at w_k. A step minimizes S_k by block ascent, from the dual point
-of the step before: a plane that is subtracted moves no dual variable. F never rises, as
-weights that are no better are not taken.
+sums over all allowed y. For the hinge, A has the maximum over y in place of the log-sum.
+A is convex, so it is nowhere below its tangent plane ⟨a, w⟩ + b at any w_k. Therefore F
+is at most S_k(w) = P(w) - ⟨a, w⟩ - b, which is convex and equals F at w_k. Each step
+minimizes S_k by block ascent, from the dual point of the last step: subtracting a plane
+changes no dual variable. F never rises, because weights that are not better are rejected.
 
 *The certificate.* D_k(α) is at most the minimum of S_k, so that F(w_k) - D_k(α) bounds
-what one more step could gain. The run ends when that is at most `tol`. This is no bound
-on the distance to the global minimum of F, which nothing here knows.
+what one more step could gain. The run ends when that is at most `tol`. This does not
+bound the distance to the global minimum of F, which remains unknown.
 
 Yuille, Rangarajan, "The concave-convex procedure", Neural Computation 15, 2003; Yu,
 Joachims, "Learning structural SVMs with latent variables", ICML 2009.
@@ -27,12 +27,12 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import run_passes
 
-# A step is solved to this share of the gap that it begins with, and not beyond the share
-# of `tol` that leaves room for what the next plane changes.
+# Each step is solved to this share of its initial gap, but no further than a share of
+# `tol` that leaves room for the effect of the next plane.
 SHARE_OF_GAP = 0.1
 SHARE_OF_TOL = 0.5
 
-# What ends a run that has not converged.
+# The statuses of a run that has not converged.
 CUT = ("stopped", "max_iter", "max_time")
 
 
@@ -42,7 +42,7 @@ class LogSums:
     Parameters
     ----------
     oracle : BlockOracle
-        Of these labelings, that `has_sums`; its dual state as new.
+        Oracle over the allowed labelings that `has_sums`, with a new dual state.
     weights : ndarray of shape (n_blocks,)
         p_i.
     n_threads : int
@@ -50,7 +50,7 @@ class LogSums:
     Attributes
     ----------
     n_calls : int
-        Of the oracle.
+        Calls of the oracle.
     """
 
     def __init__(self, oracle, weights, n_threads=1):
@@ -66,7 +66,8 @@ class LogSums:
 class Maxima:
     """Scores of the best labelings that are allowed: A of hinges.
 
-    Parameters are those of `LogSums`, of any oracle. None of these labelings has a loss.
+    The parameters are those of `LogSums`, for any oracle. The allowed labelings have no
+    loss.
     """
 
     def __init__(self, oracle, weights, n_threads=1):
@@ -77,7 +78,7 @@ class Maxima:
         return self.risk.n_oracle_calls
 
     def at(self, w):
-        """A(w), or less if the oracle is not exact, and a subgradient a."""
+        """A(w), or a lower value if the oracle is not exact, and a subgradient a."""
         self.risk.ask(w, self.n_threads)
         a, b = self.risk.plane()
         self.risk.release_answers()
@@ -85,18 +86,18 @@ class Maxima:
 
 
 class ConcaveConvex:
-    """The procedure, as far as it has got.
+    """The state of the procedure.
 
     Parameters
     ----------
     iterate : BlockFrankWolfe or MarginalAscent
-        Moved in place. What it minimizes is S_k.
+        Modified in place. It minimizes S_k.
     concave : object
         With `at` and `n_calls`, as `LogSums` has them.
     w : ndarray of shape (d,)
-        Where to begin.
+        The first weights.
     first : LBFGSSteps or None
-        Steps on F itself that are made before.
+        Steps on F itself that precede the procedure.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class ConcaveConvex:
         F(w_k).
     """
 
-    # None better than `weights`.
+    # No weights are better than `weights`.
     best_weights = None
 
     def __init__(self, iterate, concave, w, first=None):
@@ -127,13 +128,13 @@ class ConcaveConvex:
             (**limits) -> `SolverResult` of the iterate.
         limits : Limits
         first_tol : float
-            Gap to which the first steps go.
+            The gap at which the first steps end.
 
         Returns
         -------
         SolverResult
-            With the number of the step in each row of the history, 0 before the first.
-            The last row of a step is about w_k and F.
+            Each row of the history has the number of its step, which is 0 before the
+            first. The last row of a step describes w_k and F.
         """
         tol, history = limits.tol, limits.history
         listener = Listener(limits.on_pass)
@@ -193,12 +194,12 @@ class ConcaveConvex:
         self.objective = self.iterate.penalty(self.w) + hinge
 
     def _take(self, result):
-        """Go to the weights of a step, and take the plane of A there."""
+        """Adopt the weights of a step, and compute the plane of A there."""
         self.w, self.objective = result.solution, result.objective
         value, a = self._ask(self.w)
         a_before, b_before = self.plane
         rise = value - (self.w.dot(a_before) + b_before)
-        # An oracle that is not exact may have found less than it knew.
+        # An inexact oracle may have returned less than the best labeling it has seen.
         if rise > 0.0:
             self.plane = a, value - self.w.dot(a)
             self.objective -= rise
@@ -225,7 +226,7 @@ class ConcaveConvex:
         }, self.w
 
     def rebuild_weights(self):
-        """Those of the dual point, after steps that were cut short."""
+        """Rebuild the weights of the dual point after steps that were cut short."""
         self.iterate.rebuild_weights()
 
     def get_state(self):
@@ -234,7 +235,7 @@ class ConcaveConvex:
 
 
 class Listener:
-    """Hears of the passes of all steps, none of which is the last for all it knows."""
+    """Forwards the passes of all steps; no step is announced as the last."""
 
     def __init__(self, on_pass):
         self.on_pass, self.has_stopped, self.last = on_pass, False, None
@@ -247,7 +248,7 @@ class Listener:
         return self.has_stopped
 
     def pass_on(self, done):
-        """Tell of the last pass, once it is known whether it ends the run."""
+        """Report the last pass, once it is known whether it ends the run."""
         last, self.last = self.last, None
         if self.on_pass is not None and last is not None:
             self.has_stopped |= bool(self.on_pass(*last, done))

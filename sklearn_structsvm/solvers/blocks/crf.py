@@ -10,14 +10,15 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 
-# Passes after which ascent may be found slow, and those that it may then still need. What
-# follows takes 20 to 100 passes for most problems, columns of very different sizes
-# included, and is seldom better if ascent takes fewer than 40.
+# Passes after which ascent may count as slow, and the number of further passes that it
+# must then be expected to need. Its successor takes 20 to 100 passes for most problems,
+# even with columns of very different scales, and is seldom better if ascent needs fewer
+# than 40.
 SLOW_AFTER = 20
 SLOW_IF_LEFT = 30
 
-# The same if OWL-QN would follow, which takes hundreds of passes itself, and is better
-# only where ascent makes next to no progress.
+# The same if the successor is OWL-QN, which takes hundreds of passes itself and is better
+# only if ascent makes next to no progress.
 STUCK_AFTER = 200
 STUCK_IF_LEFT = 1000
 
@@ -39,25 +40,25 @@ def run_crf(
     Parameters
     ----------
     ascent : MarginalAscent
-        Moved in place; at any moment a consistent dual point.
+        Modified in place. It is a consistent dual point at any moment.
     sampling : {"auto", "gap", "uniform", "permuted"}
         How the blocks of a pass are drawn. "auto": "permuted".
     acceleration : {"auto", True, False}
-        "auto": once many passes are foreseen, but not with sampling="gap", whose draws do
-        not reach the blocks that a new center changes. True: from the first pass on, as
-        always with an L1 penalty. Without squares beside it, it must not be False.
+        "auto": once many passes are foreseen, but not with sampling="gap", whose draws
+        miss the blocks that a new center changes. True: from the first pass on, as always
+        with an L1 penalty. A pure L1 penalty does not allow False.
     rng : numpy.random.Generator
     successor : callable or None
-        (row) -> `Successor`, which goes on if ascent is foreseen to take many passes
-        more; called at most once, with the last row of the history.
+        (row) -> `Successor`, which takes over if ascent is expected to take many more
+        passes. Called at most once, with the last row of the history.
     is_last_resort : bool
-        Whether it does so only if ascent makes next to no progress.
+        Whether it takes over only if ascent makes next to no progress.
     **limits : as for `Limits`
 
     Returns
     -------
     SolverResult
-        Oracle calls are sums over the labelings of an example.
+        Each oracle call is a sum over the labelings of an example.
     """
     limits = Limits(**limits)
     if acceleration == "auto":
@@ -100,7 +101,7 @@ class MarginalPasses(Passes):
 
 
 class LaterSteps:
-    """A solver that goes on once ascent is found slow.
+    """A solver that takes over once ascent counts as slow.
 
     Parameters
     ----------
@@ -140,10 +141,10 @@ class LaterSteps:
 
 
 def certify(ascent, n_threads=1):
-    """Same as `bcfw.certify`, with the weights of the dual point found anew.
+    """Same as `bcfw.certify`, after the weights of the dual point are rebuilt.
 
-    With the size of the terms that cancel, as well. With an L1 penalty, whose dual points
-    may be far from feasible, both objectives are the best so far.
+    The size of the terms that cancel is returned as well. With an L1 penalty, dual points
+    may be far from feasible, so both objectives are the best so far.
     """
     ascent.rebuild_weights()
     row, weights, least = bcfw.certify(ascent, n_threads=n_threads)
@@ -158,16 +159,16 @@ def certify(ascent, n_threads=1):
 class Successor:
     """Steps of another solver, after ascent that was slow.
 
-    Until they are better, its weights are what is returned, and its dual objective bounds
-    the optimum still.
+    Until they find better weights, those of ascent are returned, and its dual objective
+    remains the bound on the optimum.
 
     Parameters
     ----------
     steps : LBFGSSteps or NewtonSteps
     row : dict
-        Of the history, about the last dual point.
+        The row of the history that describes the last dual point.
     w : ndarray of shape (d,)
-        The weights that the row is about.
+        The weights that the row describes.
     """
 
     def __init__(self, steps, row, w):
@@ -186,7 +187,7 @@ class Successor:
         return {
             "objective": objective,
             "dual_objective": least,
-            # A squared gradient has no difference's rounding.
+            # Unlike a difference, a squared gradient loses no digits.
             "dual_gap": min(gap, row["dual_gap"]) if is_better else gap,
             "n_oracle_calls": before["n_oracle_calls"] + row["n_oracle_calls"],
         }, self.steps.weights if is_better else self.w
@@ -196,8 +197,8 @@ class Successor:
         return self.check()[1]
 
     def rebuild_weights(self):
-        """There is nothing else than weights."""
+        """Do nothing: this method has only weights."""
 
     def get_state(self):
-        """Same as for `MarginalAscent`, which starts from weights alone as well."""
+        """Same as for `MarginalAscent`, which also starts from weights alone."""
         return {"weights": np.array(self.weights)}

@@ -12,23 +12,24 @@ from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
-# A labeling, or a plane, joins the working set if it violates by more than this share
-# of tol. The rest of tol is left to the program over the working sets.
+# A labeling or plane joins the working set if its violation exceeds this share of tol.
+# The rest of tol is left to the program over the working sets.
 VIOLATION_SHARE = 0.5
 
-# That program is solved to this share of the gap of the last round: with labelings still
-# missing, more would be lost on them.
+# The program is solved to this share of the gap of the last round. While labelings are
+# missing, a more accurate solution would be wasted.
 INNER_SHARE = 0.3
 
 # Labelings kept per example of an expensive oracle, in the one-slack form.
 PLANE_CACHE_SIZE = 10
 
-# Passes over the working sets, or planes from the cache, in one round at most. A program
-# that takes more goes on in the next one, with labelings that matter more.
+# The largest number of passes over the working sets, or of planes from the cache, in one
+# round. A program that needs more continues in the next round, with labelings that matter
+# more.
 MAX_INNER = 30
 
-# Planes over the working sets, if passes over them did not solve the program: on raw
-# columns. They end after so many that gained nothing.
+# Planes over the working sets solve the program if passes over them did not, as on raw
+# columns. They end after this many planes without a gain.
 MAX_CACHED_PLANES = 200
 MAX_IDLE_PLANES = 3
 
@@ -52,43 +53,43 @@ def run_cutting_plane(
 
     Each round asks the oracle for the most violating labeling of every example, and
     solves the problem anew over the labelings found so far: with a working set for each
-    example [1]_, or with one plane for all examples and round [2]_. Planes at the
-    solutions of the programs zigzag. They are taken between the best weights seen and
-    the solution instead, which needs a third of the rounds; a line search would cost a
-    call of the oracle for each example and trial. Where passes over the working sets do
-    not solve their program, as on raw columns, planes over the working sets do.
+    example [1]_, or with one plane for all examples and round [2]_. Planes taken at the
+    solutions of the programs zigzag. So they are taken between the best weights seen and
+    the solution, which needs a third of the rounds. (A line search would call the oracle
+    for each example and trial.) Where passes over the working sets do not solve the
+    program, as on raw columns, planes over the working sets do.
 
     Parameters
     ----------
     oracle : BlockOracle
-        Where it has an array `slacks`, that is set before each round to the examples'
-        slack variables ξ_i, their largest values over the cached labelings.
+        If it has an array `slacks`, each round first sets it to the slack variables ξ_i
+        of the examples, the largest values over the cached labelings.
     weights : ndarray of shape (n_blocks,)
         Non-negative block weights p_i that sum to 1.
     lam : float
         λ > 0.
     form : {"n-slack", "one-slack"}
-        "one-slack" keeps vectors as long as w, a few dozen of them as a rule and at most
-        100, or as many as 512 MB hold if these are more, and never above 1000.
+        "one-slack" keeps vectors of the length of w: usually a few dozen, and at most 100
+        or as many as fit into 512 MB, whichever is more, but never more than 1000.
     cache_size : int or None
-        "n-slack": labelings in a working set before those without dual mass are dropped,
-        50 by default. "one-slack": labelings kept per example from which planes are made
-        before the oracle is asked again; they pay where that is expensive, so that the
-        default is 10 if the oracle declares no `relative_cost`, as a structure in Python,
-        and else none.
+        "n-slack": the size of a working set above which labelings without dual mass are
+        dropped, 50 by default. "one-slack": labelings kept per example. Planes are made
+        from them before the oracle is called again. They pay if the oracle is expensive:
+        the default is 10 if it declares no `relative_cost` (a structure in Python), and 0
+        otherwise.
     n_threads : int
         For the oracle.
     rng : numpy.random.Generator, seed or None
-        Orders the examples in the passes over the working sets; 0 by default.
+        Determines the order of the examples in passes over the working sets. Default: 0.
     tol, max_iter, max_time, on_pass, history
-        As for `run_passes`. A pass is a round; one that has begun to ask the oracle is
-        finished.
+        As for `run_passes`. A pass is a round. A round that has begun to call the oracle
+        is finished.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" if no labeling is violated by half of `tol` or
-        more, and the rest of the gap is the inexactness of the oracle.
+        The result for the best weights seen. "stalled" if no labeling is violated by half
+        of `tol` or more, and the rest of the gap is due to the oracle's inexactness.
 
     References
     ----------
@@ -165,7 +166,7 @@ class _WorkingSets:
         return self.iterate.loss - 0.5 * self.iterate.lam * w.dot(w)
 
     def learn(self, objective, is_best):
-        """Objective at `weights`, by the oracle's answers there."""
+        """Compute the objective at `weights` from the oracle's answers there."""
         self.gap = objective - self.dual_objective
 
     def ask(self):
@@ -175,10 +176,10 @@ class _WorkingSets:
         return self.risk.ask(self.weights, self.n_threads)
 
     def improve(self, eps, deadline):
-        """Take in what the oracle found; whether there was nothing left to gain."""
+        """Add what the oracle found. Returns whether there was nothing left to gain."""
         iterate = self.iterate
         n_added = iterate.extend(*self.risk.answers, eps)
-        # Without news there is no reason to hold back.
+        # Without new labelings there is no reason to stop early.
         target = INNER_SHARE * (self.gap if n_added > 0 else eps)
         blocks = iterate.movable_blocks
         chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else CALLBACKS_PER_LOOK
@@ -195,7 +196,7 @@ class _WorkingSets:
         return False
 
     def _take_cached_planes(self, target, deadline):
-        """Mixtures of planes over working sets that pairwise steps did not solve."""
+        """Mix planes over working sets whose program pairwise steps did not solve."""
         if self.mixture is None:
             self.mixture = PlaneMixture(self.iterate, self.n_threads, cached=True)
         self.mixture.start(self.weights)
@@ -213,17 +214,17 @@ class _JointPlanes:
     Attributes
     ----------
     weights : ndarray of shape (d,)
-        Where the oracle is asked: a `step` from the best point, `center`, to the bundle's
-        minimizer. A plane there that does not cut the minimizer off lies on a line along
-        which the objective falls from the best point on, at least as steeply as to the
-        dual value there, so that one of the two moves.
+        The point at which the oracle is called: a `step` on the way from the best point,
+        `center`, to the bundle's minimizer. If a plane there does not cut off the
+        minimizer, the objective falls along this line from the best point on, at least as
+        steeply as toward the dual value. So either the best point or the minimizer moves.
     """
 
     def __init__(self, oracle, weights, lam, cache_size):
         self.risk = EmpiricalRisk(oracle, weights, cache_size)
         self.cache_size = cache_size
         self.bundle = Bundle(oracle.n_weights, lam)
-        # All labelings true.
+        # All labelings are the true ones.
         self.bundle.add(np.zeros(oracle.n_weights), 0.0)
         self.bundle.solve()
         self.weights = self.center = self.bundle.weights
@@ -234,7 +235,7 @@ class _JointPlanes:
         return self.bundle.dual_objective
 
     def learn(self, objective, is_best):
-        """Objective at `weights`, by the oracle's answers there."""
+        """Compute the objective at `weights` from the oracle's answers there."""
         if is_best:
             self.center, self.objective = self.weights, objective
         self.step = damped(self.step, is_best)
@@ -248,7 +249,7 @@ class _JointPlanes:
         return self.risk.ask(self.weights, self.n_threads)
 
     def improve(self, eps, deadline):
-        """Take in what the oracle found; whether there was nothing left to gain."""
+        """Add what the oracle found. Returns whether there was nothing left to gain."""
         bundle, asked = self.bundle, self.weights
         plane, offset = self.risk.plane()
         self.risk.cache_answers()
@@ -260,14 +261,14 @@ class _JointPlanes:
             return True
         else:
             self.step = 1.0
-        # Of the minimizer itself the bundle knows whether it is cut off.
+        # At the minimizer itself, the bundle knows whether the plane cuts it off.
         self.weights = bundle.weights
         if self.step < 1.0:
             self.weights = self.center + self.step * (bundle.weights - self.center)
         return False
 
     def _recall_planes(self, deadline):
-        """Planes of labelings that were found before."""
+        """Add planes made of labelings that were found before."""
         bundle = self.bundle
         for _ in range(MAX_INNER if self.cache_size else 0):
             value = self.risk.recall(bundle.weights, self.n_threads)

@@ -1,4 +1,4 @@
-"""A start of batch methods: exact steps, accelerated, as long as they are fast."""
+"""A start for batch methods: exact, accelerated steps, as long as they are fast."""
 
 from functools import partial
 
@@ -13,32 +13,32 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
 from sklearn_structsvm.solvers.blocks.exact import certify, make_pass
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 
-# Accelerated passes that take the place of F foreseen plain ones, as a multiple of √F:
-# from .5 to 2.2 where F was 50 to 9,000, on census, letter and satellite data.
+# The number of accelerated passes that replace F foreseen plain ones, as a multiple of
+# √F. It was .5 to 2.2 for F from 50 to 9,000 on census, letter and satellite data.
 ACCELERATED = 2.0
 
-# Of parts elsewhere, the gap after t rounds, t at least this, falls as 1/t or faster: of
-# digits, census and text data in 2 to 8 parts, it took a quarter of the rounds that this
-# foresees, or more of them.
+# With remote parts, the gap after t rounds (for t at least this) falls as 1/t or faster.
+# On digits, census and text data in 2 to 8 parts, rounds numbered a quarter of this
+# forecast or more.
 FIRST_LOOK_AT_ROUNDS = 20
 
-# Rounds that take as long as an iteration of what comes after, which sends as many
-# questions.
+# The number of rounds that take as long as one iteration of the method that follows,
+# which sends as many requests.
 ROUNDS_PER_PASS = 4
 
-# What the start may take of the passes that it was granted, before it ends all the same.
+# The start ends in any case once it has taken this share of the passes it was granted.
 OVERTIME = 2.0
 
 
 class DualStart:
-    """Passes of exact steps on the dual of single examples, and what they leave.
+    """Passes of exact steps on the dual of single examples, and their result.
 
     Parameters
     ----------
     ascent : ExactAscent, or DistributedBlocks of such ones
-        Moved in place.
+        Modified in place.
     tol : float
-        The duality gap that is wanted.
+        The desired duality gap.
     max_passes_left : float
         The start ends if more passes than this would be needed for `tol`.
     n_threads : int
@@ -53,7 +53,8 @@ class DualStart:
         self.rng = np.random.default_rng(0)
         self.n_made = self.n_at_check = 0
         self.gap = np.inf
-        # Rounds of parts need it at once, and do not solve a proximal problem as well.
+        # Rounds of remote parts need it from the start, and do not solve a proximal
+        # problem as well.
         largest = RATIO if self.is_remote else LARGEST_RATIO_OF_EXACT_STEPS
         self.acceleration = Acceleration(
             ascent,
@@ -76,9 +77,10 @@ class DualStart:
 
     @property
     def is_slow(self):
-        """Whether other methods are expected to need less time.
+        """Whether another method is expected to need less time.
 
-        By the passes that are foreseen, plain or accelerated, whichever are fewer.
+        This depends on the number of passes foreseen, plain or accelerated, whichever is
+        less.
         """
         if self.is_remote:
             left = self.n_at_check * (self.gap - self.tol)
@@ -88,29 +90,29 @@ class DualStart:
             return False
         if self.n_made > OVERTIME * self.max_passes_left:
             return True
-        # What was foreseen last, before there was any acceleration.
+        # The last forecast from before the acceleration.
         foreseen = self.acceleration.foreseen
         return min(foreseen, ACCELERATED * np.sqrt(foreseen)) > self.max_passes_left
 
     @property
     def n_passes(self):
-        """Passes over the examples, those of the checks included."""
+        """Passes over the examples, including those of the checks."""
         return -(-self.ascent.n_oracle_calls // len(self.ascent.active_blocks))
 
     def check(self):
-        """A row of the history, and the weights: as of `exact.certify`."""
+        """A row of the history and the weights, as `exact.certify` returns them."""
         row, weights = self.forecast.check()
         row["n_oracle_calls"] = self.n_passes
-        # That of the methods that follow is just this difference.
+        # For the methods that follow, the gap is exactly this difference.
         row["dual_gap"] = row["objective"] - row["dual_objective"]
         self.n_at_check, self.gap = self.n_made, row["dual_gap"]
         return row, weights
 
     def plane(self):
-        """The plane below the risk that the dual point is: see `ExactAscent.plane`."""
+        """The plane below the risk that the dual point gives; see `ExactAscent.plane`."""
         return self.ascent.plane()
 
     def release(self):
-        """Let workers forget the dual point."""
+        """Allow the workers to forget the dual point."""
         if self.is_remote:
             self.ascent.workers.release()

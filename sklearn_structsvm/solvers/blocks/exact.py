@@ -14,29 +14,29 @@ from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK
 
 
 def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits):
-    """Minimize what `run_bcfw` does, each step being the best for its example.
+    """Minimize the objective of `run_bcfw` with steps that are optimal for their example.
 
     The dual coordinate descent of [1]_ and, for several classes, of [2]_.
 
     Parameters
     ----------
     ascent : ExactAscent
-        Moved in place; at any moment a consistent dual point.
+        Modified in place. It is a consistent dual point at any moment.
     sampling : {"gap", "uniform", "permuted"}
-        "gap": sweeps over the examples in random order, which leave out those whose gap
-        has been small, the more sweeps the longer it has.
+        "gap": sweeps over the examples in random order. Examples with a small gap are
+        skipped, for more sweeps the longer their gap has been small.
     acceleration : {"auto", True, False}
-        "auto": once many passes are foreseen, for as long as that brings more than plain
-        steps; if still too many are, planes have turns, see `planes`. True: from the
-        first pass on.
+        "auto": once many passes are foreseen, as long as acceleration brings more than
+        plain steps. If too many passes are foreseen even then, planes take turns; see
+        `planes`. True: from the first pass on.
     rng : numpy.random.Generator
     **limits : as for `Limits`
 
     Returns
     -------
     SolverResult
-        With the weights of the better objective of two: those of the dual point, and
-        their average over the sweeps, most of it over the last ones.
+        With the better weights of two: those of the dual point, and their average over
+        the sweeps, in which the last sweeps have the largest shares.
 
     References
     ----------
@@ -81,7 +81,7 @@ class ExactPasses(Passes):
 
 
 def make_pass(ascent, sampling, rng, deadline=np.inf, predicts_convergence=lambda: False):
-    """As many steps as there are examples, or a few more."""
+    """Make about as many steps as there are examples."""
     blocks = ascent.active_blocks
     n = len(blocks)
     if sampling == "uniform":
@@ -92,7 +92,8 @@ def make_pass(ascent, sampling, rng, deadline=np.inf, predicts_convergence=lambd
         ascent.update_average()
     else:
         end = ascent.n_steps + n
-        # What is asked after each sweep is to be cheap, and is not with a proximal term.
+        # The question after each sweep must be cheap to answer, and is not with a
+        # proximal term.
         while ascent.n_steps < end and (ascent.kappa > 0.0 or not predicts_convergence()):
             sweep = ascent.draw_sweep(rng)
             if not _run(ascent, sweep, deadline):
@@ -102,7 +103,7 @@ def make_pass(ascent, sampling, rng, deadline=np.inf, predicts_convergence=lambd
 
 
 def _run(ascent, blocks, deadline):
-    """Steps on the blocks in their order; False if the deadline cut them short."""
+    """Make steps on the blocks in their order. Returns False if the deadline passed."""
     for start in range(0, len(blocks), STEPS_PER_LOOK):
         ascent.run(blocks[start : start + STEPS_PER_LOOK])
         if perf_counter() >= deadline:

@@ -1,15 +1,15 @@
 """Nesterov's excessive gap technique over structures: Pragam with marginals for its dual.
 
-The method of [1]_ keeps a dual point, and smooths the primal objective by a strongly
-convex function of it. For structures the paper has the squared length of the marginals
-of the cliques for this function, and each step is a projection onto their polytope, a
-quadratic program for each example that its Algorithm 3 solves by rounds of conjugate
-gradients. Here the function is the relative entropy to the uniform distribution over the
-labelings. It is strongly convex as well, and what it asks for has a closed form: the
-smoothed maximum is a log-partition function and what attains it are the marginals of an
-exponential family, exact to rounding by one sweep of sum-product over a tree and back. So
-marginals are consistent by construction, there are no inner iterations whose errors the
-condition would have to carry, and no dual variable has to be stored: with
+The method of [1]_ keeps a dual point, and smooths the primal objective with a strongly
+convex function of it. For structures, the paper chooses the squared length of the
+marginals of the cliques. Each step is then a projection onto their polytope: a quadratic
+program for each example, which its Algorithm 3 solves by rounds of conjugate gradients.
+Here the function is the relative entropy to the uniform distribution over the labelings.
+It is strongly convex as well, and has closed forms: the smoothed maximum is a
+log-partition function, and its maximizers are the marginals of an exponential family. One
+sweep of sum-product over a tree and back computes both, up to rounding. So marginals are
+consistent by construction, no inner iterations add errors to the condition, and no dual
+variable has to be stored: with
 
     P_w,μ(y) in proportion to exp(H_i(y; w) / μ),    H_i affine in w,
 
@@ -18,13 +18,13 @@ squared distance) along the dual gradient at β, which is H at w(β), ends at
 
     P_w⁺,μ⁺    for w⁺ = (1 - τ) w + τ w(β), μ⁺ = (1 - τ) μ,
 
-the very distributions that the next iteration begins with. An iteration is one sweep over
-all examples, and the dual point, a mixture of such distributions, is known by its joint
-feature V and its loss alone.
+exactly the distributions with which the next iteration begins. An iteration is one sweep
+over all examples, and the dual point, a mixture of such distributions, is represented by
+its joint feature V and its loss alone.
 
-The paper leaves open how to choose the Lipschitz constant L; a true one is far too large.
-Here it is estimated: all terms of the inequality that keeps the excessive gap condition
-come with each sweep, so that a step is as long as that lets it be
+The paper leaves open how to choose the Lipschitz constant L, of which a true value is far
+too large. Here it is estimated: each sweep yields all terms of the inequality that
+maintains the excessive gap condition, so each step is as long as the inequality allows
 (`EntropicExcessiveGap.holds`).
 """
 
@@ -33,15 +33,16 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import run_passes
 
-# An estimate of the Lipschitz constant with which the condition fails grows by this, and
-# shrinks by the other after each step that it holds for: one sweep in seven is repeated.
+# An estimate of the Lipschitz constant grows by this factor if the condition fails, and
+# shrinks by the other factor after each step for which it holds. One sweep in seven is
+# repeated.
 ESTIMATE_GROWTH = 1.2
 ESTIMATE_DECAY = 0.97
 
-# What the two sides of the condition may differ by, as a share of what they are sums of.
+# The two sides of the condition may differ by this share of the terms they sum.
 CONDITION_ROUNDING = 1e-12
 
-# Below this share of the objective the smoothing is lost in it.
+# A smoothing below this share of the objective is lost in rounding.
 LEAST_SMOOTHING = 1e-16
 
 
@@ -59,15 +60,15 @@ def run_excessive_gap(
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
-    The gap falls as 4 L D / ((k + 1) (k + 2)), or twice that as L is estimated, where
-    L = Σ_i p_i r_i² / (4 λ) with r_i the largest distance between joint features
-    of two labelings of example i, and D = Σ_i p_i log(number of its labelings). Memory
-    is that of a few vectors w and of the oracle's blocks.
+    The gap falls as 4 L D / ((k + 1) (k + 2)), or twice that because L is estimated,
+    where L = Σ_i p_i r_i² / (4 λ) with r_i the largest distance between joint features of
+    two labelings of example i, and D = Σ_i p_i log(number of its labelings). It needs
+    memory for a few vectors of the length of w and for the oracle's blocks.
 
     Parameters
     ----------
     oracle : BlockOracle
-        That `has_marginals`. Its blocks are overwritten.
+        An oracle that `has_marginals`. Its blocks are overwritten.
     weights : ndarray of shape (n_blocks,)
         Non-negative block weights p_i that sum to 1.
     lam : float
@@ -75,13 +76,14 @@ def run_excessive_gap(
     n_threads : int
         For the oracle.
     tol, max_iter, max_time, on_pass, history
-        As for `run_passes`. "n_oracle_calls" counts examples, of which each is asked for
-        its most violating labeling and for its marginals.
+        As for `run_passes`. "n_oracle_calls" counts examples. Each call finds the most
+        violating labeling and the marginals of an example.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" if the gap is down to rounding.
+        The result for the best weights seen. "stalled" if only rounding is left of the
+        gap.
 
     Raises
     ------
@@ -115,9 +117,9 @@ def run_excessive_gap(
 class EntropicExcessiveGap:
     """w_k and a dual point α_k with λ/2 ||w_k||² + R_μ(w_k) <= D(α_k).
 
-    R_μ is the risk with its maxima made soft, which takes at most μ log(number of
-    labelings) off each. D(α) = loss(α) - ||V(α)||² / (2 λ) for the joint feature V of α
-    less that of the truth, and w(α) = -V / λ.
+    R_μ is the risk with soft maxima, each lower by at most μ log(number of labelings).
+    D(α) = loss(α) - ||V(α)||² / (2 λ), where V is the joint feature of α minus that of
+    the truth, and w(α) = -V / λ.
 
     Attributes
     ----------
@@ -134,12 +136,12 @@ class EntropicExcessiveGap:
     def __init__(self, oracle, weights, lam, n_threads=1):
         self.risk = EmpiricalRisk(oracle, weights)
         self.lam, self.n_threads = lam, n_threads
-        # Of the truth, and of no weights.
+        # The joint feature of the truth, which is that of no weights.
         self.objective, self.dual_objective = np.inf, 0.0
         zero = np.zeros(oracle.n_weights)
         self.sweep(zero, np.inf)
         if self.objective == 0.0:
-            # The optimum, as for no w there is less.
+            # If no w changes the scores, this is the optimum.
             return
         # At the w of the uniform distributions the condition holds with μ = L.
         w, mu = self.V_soft / -lam, self.objective
@@ -154,7 +156,7 @@ class EntropicExcessiveGap:
         self.move(w, mu, self.V_soft, self.loss_soft)
 
     def sweep(self, w, mu):
-        """R_μ(w), and the joint feature and the loss of what attains it."""
+        """R_μ(w), and the joint feature and the loss of its maximizers."""
         risk, self.soft_risk = self.risk.soften(w, mu, self.n_threads)
         self.V_soft, self.loss_soft = self.risk.soft_plane()
         objective = 0.5 * self.lam * float(w @ w) + risk
@@ -172,7 +174,7 @@ class EntropicExcessiveGap:
         self.dual_objective = max(self.dual_objective, self.dual_value(V, loss))
 
     def improve(self):
-        """One step; whether there is none that is more than rounding."""
+        """Make one step. Returns whether there is none that exceeds rounding."""
         while self.mu > LEAST_SMOOTHING * self.objective:
             # The largest τ with τ² L <= (1 - τ) μ.
             tau = 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * self.lipschitz / self.mu))
@@ -192,19 +194,19 @@ class EntropicExcessiveGap:
         return True
 
     def holds(self, tau, w, ahead):
-        """Whether the condition at the iterate is one of the step as well.
+        """Whether the step keeps the condition that holds at the iterate.
 
-        As in the proof of the paper's Theorem on Algorithm 1, with the dual's quadratic
-        and the divergence as they are, and not their bounds: for α⁺ - β = τ (ã - α_μ) the
-        dual loses τ² ||V(ã) - V(α_μ)||² / (2 λ) against its tangent at β, which the
-        divergence (1 - τ) μ KL(ã, α_μ), and what the tangent is above the dual at α, make
-        good. Nothing is taken from what the condition has to spare: spent on a smaller μ
-        that is soon gone, and iterates are the worse for it.
+        This follows the proof of the paper's theorem on Algorithm 1, but with the dual's
+        quadratic term and the divergence themselves instead of their bounds. For α⁺ - β =
+        τ (ã - α_μ), the dual is below its tangent at β by τ² ||V(ã) - V(α_μ)||² / (2 λ).
+        This loss is made up by the divergence (1 - τ) μ KL(ã, α_μ) and by the height of
+        the tangent above the dual at α. Any slack in the condition is kept: if it were
+        spent on a smaller μ, it would soon be gone, and the iterates would be worse.
         """
         change = self.V_soft - self.V_sharp
         lost = change @ change - (1.0 - tau) * (ahead @ ahead)
-        # ⟨ã, H(w⁺)⟩ and ⟨ã, H(w)⟩; less the soft maxima, they are divergences from the
-        # uniform distribution times the temperatures.
+        # ⟨ã, H(w⁺)⟩ and ⟨ã, H(w)⟩. Minus the soft maxima, these are the divergences from
+        # the uniform distribution times the temperatures.
         new = self.loss_soft + self.V_soft @ w
         old = self.loss_soft + self.V_soft @ self.w
         won = new - self.soft_risk - (1.0 - tau) * (old - self.risk_sharp)
@@ -222,7 +224,7 @@ class EntropicExcessiveGap:
 
 
 def check_finite(*values):
-    """ValueError for what no step could mend."""
+    """Raise ValueError for a value that no step could repair."""
     if not np.isfinite(values).all():
         raise ValueError(
             "The squared length of a joint feature overflows: scale the features down, "

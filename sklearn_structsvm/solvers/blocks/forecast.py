@@ -4,22 +4,22 @@ import numpy as np
 
 
 def passes_left(rows, tol):
-    """How many more passes a gap takes that goes on to fall as in the second half.
+    """The number of passes left if the gap falls on as it did in the second half.
 
     Parameters
     ----------
     rows : list of dict
-        Of a `History`.
+        The rows of a `History`.
     tol : float
 
     Returns
     -------
     float
-        inf where the gap has not fallen, or there are too few rows to tell.
+        inf if the gap has not fallen, or if there are too few rows.
     """
     if len(rows) < 3:
         return np.inf
-    # Accelerated gaps go up and down: what counts is the best so far.
+    # Accelerated gaps go up and down, so the best gap so far counts.
     gaps = np.minimum.accumulate([row["dual_gap"] for row in rows])
     middle = len(rows) // 2
     made = rows[-1]["n_iter"] - rows[middle]["n_iter"]
@@ -27,9 +27,9 @@ def passes_left(rows, tol):
 
 
 def passes_at_pace(made, before, after, tol):
-    """How many more passes a gap takes to `tol`, which `made` of them have lowered.
+    """The number of passes left if the gap falls on at the pace of `made` passes.
 
-    It goes on to fall by the same factor; inf if it has not fallen, or `tol` is 0.
+    It falls by the same factor per pass. inf if it has not fallen, or if `tol` is 0.
     """
     if after <= tol:
         return 0.0
@@ -39,11 +39,11 @@ def passes_at_pace(made, before, after, tol):
 
 
 class GapForecast:
-    """Foresees what a check would find, from the gaps as last seen.
+    """Predicts the result of a gap check from the last known gaps.
 
-    The true gap of what is returned has a ratio to their sum that changes little from
-    one check to the next. It is mostly one half for exact steps, whose average has the
-    better objective, and more than one where blocks have not been seen for long.
+    The ratio of the true gap to the sum of the known block gaps changes little from one
+    check to the next. It is mostly one half for exact steps, whose average has the better
+    objective, and above one if some blocks have not been visited for long.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class GapForecast:
     def check(self):
         seen = self.iterate.estimated_gap
         row, *others = self.certify()
-        # Before the first step nothing has been seen.
+        # Before the first step no gap is known.
         if self.iterate.n_steps and seen > 0.0:
             self.ratio = row["dual_gap"] / seen
         self.steps_at_check = self.iterate.n_steps
         return row, *others
 
     def predicts_convergence(self):
-        # A check costs up to two steps for each example: not to be repeated at once.
+        # A check costs up to two steps per example, so it is not repeated at once.
         made = self.iterate.n_steps - self.steps_at_check
         return (
             made >= len(self.iterate.active_blocks)

@@ -1,19 +1,20 @@
-"""Cutting planes and the dual point: the best that they span.
+"""Cutting planes and the dual point: the best point that they span.
 
-A cutting plane is one labeling per example, the most violating ones at some weights; it
-is the dual point that has all mass of each example on its labeling. The last planes and
-the current dual point span a simplex of dual points. The best of them is found by a small
-quadratic program, and the iterate moves there: α becomes a convex combination of feasible
-points, so that certificates stay true and the dual never falls. Corrective steps do the
-same over the cached labelings of one example; this does it for all examples at once.
+A cutting plane consists of one labeling per example, the most violating one at some
+weights. It is the dual point that has all mass of each example on this labeling. The last
+planes and the current dual point span a simplex of dual points. The best of them is found
+by a small quadratic program, and the iterate moves there: α becomes a convex combination
+of feasible points, so certificates stay valid and the dual never falls. Corrective steps
+do the same with the cached labelings of one example; this module does it for all examples
+at once.
 
 A plane is taken between the best weights W so far and the w of the dual point. For rows,
-W moves to the minimum of the objective on the segment, which needs no further product
-with the features (OCAS: Franc and Sonnenburg, "Optimized cutting plane algorithm for
-large-scale risk minimization", JMLR 10, 2009). For structures a line search would decode
-all examples anew for each trial: the plane is taken a step s of the way from W to w, and
-s is doubled where that improved W and halved where not. So each plane is a check of the
-true gap, too.
+W moves to the minimum of the objective on the segment, without further products with the
+features (OCAS: Franc and Sonnenburg, "Optimized cutting plane algorithm for large-scale
+risk minimization", JMLR 10, 2009). For structures, a line search would decode all
+examples anew for each trial. So the plane is taken after a step s on the way from W to w;
+s is doubled if that improved W, and halved otherwise. Each plane is thus also a check of
+the true gap.
 """
 
 from functools import partial
@@ -22,31 +23,33 @@ import numpy as np
 
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
-# Planes kept beside the dual point, which sums up those that were dropped: two for each
-# weight, but from 30 to 250, and above 30 no more than this memory holds, in bytes. With
-# fewer than weights, page blocks of raw columns take a thousand planes for a hundred.
+# Planes kept beside the dual point, which absorbs those that are dropped: two for each
+# weight, but at least 30 and at most 250, and above 30 no more than fit into this many
+# bytes. With fewer planes than weights, page blocks with raw columns take a thousand
+# planes instead of a hundred.
 FEWEST_KEPT = 30
 MOST_KEPT = 250
 KEPT_PER_WEIGHT = 2
 KEPT_MEMORY = 256 * 2**20
 
-# Where the plane of rows is taken, between the best weights and the dual point's.
+# For rows, the plane is taken at this share of the way from the best weights to those of
+# the dual point.
 CUT_ROWS_AT = 0.1
 
-# The least share of that way for structures.
+# For structures, the share is at least this.
 SHORTEST_STEP = 0.1
 
-# Of the search on a segment: how well its end is known, as a share, and trials. With 1e-4
-# passes take half as long again, and there are as many.
+# The search on a segment: the relative accuracy of its end, and the number of trials.
+# With 1e-4, passes take half as long again, and their number stays the same.
 SEARCH_RTOL = 1e-2
 MAX_SEARCH_TRIALS = 80
 
-# Patterns of clipped weights that are tried for the best mixture in a box.
+# The number of patterns of clipped weights that are tried for the best mixture in a box.
 MOST_PATTERNS = 20
 
 
 class PlanesLost(Exception):
-    """Raised by an iterate whose parts elsewhere have lost the planes that they held."""
+    """Raised if the remote parts of an iterate have lost their planes."""
 
 
 class PlaneMixture:
@@ -55,18 +58,18 @@ class PlaneMixture:
     Parameters
     ----------
     iterate : ExactAscent, BlockFrankWolfe or DistributedBlocks
-        Moved in place; at any moment a consistent dual point.
+        Modified in place. It is a consistent dual point at any moment.
     n_threads : int
-        For the oracle.
+        Threads of the oracle.
     cached : bool
-        Whether planes are of the cached labelings alone, and no oracle is asked.
+        Whether planes are made of cached labelings only, without calling the oracle.
 
     Attributes
     ----------
     best : ndarray of shape (d,)
         W.
     objective : float
-        There; inf before the first plane.
+        The objective at W, which is inf before the first plane.
     """
 
     def __init__(self, iterate, n_threads=1, cached=False):
@@ -77,11 +80,11 @@ class PlaneMixture:
         self.forget()
 
     def forget(self):
-        """Begin without planes."""
+        """Drop all planes."""
         self.bundle, self.n_cuts = None, 0
 
     def start(self, weights):
-        """Take these for the best weights so far."""
+        """Take these weights for the best ones so far."""
         if self.bundle is not None and self.bundle.lam != self.iterate.lam:
             self.bundle = self.bundle.at(self.iterate.lam)
         self.cuts.start(weights)
@@ -99,15 +102,15 @@ class PlaneMixture:
         return self.objective - self.iterate.dual_objective
 
     def take(self):
-        """Take a plane, and move to the best mixture; False if the dual stays."""
+        """Add a plane, and move to the best mixture. Returns False if the dual stays."""
         is_moved = self._move(partial(self.cuts.take, self.iterate.weights))
         if not is_moved:
-            # The plane does not cut w off, from which one at w itself will.
+            # The plane does not cut off w; a plane taken at w itself will.
             self.cuts.step = 1.0
         return is_moved
 
     def take_cached(self):
-        """Take planes of the cached labelings at w; the most they could gain before."""
+        """Add planes of the cached labelings at w. Returns the most they could gain."""
         iterate = self.iterate
         w, before = iterate.weights.copy(), iterate.dual_objective
         values = []
@@ -120,7 +123,7 @@ class PlaneMixture:
         return values[0] - before if self._move(cut) else 0.0
 
     def _move(self, cut):
-        """Move to the best mixture with one more plane, that of `cut`(its place)."""
+        """Move to the best mixture after adding the plane of `cut`(its place)."""
         place = self.n_cuts % self.cuts.kept
         try:
             self._add(place, *cut(place))
@@ -152,7 +155,7 @@ class PlaneMixture:
         return -iterate.lam * iterate.dual_image(), iterate.loss
 
     def _mix(self):
-        """Move to the best mixture; False if there is nothing to gain."""
+        """Move to the best mixture. Returns False if there is nothing to gain."""
         iterate, bundle = self.iterate, self.bundle
         before = iterate.dual_objective
         bundle.replace(0, *self._point())
@@ -168,11 +171,11 @@ class PlaneMixture:
         return True
 
     def _mixture_in_box(self):
-        """The best mixture if w is clipped: one program for each pattern of clipping.
+        """The best mixture if w is clipped: a program for each pattern of clipping.
 
-        For given weights that are clipped, the dual value is that of planes without
-        them. If its maximum has another pattern, the best point on the way to it is
-        the next one.
+        If the clipped weights are given, the dual value is that of planes without them.
+        If the maximizer has another pattern, the next point is the best one on the way to
+        it.
         """
         iterate, lam = self.iterate, self.iterate.lam
         images, losses = self.bundle.planes / -lam, self.bundle.offsets
@@ -201,7 +204,7 @@ class PlaneMixture:
 
 
 def how_many(iterate, n_bytes):
-    """Planes that are kept, of so many bytes for the labeling of an example."""
+    """The number of planes kept, for this many bytes per labeling of an example."""
     n_weights = len(iterate.weights)
     of_one = n_bytes * len(iterate.active_blocks) + 8 * n_weights
     most = min(KEPT_PER_WEIGHT * n_weights, MOST_KEPT, KEPT_MEMORY // of_one)
@@ -209,14 +212,14 @@ def how_many(iterate, n_bytes):
 
 
 class _SearchedCuts:
-    """Planes of rows, beside the best point of a line search.
+    """Planes of rows, taken close to the best point of a line search.
 
     Attributes
     ----------
     kept : int
     best, objective : as of `PlaneMixture`
     step : float
-        Where the next plane is taken, between W and w.
+        The share of the way from W to w at which the next plane is taken.
     """
 
     def __init__(self, ascent, n_threads, cached=False):
@@ -228,7 +231,7 @@ class _SearchedCuts:
         self.at_best = self.ascent.scores(weights, self.n_threads)
 
     def take(self, w, place):
-        """Search from W toward w; the plane, held at this place."""
+        """Search from W toward w, and store the plane at this place."""
         ascent, lam = self.ascent, self.ascent.lam
         change = w - self.best
         scores = self.at_best
@@ -251,7 +254,7 @@ class _SearchedCuts:
 
 
 class _DampedCuts:
-    """Planes of structures, and of rows elsewhere, a step from the best point."""
+    """Planes of structures, and of remote rows, a step away from the best point."""
 
     def __init__(self, iterate, n_threads, cached=False):
         self.iterate = iterate
@@ -263,10 +266,10 @@ class _DampedCuts:
         self.is_first = True
 
     def take(self, w, place):
-        """Ask the oracle between W and w, and at W itself at first."""
+        """Call the oracle between W and w, or at W itself the first time."""
         step = 0.0 if self.is_first else self.step
         self.is_first = False
-        # Rounding may lead out of a box that both ends are in.
+        # Rounding may lead out of a box that contains both ends.
         point = self.iterate.clipped(self.best + step * (w - self.best))
         hinge, plane, offset = self.iterate.take_plane(
             point, place, self.kept, **self.options
@@ -281,7 +284,7 @@ class _DampedCuts:
 
 
 def damped(step, is_best):
-    """The next step, after one to a point that is the best one so far or is not."""
+    """The next step, given whether the last one led to the best point so far."""
     return min(1.0, 2.0 * step) if is_best else max(SHORTEST_STEP, 0.5 * step)
 
 
@@ -296,7 +299,7 @@ def minimize_on_segment(slope):
     Returns
     -------
     float
-        The function is there no larger than at 0.
+        The value there is not larger than at 0.
 
     Examples
     --------
@@ -315,7 +318,7 @@ def minimize_on_segment(slope):
         if k % 2 == 0:
             step = low - at_low * (high - low) / (at_high - at_low)
         if not low < step < high:
-            # A slope of 0 but for rounding makes it an end of what is left.
+            # If the slope is 0 up to rounding, this point becomes an end of the interval.
             step = middle
         if not low < step < high:
             break

@@ -1,4 +1,4 @@
-"""Passes that several threads make at once, over parts of the examples."""
+"""Passes that several threads share, each with a part of the examples."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
@@ -9,32 +9,33 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
-# Rounds of a pass, and of one over the cached labelings, if steps are smaller. The
-# more there are, the fewer passes it takes, and the more often threads wait and weights
-# are compared. If these are many, that takes as long as the steps.
+# Rounds per pass, and per pass over the cached labelings, whose steps are smaller. With
+# more rounds, fewer passes are needed, but threads wait and weights are combined more
+# often. If there are many weights, combining them takes as long as the steps.
 ROUNDS = (10, 5)
 ROUNDS_OF_MANY_WEIGHTS = (4, 2)
 
-# Steps that a part is to make in a round: fewer are not worth the waiting.
+# The fewest steps of a part in a round; fewer are not worth the waiting.
 FEWEST_STEPS = 16
 
-# What is many; and then several threads compare them.
+# Above this, weights count as many, and several threads combine them.
 MANY_PAGES = 1024
 
 
 def sigma_of(n_parts):
-    """σ of this many parts.
+    """σ for this many parts.
 
-    Between one, which is enough if steps of different parts have nothing in common,
-    and their number, which is safe. Of chains it was the best or next to it for 2, 4, 8.
+    It lies between one, which is enough if the steps of different parts do not interact,
+    and the number of parts, which is always safe. For chains in 2, 4 and 8 parts, it was
+    the best value or next to it.
     """
     return 0.5 * (n_parts + 1)
 
 
 def make_team(iterate, n_threads):
-    """A context with the `Team` that moves an iterate, or None for one thread.
+    """A context manager of the `Team` that moves an iterate, or None for one thread.
 
-    What decides is the sizes of the problem alone.
+    Only the sizes of the problem decide.
     """
     n = len(iterate.active_blocks)
     n_threads = min(n_threads, n // (ROUNDS[0] * FEWEST_STEPS))
@@ -46,13 +47,13 @@ def make_team(iterate, n_threads):
 class Team:
     """Threads that move an iterate by rounds of its parts; see `_parts`.
 
-    They wait for each other, and do not spin: if other programs want the cores, they
-    get them. What comes out depends on the number of threads, and not on their pace.
+    They wait for each other without spinning, so other programs can use the cores. The
+    result depends on the number of threads, but not on their pace.
 
     Parameters
     ----------
     iterate : BlockFrankWolfe or MarginalAscent
-        That `can_be_parted`.
+        An iterate that `can_be_parted`.
     n_threads : int
         At least 2.
     """
@@ -82,23 +83,26 @@ class Team:
         self.pool.shutdown()
 
     def make_pass(self, rng, deadline=np.inf):
-        """One pass, in a random order of each part; cut short after the deadline."""
-        # The whole may have moved meanwhile, to another center.
+        """Make one pass in a random order of each part; it stops at the deadline."""
+        # The whole may have moved to another center in the meantime.
         self.joint.refresh()
         self.run([rng.permutation(part.active_blocks) for part in self.parts], deadline)
 
     def make_cached_pass(self, rng, deadline=np.inf):
-        """A pass over the cached labelings, after `make_pass`; their gap before it."""
+        """Make a pass over the cached labelings, after `make_pass`.
+
+        Returns their gap before.
+        """
         orders = [rng.permutation(part.movable_blocks) for part in self.parts]
         return self.run(orders, deadline, True)
 
     def run(self, orders, deadline=np.inf, cached=False):
-        """Steps on these blocks of each part, in their order.
+        """Make steps on these blocks of each part, in their order.
 
         Parameters
         ----------
         orders : list of ndarray of dtype intp
-            No block twice.
+            Each block occurs at most once.
         deadline : float
         cached : bool
             Whether the steps are those of `run_cached`.
@@ -106,7 +110,7 @@ class Team:
         Returns
         -------
         float
-            With `cached` the sum of what `run_cached` returns.
+            With `cached`, the sum of the results of `run_cached`.
         """
         for part in self.parts:
             self.iterate.begin_pass_of(part)
@@ -144,7 +148,10 @@ class Team:
         return sum(self._together(calls))
 
     def _join(self):
-        """Take the best step along what all parts did; γ."""
+        """Make the best step along the sum of all parts' updates.
+
+        Returns its length γ.
+        """
         joint = self.joint
         found = self._together([partial(joint.compare, *pages) for pages in self.slices])
         loss_change = sum(part.loss_change for part in self.parts)
@@ -154,7 +161,7 @@ class Team:
         return gamma
 
     def _together(self, calls):
-        """The results of the calls, the first of which this thread makes."""
+        """Run the calls at once, the first in this thread, and return their results."""
         first, *others = calls
         others = [self.pool.submit(call) for call in others]
         try:

@@ -17,22 +17,23 @@ from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import History
 
-# The share of ε to which each breakpoint is solved, from the paper's appendix K; with
-# acceleration, to which a smaller gap costs little, there are fewer breakpoints.
+# The share of ε to which each breakpoint is solved: the paper's value (appendix K), and a
+# smaller one with acceleration. Accelerated steps reach small gaps cheaply, and there are
+# then fewer breakpoints.
 KAPPA = 0.9
 KAPPA_HEURISTIC = 0.7
 KAPPA_ACCELERATED = 0.7
 
-# Passes at a breakpoint before steps are accelerated, from then on: those of large λ take
-# less than one.
+# Steps are accelerated from the first breakpoint on that takes this many passes. Those of
+# large λ take less than one.
 PLAIN_PASSES = 3
 
-# Passes between two refreshments of all block gaps on the heuristic path. Gap sampling
-# that is never refreshed does not converge (the paper's figure 1).
+# Passes between two updates of all block gaps on the heuristic path. Gap sampling without
+# updates does not converge (the paper's figure 1).
 REFRESH_INTERVAL = 10
 
-# Between two looks at the sum of the known gaps: far from the optimum of a small λ a
-# breakpoint takes several passes, for a large λ a small part of one.
+# Steps between two looks at the sum of the known gaps. Far from the optimum of a small λ,
+# a breakpoint takes several passes, and for a large λ a small part of one.
 PART_OF_PASS = 10
 
 
@@ -111,7 +112,7 @@ class RegularizationPath:
 
 @dataclass
 class _Steps:
-    """How a path goes on, and what it may spend, in steps and seconds."""
+    """How a path continues, and its budget of steps and seconds."""
 
     iterate: object
     sampling: str
@@ -131,16 +132,19 @@ class _Steps:
 
     @property
     def n_passes(self):
-        """Passes so far, a part of one included."""
+        """Passes so far, as a fraction."""
         made = self.iterate.n_steps / len(self.iterate.active_blocks)
         return made if self.planes is None else made + self.planes.n_taken
 
     def certify(self):
-        """Objectives and true gap, as of `bcfw.certify`."""
+        """Objectives and true gap, as `bcfw.certify` returns them."""
         return self.history.note(*certify(self.iterate, n_threads=self.n_threads))
 
     def solve(self, target, heuristic):
-        """Steps until the gap is at most `target`; the limit met before, or None."""
+        """Make steps until the gap is at most `target`.
+
+        Returns the limit that was hit, or None.
+        """
         self.accelerator = make_acceleration(self.iterate, target)
         self.planes = self._planes(target)
         self.first_step = self.iterate.n_steps
@@ -152,7 +156,7 @@ class _Steps:
                 return None
 
     def _planes(self, target):
-        """For the λ that is next; those of the last one serve there, too."""
+        """Planes for the next λ; those of the last λ remain valid."""
         forecast = GapForecast(self.iterate, target, self.certify)
         if self.planes is None:
             args = self.n_threads, self.has_planes, True, mixes_cached(self.iterate)
@@ -161,7 +165,7 @@ class _Steps:
         return self.planes
 
     def _move(self, target):
-        """Same as `solve`, for the gap as last seen."""
+        """Same as `solve`, for the known block gaps."""
         iterate = self.iterate
         n = len(iterate.active_blocks)
         planes, accelerator = self.planes, self.accelerator
@@ -177,7 +181,8 @@ class _Steps:
             if planes.has_turn:
                 planes.make_pass()
                 if not planes.has_turn:
-                    # Steps go on by the gaps of blocks, which are those of another w.
+                    # The known gaps of the blocks, which guide the steps, belong to
+                    # another w.
                     self.certify()
             elif iterate.kappa > 0.0:
                 make_corrected_pass(
@@ -227,40 +232,41 @@ def regularization_path(
 ):
     """ε-approximate solutions for all λ (Algorithms 6 and 7 of [1]_).
 
-    Two slips of the pseudo-code are settled by its equation (13): the test of line 8 is
-    to be read "if Δ > τ" (a new breakpoint exists where ρ = 1 - τ/Δ > 0), and the loop
-    ends on the λ just solved.
+    Equation (13) of the paper corrects two slips of its pseudo-code: the test of line 8
+    should be "if Δ > τ" (a new breakpoint exists if ρ = 1 - τ/Δ > 0), and the loop ends
+    with the λ just solved.
 
     Parameters
     ----------
     iterate : BlockFrankWolfe
-        Fresh: at w = 0. Its λ is overwritten.
+        A new iterate, at w = 0. Its λ is overwritten.
     eps : float
     kappa : float in (0, 1) or None
         Each breakpoint is solved to a gap of `kappa * eps`. None: 0.9, or 0.7 for the
         heuristic path and where steps may be accelerated.
     heuristic : bool
-        Trust the block gaps as last seen, refreshed every 10 passes, instead of
-        checking them at each breakpoint: quicker, without the guarantee.
+        Trust the known block gaps, which are updated every 10 passes, instead of checking
+        the true gap at each breakpoint. This is faster, but has no guarantee.
     min_lambda : float
-        Stop at the first breakpoint that is not above it.
+        Stop at the first breakpoint that is not above this value.
     wanted : ndarray or None
-        The λ that need solutions, the least of them `min_lambda`: from each breakpoint
-        the path leaps to the largest that its solution does not cover. None: all λ.
+        The values of λ that need solutions, the smallest of which is `min_lambda`. From
+        each breakpoint, the path jumps to the largest one that its solution does not
+        cover. None: all values.
     sampling : {"auto", "gap", "uniform", "permuted"}
-        Of steps that are not accelerated; "auto": "gap".
+        Sampling of steps that are not accelerated. "auto": "gap".
     acceleration : {"auto", True, False}
-        Whether steps are accelerated once a breakpoint takes several passes. "auto": but
-        with sampling="gap".
+        Whether steps are accelerated once a breakpoint takes several passes. "auto": yes,
+        unless sampling="gap".
     max_iter : float
-        Passes in all.
+        Total number of passes.
     max_time : float or None
-        Seconds in all.
+        Total number of seconds.
     n_threads : int
     rng : numpy.random.Generator
     on_breakpoint : callable or None
-        Called with the iterate at each breakpoint, solved; what it takes counts as time
-        of the path.
+        Called with the solved iterate at each breakpoint. Its time counts as time of the
+        path.
     history : History or None
         To be filled.
 
@@ -268,7 +274,7 @@ def regularization_path(
     -------
     path : RegularizationPath
     stopped_by : "max_iter", "max_time" or None
-        What ended the path before `min_lambda`.
+        The limit that ended the path before `min_lambda`.
 
     References
     ----------
@@ -301,7 +307,7 @@ def regularization_path(
         while True:
             gap, weights = history.rows[-1]["dual_gap"], history.solution
             if heuristic:
-                # Those of the blocks, which go on from these.
+                # The limits of the blocks, which start from these.
                 iterate.check_means()
                 gap, weights = iterate.estimated_gap, iterate.weights.copy()
             points.add(iterate, gap, weights, steps.n_passes)
@@ -312,8 +318,8 @@ def regularization_path(
                 break
             if iterate.lam <= min_lambda:
                 break
-            # Δ of Proposition 1: how fast the gap grows as mass goes back to the truth,
-            # at any weights; see `_proximal`.
+            # Δ of Proposition 1: the rate at which the gap grows as mass returns to the
+            # truth, at any weights; see `_proximal`.
             growth = iterate.dual_objective
             growth -= 0.5 * iterate.lam * weights.dot(weights)
             excess = eps - gap
@@ -343,7 +349,7 @@ def regularization_path(
 
 
 def default_kappa(sampling="auto", acceleration="auto", heuristic=False):
-    """The value that kappa=None stands for."""
+    """The value of kappa=None."""
     if heuristic:
         return KAPPA_HEURISTIC
     accelerates = _may_accelerate(sampling, acceleration)
@@ -355,17 +361,17 @@ def _may_accelerate(sampling, acceleration):
 
 
 def first_breakpoint(iterate, eps, kappa=None):
-    """The λ above which the path is known in closed form; moves `iterate` there."""
+    """The λ above which the path has a closed form. Moves `iterate` there."""
     kappa = default_kappa() if kappa is None else kappa
     _initialize(iterate, kappa * eps, 1, History())
     return iterate.lam
 
 
 def _initialize(iterate, target, n_threads, history):
-    """The largest breakpoint: all dual mass on the loss's maximizers (Algorithm 6).
+    """The largest breakpoint: all dual mass is on the loss's maximizers (Algorithm 6).
 
-    Returns λ times the bound on the gap there. If it is 0, the maximizers' features
-    cancel out, and w = 0 with this dual point is optimal for every λ.
+    Returns λ times the bound on the gap there. If this is 0, the features of the
+    maximizers cancel out, and w = 0 is optimal for every λ, with this dual point.
     """
     iterate.jump_to_oracle()
     iterate.set_lambda(1.0)

@@ -1,9 +1,9 @@
-"""Cutting planes in turns with block steps: training that does not stall on raw data.
+"""Cutting planes that alternate with block steps: training does not stall on raw data.
 
-Block steps get in each other's way if weights are few, features are not centered or
-of unlike sizes, or C is large: all examples change the same few numbers. Passes that take
-a plane each, see `mixture`, do not. Counts of passes decide who has the turn, and no
-clock.
+Block steps hinder each other if there are few weights, if features are not centered or
+have different scales, or if C is large, because all examples then change the same few
+numbers. Passes that add one plane each do not have this problem (see `mixture`). Counts
+of passes decide whose turn it is, never a clock.
 """
 
 import numpy as np
@@ -11,78 +11,80 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
 from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
 
-# More weights than this are not mixed: the planes would take a quarter of a GB.
+# More weights than this are not mixed, since the planes would take a quarter of a GB.
 MOST_WEIGHTS = 2**17
 
-# Of d weights, planes need about 20 + 1.5 d passes, and on most data far fewer than a
-# thousand if d is large. If accelerated block steps are foreseen to need SURELY times as
-# many after a few passes, planes begin at once if weights are few, and otherwise if the
-# gap has not fallen since the start, as such forecasts are too high for separable data.
-# Those of plain steps are too high by far, ten times on scaled rows at C=10: they are not
-# asked.
+# With d weights, planes need about 20 + 1.5 d passes, and on most data far fewer than a
+# thousand if d is large. After a few passes, the number of accelerated block steps still
+# needed is estimated. If it is SURELY times that of planes, planes begin: at once if
+# there are few weights, and otherwise only if the gap has not fallen since the start,
+# because such forecasts are too high for separable data. Forecasts for plain steps are
+# far too high (ten times on scaled rows at C=10) and are not used.
 PASSES = 20.0
 PASSES_PER_WEIGHT = 1.5
 MOST_PASSES = 1000.0
 FEW_WEIGHTS = 64
 SURELY = 2.0
 
-# Otherwise the pace of block steps is looked at after this share of the passes that
-# planes need, but 8 to 16, then after twice as many passes and so on. Planes begin if
-# LIKELY times as many are foreseen as planes need, and twice those made; with fewer
-# neither is far behind the other. In the first EARLY share the pace may still be that of
-# the start, up to five times too slow: it must be SURELY times as many. On paths planes
-# pay for several λ: they begin if twice as many are foreseen as were made.
+# Otherwise, the pace of block steps is first examined after this share of the passes that
+# planes need (at least 8 and at most 16 passes), and then each time the number of passes
+# has doubled. Planes begin if block steps are expected to need LIKELY times as many
+# passes as planes, and twice those already made; below that, neither is far behind the
+# other. In the first EARLY share, block steps may still be up to five times too slow, so
+# the factor must be SURELY. On a path, planes serve several values of λ: they begin if
+# the forecast is twice the passes made.
 SECOND_LOOK = 0.2
 SECOND_LOOKS = (8, 16)
 LIKELY = 1.5
 EARLY = 0.125
 
-# The pace of planes is looked at after each PACE of them, but not before there are as
-# many more than weights: until then they have hardly begun to describe the risk. A turn
-# is at most twice as long as is needed, which is then MANY at least, and the next one
-# twice that, unless at their pace fewer planes than were made will do.
+# The pace of planes is examined after each PACE of them, but not before there are that
+# many more planes than weights, since until then they hardly describe the risk. A turn is
+# at most twice as long as needed, and at least MANY. The next turn is twice as long,
+# unless at their pace fewer planes than were made will do.
 PACE = 30
 LONGEST_TURN = 2.0
 MANY = 100.0
 
 # If calls cost more than mixtures, planes over the cached labelings follow each plane
-# until what is left to gain of them is this share of the gap: 11 calls, not 71, on wine
-# as a structure in Python. A third of it takes a few calls less, and longer.
+# until their possible gain is at most this share of the gap. On wine as a structure in
+# Python, this takes 11 calls instead of 71. A third of this share needs a few calls less,
+# but takes longer.
 CACHED_PLANES_SHARE = 0.3
 MOST_CACHED = 30
 
-# Without a gain of the dual from so many planes in a row, all but the first of them at w,
-# blocks have their turn.
+# If this many planes in a row, all but the first of them at w, have not raised the dual,
+# it is the turn of the blocks.
 IDLE = 5
 
-# A gap of nothing is never foreseen.
+# A gap of 0 is never predicted.
 LEAST_TOL = 1e-10
 
 
 class Planes:
-    """Turns between block steps and planes, and the moves of planes.
+    """Alternates between block steps and planes, and makes the moves of planes.
 
     Parameters
     ----------
     iterate : ExactAscent or BlockFrankWolfe
-        Moved in place; at any moment a consistent dual point.
+        Modified in place. It is a consistent dual point at any moment.
     forecast : GapForecast
-        Of its block steps.
+        The forecast for its block steps.
     accelerator : Acceleration or None
-        Of its block steps; it rests while planes have their turn.
+        Accelerates its block steps. It pauses while planes have their turn.
     n_threads : int
-        For the oracle.
+        Threads of the oracle.
     is_possible : bool
-        False: block steps have every turn.
+        If False, it is always the turn of block steps.
     is_path : bool
-        Whether there will be another λ, and another, so that planes pay for several.
+        Whether more values of λ will follow, so that planes serve several.
     mixes_cached : bool
         Whether up to `MOST_CACHED` planes over the cached labelings follow each plane.
 
     Attributes
     ----------
     has_turn : bool
-        Whether the next pass is to be `make_pass`.
+        Whether `make_pass` is to make the next pass.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Planes:
         self.restart(forecast, accelerator)
 
     def restart(self, forecast, accelerator):
-        """Go on at another λ, with the same planes; they begin where they ended."""
+        """Continue at another λ with the same planes. They begin where they ended."""
         goes_on = self.has_turn
         self.forecast, self.accelerator = forecast, accelerator
         self.tol = max(forecast.tol, LEAST_TOL)
@@ -118,13 +120,13 @@ class Planes:
     # ------------------------------------------------------------ whose turn it is
 
     def after_pass(self):
-        """To be called after each pass of block steps, and of the accelerator."""
+        """Call this after each pass of block steps and of the accelerator."""
         if not self.is_possible:
             return
         self.n_passes += 1
         gap = self.forecast.ratio * self.iterate.estimated_gap
         if self.n_taken and np.isfinite(self.certified):
-            # Those of the blocks are of another w than the best.
+            # The gaps of the blocks belong to another w than the best one.
             gap = self.certified
         self.least_gap = min(self.least_gap, gap)
         if self.n_passes == self.next_look // 2 or self.gap_before == np.inf:
@@ -138,7 +140,10 @@ class Planes:
             self.begin(left)
 
     def begin_at_last(self):
-        """Begin because blocks have nothing left to do; False if that was tried."""
+        """Begin because blocks have nothing left to do.
+
+        Returns False if that was tried before.
+        """
         if not self.is_possible or self.was_last:
             return False
         self.was_last = True
@@ -146,7 +151,7 @@ class Planes:
         return True
 
     def _foreseen_at_first(self):
-        """Passes that accelerated block steps are expected to take, after a few."""
+        """The forecast of accelerated passes after the first few."""
         accelerator, iterate = self.accelerator, self.iterate
         if self.due == np.inf or accelerator is None or iterate.kappa == 0.0:
             return 0.0
@@ -158,7 +163,7 @@ class Planes:
         return foreseen / np.sqrt(ratio) if np.isfinite(foreseen) else 0.0
 
     def _foreseen(self):
-        """Passes that they take at their pace since the last look; 0 if that will do."""
+        """The number of passes needed at the last pace; 0 if it is acceptable."""
         made = self.n_passes - self.since
         left = passes_at_pace(made, self.gap_before, self.least_gap, self.tol)
         self.gap_before, self.since = self.least_gap, self.n_passes
@@ -166,7 +171,7 @@ class Planes:
         return left if left >= self._worth_it() else 0.0
 
     def _worth_it(self):
-        """Passes of block steps, foreseen by their pace, for which planes pay."""
+        """The number of foreseen block passes above which planes pay."""
         least = 2.0 * self.n_passes
         if self.is_path:
             return least
@@ -174,12 +179,12 @@ class Planes:
         return max(least, (SURELY if is_early else LIKELY) * self.need)
 
     def _forget_pace(self):
-        """Forget the pace of block steps, which is another after planes."""
+        """Forget the pace of block steps, which differs after planes."""
         self.least_gap = self.gap_before = np.inf
         self.since = self.n_passes
 
     def begin(self, left):
-        """Take the turn from block steps that would need `left` passes more."""
+        """Take the turn from block steps that would need `left` more passes."""
         self.has_turn = True
         self.left_of_blocks = left
         self.was_accelerated = self.iterate.kappa > 0.0
@@ -187,7 +192,7 @@ class Planes:
         first = self.iterate.weights.copy() if first is None else first
         if self.was_accelerated:
             self.iterate.set_kappa(0.0)
-        # Steps have left their rounding in w, which planes would bring to light.
+        # Steps have left rounding errors in w, which planes would reveal.
         self.iterate.rebuild_weights()
         if self.mixture is None:
             self.mixture = PlaneMixture(self.iterate, self.n_threads)
@@ -205,7 +210,7 @@ class Planes:
     # ----------------------------------------------------------------------- moves
 
     def make_pass(self):
-        """Take a plane, and move to the best mixture."""
+        """Add a plane, and move to the best mixture."""
         self.n_idle = 0 if self.mixture.take() else self.n_idle + 1
         for _ in range(MOST_CACHED if self.mixes_cached else 0):
             if self.mixture.take_cached() <= CACHED_PLANES_SHARE * self.gap():
@@ -217,7 +222,7 @@ class Planes:
             self.end()
 
     def _loses(self):
-        """Whether blocks would need fewer passes than planes at their pace."""
+        """Whether blocks would need fewer passes than planes at their present pace."""
         if self.n_planes % PACE:
             return False
         before, self.half_gap = self.half_gap, self.gap()
@@ -235,7 +240,7 @@ class Planes:
     # ---------------------------------------------------------------- certificates
 
     def check(self):
-        """The check of `run_passes`, whether blocks or planes have the turn."""
+        """The check of `run_passes`, both for block steps and for planes."""
         self.is_back = False
         if not self.has_turn or self.n_planes == 0:
             row, *others = self.forecast.check()
@@ -252,7 +257,10 @@ class Planes:
         return row, self.mixture.best.copy()
 
     def predicts_convergence(self):
-        """Whether a check is due: the gaps of blocks are stale after planes."""
+        """Whether a check is due:
+
+        after planes, the gaps of the blocks are out of date.
+        """
         if self.has_turn:
             return self.n_planes > 0 and self.gap() <= self.forecast.tol
         return self.is_back or self.forecast.predicts_convergence()

@@ -29,10 +29,11 @@ def run_sgd(
     The subgradient method of [1]_ on one example at a time, with the steps 1 / (λ t) of
     [2]_ and the weighted average of the iterates of [3]_.
 
-    The gap is certified although the method knows no dual: its iterates are made of
-    labelings, which is all that a dual point needs. The dual bound is the best one seen,
-    and is valid whichever iterate it came from. It is tight after whole permuted passes;
-    blocks drawn with replacement are drawn unevenly, and the bound closes slowly.
+    The gap is certified although the method does not use the dual: its iterates are
+    combinations of labelings, and any such combination gives a dual point. The dual bound
+    is the best one seen, and is valid for all iterates. It is tight after complete
+    permuted passes. Blocks drawn with replacement are drawn unevenly, and the bound then
+    closes slowly.
 
     Parameters
     ----------
@@ -42,9 +43,9 @@ def run_sgd(
     lam : float
         λ > 0.
     sampling : {"permuted", "uniform"}
-        How the blocks of a pass are drawn, of those of positive weight.
+        How a pass draws its blocks among those of positive weight.
     average : bool
-        Return 2 / (k (k + 1)) Σ_t t w_t over all k steps, not the last iterate.
+        Return 2 / (k (k + 1)) Σ_t t w_t over all k steps instead of the last iterate.
     tol, max_iter, max_time, gap_check_interval, n_threads, rng, on_pass, history
         As for `run_bcfw`.
 

@@ -148,7 +148,7 @@ def find_most_violating(
 
 
 def check_search(oracle, search, name="this structure"):
-    """ValueError if the oracle cannot serve the search, saying which it can."""
+    """Raise ValueError if the oracle does not support the search."""
     check_choice("search", search, SEARCHES)
     if search in served_searches(oracle):
         return
@@ -161,7 +161,7 @@ def check_search(oracle, search, name="this structure"):
 
 
 def served_searches(oracle):
-    """The searches that an oracle can serve."""
+    """The searches that an oracle supports."""
     missing = set()
     if not oracle.has_candidates:
         missing.add("exact")
