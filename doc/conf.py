@@ -8,6 +8,9 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+from docutils import nodes
+from sphinx_gallery.directives import imgsgnode
+
 from sklearn_structsvm import __version__
 
 HERE = Path(__file__).parent
@@ -92,6 +95,7 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "show_signature": False,
     "write_computation_times": False,
+    "remove_config_comments": True,
     "min_reported_time": 1e6,
 }
 
@@ -130,7 +134,17 @@ html_logo = html_favicon = "_static/logo.svg"
 html_title = project
 html_show_sourcelink = False
 html_sidebars = {
-    page: [] for page in ("index", "install", "changelog", "papers", "benchmarks")
+    page: []
+    for page in (
+        "index",
+        "getting_started",
+        "install",
+        "changelog",
+        "papers",
+        "benchmarks",
+        "search",
+        "genindex",
+    )
 }
 # The gallery has its lines of code in full instead.
 html_sidebars["auto_examples/**"] = []
@@ -171,6 +185,15 @@ def read_changelog(app, docname, source):
         source[0] = from_markdown((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
+def box_pictures(app, doctree):
+    """Each picture of an example in a box, which scrolls where the page is narrow."""
+    for picture in list(doctree.findall(imgsgnode)):
+        if "sphx-glr-single-img" in picture["class"]:
+            box = nodes.compound(classes=["picture"])
+            picture.replace_self(box)
+            box += picture
+
+
 def write_versions(app, error):
     """For a site that is looked at alone; the published list is that of all folders."""
     if error is None and app.builder.format == "html":
@@ -181,4 +204,5 @@ def write_versions(app, error):
 def setup(app):
     app.add_js_file(None, body=ONE_VERSION, priority=900)
     app.connect("source-read", read_changelog)
+    app.connect("doctree-read", box_pictures)
     app.connect("build-finished", write_versions)

@@ -192,7 +192,7 @@ def seconds(row, method):
     """A cell: a dash for what did not arrive, nothing for what was not run."""
     if method not in row:
         return ""
-    return "-" if row[method] is None else f"{row[method]:.3g}"
+    return "–" if row[method] is None else f"{row[method]:.3g}"
 
 
 def batch_rows(results):
@@ -250,7 +250,7 @@ def batch_table(results):
 
 
 # Narrow, so that it can be read on a telephone.
-WIDTH, LEFT, RIGHT, ROW, TOP = 480, 14, 30, 52, 26
+WIDTH, LEFT, RIGHT, ROW, TOP = 360, 14, 30, 68, 26
 
 
 def claims_chart(claims):
@@ -278,11 +278,11 @@ def claims_chart(claims):
                 f'text-anchor="middle">{tick}×</text>'
             )
     for i, (name, (middle, least, most)) in enumerate(found.items()):
-        y = TOP + ROW * i + 34
+        y = TOP + ROW * i + 48
         what, _, here, _ = PEERS[name]
         parts.append(
-            f'<text x="{x(1.0) + 6:.1f}" y="{y - 16}">{escape(what.replace("`", ""))}'
-            f'<tspan class="says"> – here {here}</tspan></text>'
+            f'<text x="{x(1.0) + 6:.1f}" y="{y - 30}">{escape(what.replace("`", ""))}'
+            f'<tspan class="says" x="{x(1.0) + 6:.1f}" dy="15">here {here}</tspan></text>'
             f'<path class="range" d="M{x(least):.1f} {y} H{x(most):.1f}"/>'
             f'<circle class="median" cx="{x(middle):.1f}" cy="{y}" r="6">'
             f"<title>{short(middle)} times as fast, {short(least)} to {short(most)}"

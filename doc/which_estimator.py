@@ -25,7 +25,7 @@ STEPS = [
         "or BCFWClassifier, BMRMClassifier",
     ),
     (
-        "A sequence, a tree: and you want probabilities",
+        "A sequence or a tree, and you want probabilities",
         "CRFClassifier",
         "conditional random fields",
     ),
@@ -35,7 +35,7 @@ STEPS = [
         "structural SVM, margin rescaling",
     ),
     (
-        "The same, and near misses must cost less",
+        "The same, but near misses must cost less",
         "SlackRescaledSSVM",
         "slack rescaling",
     ),

@@ -52,7 +52,7 @@ SHOWN = 12
 fits = [i for i, own in enumerate(sets) if own.sum(axis=1).max() <= SHOWN]
 words = {"".join(y_test[i]): i for i in fits if len(y_test[i]) == 6 and not is_missed[i]}
 chosen = [*words.values()][:2] + [i for i in fits if is_missed[i]][:1]
-figure, axes = plt.subplots(2, len(chosen), figsize=(11, 4.2), height_ratios=(1, 3.2))
+figure, axes = plt.subplots(2, len(chosen), figsize=(8, 4), height_ratios=(1, 3.2))
 for (above, below), i in zip(axes.T, chosen, strict=True):
     images = [x.reshape(16, 8) for x in X_test[i]]
     above.imshow(np.hstack(images), cmap="gray_r", aspect="auto")
@@ -84,7 +84,8 @@ alone = ChainStructure(transition=False, first_bias=False, last_bias=False)
 single = CRFClassifier(alone, **params)
 models = {"with neighbors": field, "letters alone": single.fit(X_train, y_train)}
 levels = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
+_, coverage = plt.subplots(figsize=(5, 3.8), layout="constrained")
+_, size = plt.subplots(figsize=(5, 3.8), layout="constrained")
 for name, model in models.items():
     reports = [
         ConformalClassifier(FrozenEstimator(model), confidence_level=level)
@@ -92,14 +93,15 @@ for name, model in models.items():
         .set_report(X_test, y_test)
         for level in levels
     ]
-    left.plot(levels, [own["coverage"] for own in reports], "o-", label=name)
-    right.plot(levels, [own["mean_size"] for own in reports], "o-", label=name)
+    coverage.plot(levels, [own["coverage"] for own in reports], "o-", label=name)
+    size.plot(levels, [own["mean_size"] for own in reports], "o-", label=name)
     print(f"{name:15} letters in a set at 0.9: {reports[4]['mean_size']:.2f}")
-left.plot(levels, levels, color="0.5", linestyle="--", label="promised")
-left.set(xlabel="confidence level", ylabel="words within their sets")
-right.set(xlabel="confidence level", ylabel="letters in a set")
-left.legend()
-figure.tight_layout()
+coverage.plot(levels, levels, color="0.5", linestyle="--", label="promised")
+coverage.set(xlabel="confidence level", ylabel="words within their sets")
+size.set(xlabel="confidence level", ylabel="letters in a set")
+coverage.legend()
+size.legend()
+plt.show()
 
 # %%
 # Whole words

@@ -37,10 +37,11 @@ print(f"to {path.lambdas[-1]:.3g}, in {path.n_iter[-1]:.0f} passes over the data
 # grows as λ falls. When it reaches ``eps``, the next breakpoint begins. The larger λ,
 # the smaller the weights and the cheaper each breakpoint.
 
-fig, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
-RegularizationPathDisplay.from_path(path, ax=axes[0])
-axes[0].set_ylim(0, 1.5 * path.eps)
-RegularizationPathDisplay.from_path(path, kind="norm", ax=axes[1])
+fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
+RegularizationPathDisplay.from_path(path, ax=ax)
+ax.set_ylim(0, 1.5 * path.eps)
+fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
+RegularizationPathDisplay.from_path(path, kind="norm", ax=ax)
 plt.show()
 
 # %%
@@ -96,4 +97,4 @@ plt.show()
 # final fit at the chosen value has the accuracy ``tol``.
 
 print(f"duality gap of the final fit: {model.dual_gap_:.4f}")
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 3

@@ -84,19 +84,18 @@ for name in ("G-mean", "worst recall"):
     print(f"weights {model.mixture_weights_.round(3).tolist()}")
 
 # %%
-# The left plot shows which recalls of two classes can be achieved together, with the
-# rules and their mixture. The right plot shows convergence. Each call of the oracle
+# The first plot shows which recalls of two classes can be achieved together, with the
+# rules and their mixture. The second plot shows convergence. Each call of the oracle
 # finds one more rule. The score of the best mixture so far and the upper bound approach
 # each other.
 
-fig, axes = plt.subplots(1, 2, figsize=(8.5, 4.8), layout="constrained")
+fig, ax = plt.subplots(figsize=(5, 4.8), layout="constrained")
 AchievableSetDisplay.from_estimator(
-    models["worst recall"], X_train, y_train, entries=("mild", "moderate"), ax=axes[0]
+    models["worst recall"], X_train, y_train, entries=("mild", "moderate"), ax=ax
 )
+fig, ax = plt.subplots(figsize=(5, 4.8), layout="constrained")
 for name in ("G-mean", "worst recall"):
-    ConvergenceDisplay.from_estimator(
-        models[name], x="n_oracle_calls", name=name, ax=axes[1]
-    )
+    ConvergenceDisplay.from_estimator(models[name], x="n_oracle_calls", name=name, ax=ax)
 plt.show()
 
 # %%

@@ -290,18 +290,15 @@ print(
     f"most probable   {likely_accuracy:.1%} right, odds differ by {likely_difference:.3f}"
 )
 print(f"equalized odds  {accuracy:.1%} right, odds differ by {difference:.3f}")
-fig, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
 bars = ["recall", "false alarms"]
-for ax, labels, title in zip(
-    axes, (likely, predicted), ("most probable", "equalized odds"), strict=True
-):
+for labels, title in ((likely, "most probable"), (predicted, "equalized odds")):
+    fig, ax = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
     for shift, value in ((-0.2, "one"), (0.2, "other")):
         rates = [labels[(sex == value) & (advanced == truth)].mean() for truth in (1, 0)]
         ax.bar(np.arange(2) + shift, rates, width=0.38, label=f"sex: {value}")
     ax.set_xticks(np.arange(2), bars)
-    ax.set_title(title)
-axes[0].set_ylabel("rate")
-axes[1].legend(fontsize="small")
+    ax.set(title=title, ylabel="rate", ylim=(0, 1))
+    ax.legend(fontsize="small")
 plt.show()
 
 # %%

@@ -97,9 +97,9 @@ for name, model in {"single rule": single, "with a promise": promised}.items():
 # Each group has its own threshold. The promise lowers both, the one of the smaller group
 # by more.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
 p = single.estimator_.predict_proba(X[test])[:, 1]
-for ax, one in zip(axes, ("town", "country"), strict=True):
+for one in ("town", "country"):
+    fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
     rows = (group[test] == one) & (y[test] == "repaid")
     cuts = np.sort(p[rows])
     ax.plot(cuts, 1 - np.arange(len(cuts)) / len(cuts), color="C0")
@@ -109,7 +109,10 @@ for ax, one in zip(axes, ("town", "country"), strict=True):
     ):
         ax.axvline(model.thresholds_[one], color="0.3", linestyle=style, label=name)
     ax.axhline(0.6, color="C3", linewidth=1)
-    ax.set(title=one, xlabel="threshold of the probability of repayment")
-axes[0].set_ylabel("recall on new applicants")
-axes[0].legend()
+    ax.set(
+        title=one,
+        xlabel="threshold of the probability of repayment",
+        ylabel="recall on new applicants",
+    )
+    ax.legend()
 plt.show()

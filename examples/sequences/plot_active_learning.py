@@ -72,14 +72,15 @@ for name, (errors, warm, cold) in results.items():
 # ones start at their true labels.
 
 sizes = first + per_round * np.arange(n_rounds + 1)
-fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
 for name, (errors, _, _) in results.items():
-    left.plot(sizes, errors, marker=".", label=name)
-left.set(xlabel="Labeled words", ylabel="Letter error on test words")
-left.legend()
+    ax.plot(sizes, errors, marker=".", label=name)
+ax.set(xlabel="Labeled words", ylabel="Letter error on test words")
+ax.legend()
 _, warm, cold = results["least margin"]
-right.plot(sizes, cold, marker=".", color="0.6", label="from nothing")
-right.plot(sizes, warm, marker=".", color="C0", label="warm start")
-right.set(xlabel="Labeled words", ylabel="Passes to a gap of 0.01", ylim=(0, None))
-right.legend()
+fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
+ax.plot(sizes, cold, marker=".", color="0.6", label="from nothing")
+ax.plot(sizes, warm, marker=".", color="C0", label="warm start")
+ax.set(xlabel="Labeled words", ylabel="Passes to a gap of 0.01", ylim=(0, None))
+ax.legend()
 plt.show()

@@ -119,13 +119,13 @@ print(items[0])
 print(f"as CSR matrices: {sum(n_bytes(item.tocsr()) for item in items) / 1e6:.1f} MB")
 print(f"as arrays: {sum(len(x) * x.shape[1] * 4 for x in items) / 1e6:.0f} MB")
 
-fig, axes = plt.subplots(1, 2, figsize=(8, 2.2), sharey=True, layout="constrained")
-for ax, values, label, form in [
-    (axes[0], errors, "Error on test words", "%.3f"),
-    (axes[1], sizes, "Features of the training words in MB", "%.2f"),
+for values, label, form in [
+    (errors, "Error on test words", "%.3f"),
+    (sizes, "Features of the training words in MB", "%.2f"),
 ]:
+    fig, ax = plt.subplots(figsize=(5, 2.4), layout="constrained")
     bars = ax.barh(list(values), list(values.values()), color=["0.7", "0.7", "C0"])
     ax.bar_label(bars, fmt=form, padding=3)
     ax.set(xlabel=label, xlim=(0, 1.2 * max(values.values())))
-axes[0].invert_yaxis()
+    ax.invert_yaxis()
 plt.show()

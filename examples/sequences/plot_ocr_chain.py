@@ -96,14 +96,13 @@ plt.show()
 print(f"objective {words.objective_:.4f}, at most {words.dual_gap_:.4f} above optimal")
 print(f"{words.n_iter_} passes, step={words.step_!r}, cache={words.cache_}")
 
-fig, axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
-ConvergenceDisplay.from_estimator(words, x="n_iter", ax=axes[0], name="chain")
-axes[0].axhline(words.tol, color="k", linestyle=":", label="tol")
-axes[0].legend()
-ConvergenceDisplay.from_estimator(
-    words, x="n_iter", y="objective", ax=axes[1], name="chain"
-)
-axes[1].set_yscale("linear")
+fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
+ConvergenceDisplay.from_estimator(words, x="n_iter", ax=ax, name="chain")
+ax.axhline(words.tol, color="k", linestyle=":", label="tol")
+ax.legend()
+fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
+ConvergenceDisplay.from_estimator(words, x="n_iter", y="objective", ax=ax, name="chain")
+ax.set_yscale("linear")
 plt.show()
 
 # %%

@@ -81,8 +81,8 @@ slack = SlackRescaledSSVM(
     PairwiseMultilabelStructure(), C=0.001, tol=0.05, random_state=0
 ).fit(X_scaled, Y_train)
 
-fig, axes = plt.subplots(ncols=2, figsize=(8.5, 5), layout="constrained", sharey=True)
-for ax, name in zip(axes, ("angular", "bisecting"), strict=True):
+for name in ("angular", "bisecting"):
+    fig, ax = plt.subplots(figsize=(5, 5), layout="constrained")
     display = LabelMapDisplay.from_estimator(
         slack, X_scaled[4], Y_train[4], search=name, ax=ax
     )
@@ -120,4 +120,4 @@ for marker, (name, params) in zip("os^D", settings.items(), strict=True):
     )
 ax.set(xscale="log", title="duality gap of slack rescaling")
 plt.show()
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 3

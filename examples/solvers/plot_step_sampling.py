@@ -91,16 +91,11 @@ plt.show()
 # microseconds.
 
 models["pairwise, cache"] = fit(step="pairwise", cache=True)
-fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
-for ax, x in zip(axes, ("n_oracle_calls", "seconds"), strict=True):
+for x in ("n_oracle_calls", "seconds"):
+    fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
     for marker, name in zip("osv", ("fw", "pairwise", "pairwise, cache"), strict=True):
         style = {"marker": marker, "markersize": 4}
         ConvergenceDisplay.from_estimator(models[name], x=x, ax=ax, name=name, **style)
-axes[1].set_ylabel("")
-handles, names = axes[0].get_legend_handles_labels()
-for ax in axes:
-    ax.get_legend().remove()
-fig.legend(handles, names, loc="outside upper center", ncols=4)
 plt.show()
 
 # %%
@@ -113,19 +108,14 @@ plt.show()
 accelerated = {"sampling": "permuted", "acceleration": True}
 models["pairwise, accelerated"] = fit(step="pairwise", **accelerated)
 models["corrective, accelerated"] = fit(step="corrective", **accelerated)
-fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
-for ax, x in zip(axes, ("n_oracle_calls", "seconds"), strict=True):
+for x in ("n_oracle_calls", "seconds"):
+    fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
     for name in ("pairwise", "corrective"):
         for suffix, line in (("", "--"), (", accelerated", "-")):
             style = {"linestyle": line, "marker": STEPS[name], "markersize": 4}
             ConvergenceDisplay.from_estimator(
                 models[name + suffix], x=x, ax=ax, name=name + suffix, **style
             )
-axes[1].set_ylabel("")
-handles, names = axes[0].get_legend_handles_labels()
-for ax in axes:
-    ax.get_legend().remove()
-fig.legend(handles, names, loc="outside upper center", ncols=4)
 plt.show()
 
 # %%

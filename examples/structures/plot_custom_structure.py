@@ -136,15 +136,13 @@ plt.show()
 # so that a correct match is a vertical line.
 
 i = int(np.argmax(losses_of_equal))
-fig, axes = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained")
 place = np.argsort(y_test[i])
-for ax, matching, title in zip(
-    axes, (equal[i], learned[i]), ("equal weights", "learned weights"), strict=True
-):
+for matching, title in ((equal[i], "equal weights"), (learned[i], "learned weights")):
+    fig, ax = plt.subplots(figsize=(5, 2.8), layout="constrained")
     for a, b in enumerate(matching):
         color = "C0" if b == y_test[i][a] else "C3"
         ax.plot([a, place[b]], [1, 0], "-o", color=color)
     ax.set(title=title, xticks=[], yticks=[0, 1], yticklabels=["second", "first"])
     ax.spines[:].set_visible(False)
 plt.show()
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 3
