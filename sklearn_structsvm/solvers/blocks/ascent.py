@@ -182,9 +182,9 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
     average : {"dual", "primal"} or None
         "dual": the average of the dual points, with its own gap, in place of w. (The
         average lags behind, and is not renewed after the last step.) With v = Aα and its
-        w, and ℓ = Σ_i p_i ℓ_i the gap is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with or without box
-        constraints (appendix H.3 of Osokin et al.). "primal": the average of the weights
-        at the ends of sweeps, if it is better than all other candidates.
+        w, and ℓ = Σ_i p_i ℓ_i the gap is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with or without
+        box constraints (appendix H.3 of Osokin et al.). "primal": the average of the
+        weights at the ends of sweeps, if it is better than all other candidates.
 
     Returns
     -------
