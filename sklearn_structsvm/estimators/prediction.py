@@ -22,6 +22,7 @@ from sklearn_structsvm.estimators.coefficients import joined_weights
 from sklearn_structsvm.estimators.named_structures import is_flat, named_structure
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.allowed_labels import (
+    AllowedLabels,
     NoAllowedLabeling,
     check_allowed_labels,
 )
@@ -56,6 +57,13 @@ def refuse_allowed_of_dask(allowed):
             "allowed cannot be used with Dask collections. Compute the parts of X, and "
             "pass each with its own `allowed`."
         )
+
+
+def taken(items, places):
+    """Those of some examples."""
+    if isinstance(items, AllowedLabels):
+        return items.take(places)
+    return [items[i] for i in places]
 
 
 def one_by_one(answer, X, *beside):
@@ -144,7 +152,7 @@ class PredictionMixin:
                 f"structure={type(structure).__name__}."
             )
         return check_allowed_labels(
-            allowed, structure._lengths(X), structure.classes_, structure._place
+            allowed, structure._starts(X), structure.classes_, structure._place
         )
 
     def _ask(self, X, call, nothing=None, y=None, allowed=None):
@@ -159,8 +167,7 @@ class PredictionMixin:
             X, and y and allowed if there are any, of some examples, none of them empty ->
             an answer for each.
         nothing : number or any other object
-        allowed : list or None
-            As `_check_allowed` returns it.
+        allowed : AllowedLabels or None
         """
         structure = self.structure_
         if structure.flat:
@@ -176,7 +183,7 @@ class PredictionMixin:
             own = places[piece]
             if not own:
                 continue
-            data = [[items[i] for i in own] for items in (X, *beside)]
+            data = [[X[i] for i in own], *(taken(items, own) for items in beside)]
             try:
                 found = call(*data)
             except NoAllowedLabeling as error:

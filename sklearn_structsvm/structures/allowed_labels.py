@@ -1,16 +1,18 @@
 """Labels that nodes of single examples may have: the argument `allowed` of predictions.
 
-Checked, it is a list with a mask of shape (T_i, k) for each example. Scores of the other
-labels are lowered by BARRED, which no sum of scores makes up for: a labeling that has one
-is the best only if there is no other.
+Checked, it is `AllowedLabels`, a mask of shape (T_i, k) for each example. Scores of the
+other labels are lowered by BARRED, which no sum of scores makes up for: a labeling that
+has one is the best only if there is no other.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_sequence
 from sklearn_structsvm._utils.labels import listed, plain
+from sklearn_structsvm.structures._allowed_labels import read_allowed
 
 BARRED = 1e100
 
@@ -33,20 +35,96 @@ class NoAllowedLabeling(ValueError):
         )
 
 
-# What holds several labels; a string is one.
-SETS = (set, frozenset, list, tuple)
+class AllowedLabels(Sequence):
+    """Masks of the labels that nodes may have, of several examples.
+
+    As a sequence it has a mask of shape (T_i, k) for each example. What it stores is the
+    nodes at which labels are barred.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (n + 1,), dtype intp
+        Example i has the nodes bounds[i]:bounds[i + 1].
+    nodes : ndarray of shape (m,), dtype intp
+        Those at which labels are barred, in increasing order.
+    masks : ndarray of shape (m, k), dtype bool
+        Which labels they may have.
+    """
+
+    def __init__(self, bounds, nodes, masks):
+        self.bounds, self.nodes, self.masks = bounds, nodes, masks
+
+    def __len__(self):
+        return len(self.bounds) - 1
+
+    def __getitem__(self, i):
+        (own,) = self.take([i])
+        return own
+
+    def __iter__(self):
+        rows = np.ones((self.bounds[-1], self.masks.shape[1]), dtype=bool)
+        rows[self.nodes] = self.masks
+        bounds = self.bounds.tolist()
+        return iter([rows[start:end] for start, end in pairwise(bounds)])
+
+    def take(self, places):
+        """Those of some of the examples, in increasing order."""
+        starts, lengths = self.bounds[places], np.diff(self.bounds)[places]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        ends = [starts[0], starts[-1] + lengths[-1]]
+        first, last = np.searchsorted(self.nodes, ends)
+        nodes, masks = self.nodes[first:last], self.masks[first:last]
+        if bounds[-1] < ends[1] - ends[0]:
+            # Some in between have nodes, too.
+            item = np.searchsorted(starts, nodes, side="right") - 1
+            own = nodes < (starts + lengths)[item]
+            item, nodes, masks = item[own], nodes[own], masks[own]
+            return AllowedLabels(bounds, nodes + (bounds[:-1] - starts)[item], masks)
+        return AllowedLabels(bounds, nodes - starts[0], masks)
+
+    def in_order(self, order):
+        """The same with node order[v], of all, in the place v; no longer by examples."""
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        places = places[self.nodes]
+        by_place = np.argsort(places)
+        bounds = self.bounds[[0, -1]]
+        return AllowedLabels(bounds, places[by_place], self.masks[by_place])
+
+    def any_of_each(self, is_so):
+        """Whether it is so at any of `nodes`, for each example."""
+        items = np.searchsorted(self.bounds, self.nodes[is_so], side="right") - 1
+        return np.bincount(items, minlength=len(self)) > 0
+
+    def violates(self, labels):
+        """Whether each example has an encoded label that is not allowed.
+
+        The labels are those of all nodes, one example after another.
+        """
+        at = np.arange(len(self.nodes))
+        return self.any_of_each(~self.masks[at, labels[self.nodes]])
 
 
-def check_allowed_labels(allowed, lengths, classes, place, name="allowed"):
-    """Masks of what users pass.
+def as_allowed_labels(masks):
+    """`AllowedLabels` of a mask for each example."""
+    if isinstance(masks, AllowedLabels):
+        return masks
+    bounds = np.cumsum([0, *map(len, masks)], dtype=np.intp)
+    rows = np.concatenate(masks)
+    nodes = np.flatnonzero(~rows.all(axis=1))
+    return AllowedLabels(bounds, nodes, rows[nodes])
+
+
+def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
+    """What users pass, read.
 
     Parameters
     ----------
     allowed : sequence
         For each example None, a boolean array of shape (T_i, k), or a sequence of T_i
         labels, sets of labels, and None for any label.
-    lengths : sequence of int
-        Nodes of each example.
+    bounds : ndarray of shape (n + 1,), dtype intp
+        Example i has the nodes bounds[i]:bounds[i + 1].
     classes : ndarray of shape (k,)
     place : str
         The word for a node.
@@ -55,7 +133,7 @@ def check_allowed_labels(allowed, lengths, classes, place, name="allowed"):
 
     Returns
     -------
-    list of ndarray of shape (T_i, k), dtype bool
+    AllowedLabels
 
     Raises
     ------
@@ -65,72 +143,48 @@ def check_allowed_labels(allowed, lengths, classes, place, name="allowed"):
     """
     words = "None or a sequence with an entry for each item of X"
     check_sequence(name, allowed, words)
-    if len(allowed) != len(lengths):
+    if len(allowed) != len(bounds) - 1:
         raise ValueError(
-            f"{name} has {len(allowed)} entries, but X has {len(lengths)} items."
+            f"{name} has {len(allowed)} entries, but X has {len(bounds) - 1} items."
         )
-    bounds, k = [0, *np.cumsum(lengths).tolist()], len(classes)
-    rows = np.ones((bounds[-1], k), dtype=bool)
-    masks = [rows[start:end] for start, end in pairwise(bounds)]
+    if isinstance(allowed, AllowedLabels):
+        return allowed
     codes = {label: c for c, label in enumerate(classes.tolist())}
-    # Nodes with entries, and pairs of a node and a label, of all examples: arrays are
-    # written to once, as each time takes as long as many labels.
-    known, nodes, columns = [], [], []
-    for i, own in enumerate(allowed):
-        if own is None:
-            continue
-        length = lengths[i]
+
+    def regular(i, own):
+        length, k = int(bounds[i + 1] - bounds[i]), len(classes)
         if isinstance(own, np.ndarray) and own.dtype.kind == "b" and own.ndim == 2:
             if own.shape != (length, k):
                 raise ValueError(
                     f"{name}[{i}] must be a mask of shape ({length}, {k}), for "
                     f"{length} {place}s and {k} classes; got shape {own.shape}."
                 )
-            masks[i] = own
-            continue
+            return np.ascontiguousarray(own)
         words = f"None, a mask, or a sequence with an entry for each {place}"
         check_sequence(f"{name}[{i}]", own, words)
         if len(own) != length:
             raise ValueError(
                 f"{name}[{i}] has {len(own)} entries for {length} {place}s."
             )
-        for v, entry in enumerate(own, bounds[i]):
-            if entry is None:
-                continue
-            labels = entry if isinstance(entry, SETS) else (entry,)
-            try:
-                found = [codes[plain(label)] for label in labels]
-            except (KeyError, TypeError):
-                at = f"{name}[{i}][{v - bounds[i]}]"
-                _refuse_unknown(labels, codes, at, classes)
-            known.append(v)
-            nodes += [v] * len(found)
-            columns += found
-    rows[known] = False
-    rows[nodes, columns] = True
-    _refuse_empty(masks, bounds, place, name)
-    return masks
+        return list(own)
 
-
-def _refuse_unknown(labels, codes, name, classes):
-    for label in map(plain, labels):
+    def code_of(i, t, label):
         try:
-            is_known = label in codes
-        except TypeError:
-            is_known = False
-        if not is_known:
+            return codes[plain(label)]
+        except (KeyError, TypeError):
             raise ValueError(
-                f"{name} has {label!r}, which is not one of the classes "
+                f"{name}[{i}][{t}] has {plain(label)!r}, which is not one of the classes "
                 f"{listed(classes)}. None stands for any label."
             ) from None
 
-
-def _refuse_empty(masks, bounds, place, name):
-    is_empty = ~np.concatenate(masks).any(axis=1) if masks else np.zeros(0, dtype=bool)
-    if is_empty.any():
-        at = int(is_empty.argmax())
+    found = read_allowed(list(allowed), bounds, len(classes), codes, regular, code_of)
+    found = AllowedLabels(bounds, *found)
+    has_some = found.masks.any(axis=1)
+    if not has_some.all():
+        at = found.nodes[has_some.argmin()]
         i = int(np.searchsorted(bounds, at, side="right")) - 1
         raise ValueError(f"{name}[{i}] leaves {place} {at - bounds[i]} no label.")
+    return found
 
 
 def lowered(theta, allowed, transition=None):
@@ -144,15 +198,3 @@ def lowered(theta, allowed, transition=None):
         n_pairs = len(theta) if transition.ndim == 2 else len(transition)
         spread += n_pairs * np.ptp(transition)
     return np.where(allowed, theta, theta - (1.0 + 2.0 * spread))
-
-
-def violates(allowed, labels):
-    """Whether each example has an encoded label that is not allowed."""
-    rows, codes = np.concatenate(allowed), np.concatenate(labels)
-    return any_of_each(allowed, ~rows[np.arange(len(codes)), codes])
-
-
-def any_of_each(items, is_so):
-    """Whether it is so for any of the rows of each item; no item is empty."""
-    starts = np.cumsum([0, *map(len, items[:-1])])
-    return np.logical_or.reduceat(is_so, starts)

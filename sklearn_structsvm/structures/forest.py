@@ -9,9 +9,8 @@ from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures._k_best import k_best
 from sklearn_structsvm.structures.allowed_labels import (
     NoAllowedLabeling,
-    any_of_each,
+    as_allowed_labels,
     lowered,
-    violates,
 )
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.constrained import constrained_argmax
@@ -122,8 +121,9 @@ class ForestStructure(NodeStructure):
     ) -> np.ndarray:
         labels = self._oracle_of(X, None, allowed).decode(w, 0.0, n_threads)
         if allowed is not None and self.allowed_ is not None:
-            bad = violates(allowed, self._split_nodes(X, labels))
-            self._refuse_conflicts(X, allowed, bad)
+            allowed = as_allowed_labels(allowed)
+            labels_of_nodes = np.concatenate(list(self._split_nodes(X, labels)))
+            self._refuse_conflicts(X, allowed, allowed.violates(labels_of_nodes))
         return self._split_nodes(X, self.classes_[labels])
 
     def _oracle_of(self, X, y, allowed):
@@ -275,8 +275,7 @@ class ForestStructure(NodeStructure):
         labels = self._encode(y)
         has_none |= self._impossible(X, labels)
         if allowed is not None:
-            ends = np.cumsum(self._lengths(X))[:-1]
-            has_none |= violates(allowed, np.split(labels, ends))
+            has_none |= as_allowed_labels(allowed).violates(labels)
         y = [others[i] if has_none[i] else y[i] for i in range(len(X))]
         log_sums = self._sums(X, y, w, n_threads, allowed)[2]
         return np.where(has_none, -np.inf, 0.0 - log_sums)
@@ -310,7 +309,8 @@ class ForestStructure(NodeStructure):
         sums = self._oracle_of(X, y, allowed).marginals(w, n_threads)
         if allowed is not None and self.allowed_ is not None:
             # Probability is left to labels that are barred only if there are no others.
+            allowed = as_allowed_labels(allowed)
             nodes = np.concatenate(list(self._split_nodes(X, sums[0])))
-            is_bad = (nodes > 0.0) & ~np.concatenate(allowed)
-            self._refuse_conflicts(X, allowed, any_of_each(allowed, is_bad.any(axis=1)))
+            is_bad = (nodes[allowed.nodes] > 0.0) & ~allowed.masks
+            self._refuse_conflicts(X, allowed, allowed.any_of_each(is_bad.any(axis=1)))
         return sums

@@ -373,7 +373,7 @@ class GraphStructure(SumBounds):
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
     ) -> np.ndarray:
         compiled = [self._is_compiled([x]) for x in X]
-        masks = [None] * len(X) if allowed is None else allowed
+        masks = [None] * len(X) if allowed is None else list(allowed)
         decoded: Iterator[np.ndarray] = iter(())
         if easy := np.flatnonzero(compiled).tolist():
             own = [X[i] for i in easy]

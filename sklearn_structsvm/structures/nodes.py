@@ -33,6 +33,7 @@ from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.allowed_labels import (
     BARRED,
     NoAllowedLabeling,
+    as_allowed_labels,
     check_allowed_labels,
 )
 from sklearn_structsvm.structures.base import Structure
@@ -189,7 +190,7 @@ class NodeStructure(Structure):
         classes = learn_classes(both, classes)
         self._learn(X, known, classes, class_weight)
         allowed = check_allowed_labels(
-            entries, self._lengths(X), self.classes_, self._place, name="y"
+            entries, self._starts(X), self.classes_, self._place, name="y"
         )
         if all(own.all() for own in allowed):
             raise ValueError(NOTHING_KNOWN)
@@ -306,11 +307,12 @@ class NodeStructure(Structure):
         features = self._unmasked_features(X, order)
         if allowed is None:
             return features
-        rows = np.concatenate(allowed)
+        allowed = as_allowed_labels(allowed)
         if order is not None:
-            starts = self._starts(X)
-            rows = rows[order + np.repeat(starts[:-1], np.diff(starts))]
-        return FeaturesBeside(features, BarredScores(rows, BARRED))
+            starts = allowed.bounds
+            allowed = allowed.in_order(order + np.repeat(starts[:-1], np.diff(starts)))
+        barred = BarredScores(features.n_rows, allowed.nodes, allowed.masks, BARRED)
+        return FeaturesBeside(features, barred)
 
     def _unmasked_features(self, X, order):
         items, k = list(map(self._features, X)), len(self.classes_)
@@ -428,7 +430,7 @@ class NodeStructure(Structure):
         labels[:, order] = found
         keep = ~self._impossible([x] * len(labels), labels.ravel())
         if allowed is not None:
-            keep &= allowed[np.arange(len(allowed)), labels].all(axis=1)
+            keep &= scores > -0.5 * BARRED
             self._refuse_conflicts([x], [allowed], ~keep[:1])
         return self.classes_[labels[keep]], scores[keep]
 

@@ -7,35 +7,55 @@ from sklearn_structsvm._utils._matrix._features cimport Features
 
 
 cdef class BarredScores(Features):
-    """No features, but a penalty where `allowed`, of shape (n_rows, k), is False.
+    """No features, but a penalty where a row's label is not allowed.
 
     There are no weights, so that in all but the scores this adds nothing.
+
+    Parameters
+    ----------
+    n_rows : int
+    rows : ndarray of shape (m,), dtype intp
+        Those at which labels are barred, in increasing order.
+    allowed : ndarray of shape (m, k), dtype bool
+        Which labels these may have.
+    penalty : float
     """
 
+    cdef const Py_ssize_t[::1] rows
     cdef const unsigned char[:, ::1] allowed
-    # Whether all labels of a row are allowed, as in most rows.
-    cdef unsigned char[::1] is_free
     cdef double penalty
 
-    def __init__(self, allowed, double penalty):
-        check_shape("allowed", allowed, "n", "k")
-        self.n_rows, self.n_features = len(allowed), 0
+    def __init__(self, Py_ssize_t n_rows, rows, allowed, double penalty):
+        check_shape("allowed", allowed, len(rows), "k")
+        self.n_rows, self.n_features = n_rows, 0
+        self.rows = rows
         self.allowed = np.ascontiguousarray(allowed, dtype=bool).view(np.uint8)
         self.penalty = penalty
-        self.is_free = np.all(self.allowed, axis=1).view(np.uint8)
+
+    cdef Py_ssize_t first_at(self, Py_ssize_t row) noexcept nogil:
+        """The place of the first of `rows` that is not before this one."""
+        cdef Py_ssize_t low = 0, high = self.rows.shape[0], middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.rows[middle] < row:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     cdef void add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
         cdef Py_ssize_t i, j
         cdef double penalty = self.penalty
-        for i in range(start, stop):
-            if self.is_free[i]:
-                continue
+        cdef double* row
+        for i in range(self.first_at(start), self.rows.shape[0]):
+            if self.rows[i] >= stop:
+                return
+            row = out + (self.rows[i] - start) * k
             for j in range(k):
                 # Without a branch, which could not be foreseen.
-                out[(i - start) * k + j] -= penalty * <double> (
-                    1 - <int> self.allowed[i, j])
+                row[j] -= penalty * <double> (1 - <int> self.allowed[i, j])
 
     def n_entries(self, offsets):
         return np.zeros(len(offsets) - 1, dtype=np.intp)

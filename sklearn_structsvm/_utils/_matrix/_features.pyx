@@ -194,6 +194,12 @@ cdef class FeaturesBeside(Features):
         self.of_left = self.left.outer_size(offsets, k)
         return self.of_left + self.right.outer_size(offsets, k)
 
+    cdef void scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) noexcept nogil:
+        self.left.scores(start, stop, weights, k, out)
+        self.right.add_scores(start, stop, weights + self.left.n_weights(k), k, out)
+
     cdef void add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
