@@ -10,7 +10,7 @@ from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.ascent import Limits
-from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.bcfw import make_planes, run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.concave_convex import (
     ConcaveConvex,
     LogSums,
@@ -102,7 +102,9 @@ def hinge_steps(estimator, problem, start, method, options):
         concave = Maxima(problem.make_completions(), problem.weights, n_threads)
         w = first_weights(estimator, problem, n_threads) if w is None else w
     procedure = ConcaveConvex(iterate, concave, w)
-    ascend = partial(run_bcfw, iterate, **options)
+    names = ("acceleration", "algorithm", "average")
+    planes = make_planes(iterate, n_threads, **{name: options[name] for name in names})
+    ascend = partial(run_bcfw, iterate, planes=planes, **options)
     return _method(estimator, procedure, ascend, start, method.resolved)
 
 

@@ -292,6 +292,23 @@ def test_with_nothing_hidden_it_is_the_plain_fit(cls, name):
         assert model.coef_.tobytes() == fits[0].coef_.tobytes()
 
 
+def test_steps_on_raw_columns_end_within_the_tolerance():
+    # Block steps alone leave a gap of a tenth after a thousand passes.
+    rng = new_rng(20)
+    X = [
+        rng.normal(size=(rng.integers(1, 9), 4)) * [1.0, 100.0, 1e-3, 1.0] + 30.0
+        for _ in range(60)
+    ]
+    y = [
+        [("a" if row[0] > 30.0 else "b") if rng.random() < 0.5 else MISSING for row in x]
+        for x in X
+    ]
+    y[0][0], y[1][0] = "a", "b"
+    model = BCFWClassifier("chain", random_state=0).fit(X, y)
+    assert model.dual_gap_ <= model.tol
+    assert model.history_["step"].max() >= 1
+
+
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
 def test_a_weight_of_two_is_an_example_twice(cls):
     rng = new_rng(7)

@@ -95,7 +95,14 @@ class Passes:
 
 
 def run_ascent(
-    passes, limits, *, accelerator=None, has_planes=False, team=None, successor=None
+    passes,
+    limits,
+    *,
+    accelerator=None,
+    has_planes=False,
+    planes=None,
+    team=None,
+    successor=None,
 ):
     """Ascend the dual until the gap is within the tolerance.
 
@@ -106,6 +113,8 @@ def run_ascent(
     accelerator : Acceleration or None
     has_planes : bool
         Whether cutting planes may take turns with the steps; see `planes`.
+    planes : Planes or None
+        The planes of earlier runs, which continue.
     team : DistributedBlocks or None
         Makes the passes in place of this process and its threads.
     successor : LaterSteps or None
@@ -117,10 +126,13 @@ def run_ascent(
     """
     iterate, tol, n_threads = passes.iterate, limits.tol, limits.n_threads
     forecast = GapForecast(iterate, tol, lambda: passes.certify(tol, n_threads))
-    planes = Planes(
-        iterate, forecast, accelerator, n_threads, has_planes,
-        mixes_cached=passes.mixes_cached,
-    )  # fmt: skip
+    if planes is not None:
+        planes.restart(forecast, accelerator)
+    else:
+        planes = Planes(
+            iterate, forecast, accelerator, n_threads, has_planes,
+            mixes_cached=passes.mixes_cached,
+        )  # fmt: skip
     # The gaps that remote parts have seen belong to weights of their own.
     is_remote = team is not None
 

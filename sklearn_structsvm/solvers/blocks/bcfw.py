@@ -12,6 +12,8 @@ from sklearn_structsvm.solvers.blocks._bcfw import (
 )
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAcceleration
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
 
 # The criterion for a cache hit, max(F g_i, ν/n g), with the paper's values (section 3.3).
@@ -171,6 +173,7 @@ def run_bcfw(
     algorithm="block",
     average=False,
     new_blocks=(),
+    planes=None,
     team=None,
     rng=None,
     **limits,
@@ -203,6 +206,8 @@ def run_bcfw(
         If the iterate starts from the dual point of other blocks: the blocks that this
         point lacks. The first pass visits only these, unless steps are corrective or on
         all blocks at once.
+    planes : Planes or None
+        The planes of earlier runs with the same iterate; see `make_planes`.
     team : DistributedBlocks or None
         Makes the passes, instead of this process or its threads.
     rng : numpy.random.Generator
@@ -226,8 +231,7 @@ def run_bcfw(
     limits = Limits(**limits)
     is_plain = algorithm == "block" and not average
     is_sparse = iterate.l1_ratio > 0.0
-    has_planes = acceleration == "auto" and is_plain and not is_sparse
-    has_planes = has_planes and iterate.minus_a is None
+    has_planes = takes_planes(iterate, acceleration, algorithm, average)
     if acceleration == "auto":
         acceleration = sampling != "gap" and is_plain
     else:
@@ -243,7 +247,33 @@ def run_bcfw(
         sampling = "gap" if accelerator is None else "permuted"
     passes = FrankWolfePasses(iterate, sampling, rng, algorithm, average, new_blocks)
     return run_ascent(
-        passes, limits, accelerator=accelerator, has_planes=has_planes, team=team
+        passes,
+        limits,
+        accelerator=accelerator,
+        has_planes=has_planes,
+        planes=planes,
+        team=team,
+    )
+
+
+def takes_planes(iterate, acceleration="auto", algorithm="block", average=False):
+    """Whether `run_bcfw` with these options may have turns of cutting planes."""
+    is_plain = algorithm == "block" and not average and iterate.l1_ratio == 0.0
+    return acceleration == "auto" and is_plain
+
+
+def make_planes(iterate, n_threads=1, **options):
+    """Planes for several runs of `run_bcfw` with the same options.
+
+    The runs may differ in the plane that is subtracted from the objective.
+    """
+    forecast = GapForecast(iterate, 0.0, None)
+    return Planes(
+        iterate,
+        forecast,
+        n_threads=n_threads,
+        is_possible=takes_planes(iterate, **options),
+        mixes_cached=mixes_cached(iterate),
     )
 
 

@@ -8,6 +8,9 @@ of feasible points, so certificates stay valid and the dual never falls. Correct
 do the same with the cached labelings of one example; this module does it for all examples
 at once.
 
+If a plane is subtracted from the objective (see `_proximal`), the bundle holds each
+cutting plane less that plane.
+
 A plane is taken between the best weights W so far and the w of the dual point. For rows,
 W moves to the minimum of the objective on the segment, without further products with the
 features (OCAS: Franc and Sonnenburg, "Optimized cutting plane algorithm for large-scale
@@ -82,11 +85,21 @@ class PlaneMixture:
     def forget(self):
         """Drop all planes."""
         self.bundle, self.n_cuts = None, 0
+        self.minus_a = self.iterate.minus_a
 
     def start(self, weights):
-        """Take these weights for the best ones so far."""
-        if self.bundle is not None and self.bundle.lam != self.iterate.lam:
-            self.bundle = self.bundle.at(self.iterate.lam)
+        """Take these weights for the best ones so far.
+
+        λ and the plane that is subtracted may have changed.
+        """
+        bundle, minus_a = self.bundle, self.iterate.minus_a
+        if bundle is not None and self.minus_a is not minus_a:
+            before = 0.0 if self.minus_a is None else self.minus_a
+            shift = before - (0.0 if minus_a is None else minus_a)
+            bundle = bundle.at(self.iterate.lam, shift)
+        elif bundle is not None and bundle.lam != self.iterate.lam:
+            bundle = bundle.at(self.iterate.lam)
+        self.bundle, self.minus_a = bundle, minus_a
         self.cuts.start(weights)
 
     @property
@@ -117,7 +130,7 @@ class PlaneMixture:
 
         def cut(place):
             hinge, *plane = iterate.take_plane(w, place, self.cuts.kept, cached=True)
-            values.append(0.5 * iterate.lam * w.dot(w) + hinge)
+            values.append(iterate.penalty(w) + hinge)
             return plane
 
         return values[0] - before if self._move(cut) else 0.0
@@ -135,6 +148,8 @@ class PlaneMixture:
 
     def _add(self, place, plane, offset):
         bundle = self.bundle
+        if self.minus_a is not None:
+            plane = plane - self.minus_a
         if bundle is None:
             bundle = Bundle(
                 len(plane),
@@ -164,7 +179,7 @@ class PlaneMixture:
         if iterate.has_box:
             shares, u = self._mixture_in_box()
         losses = bundle.offsets
-        value = iterate.dual_value_of(u, float(shares @ losses))
+        value = iterate.dual_value_of(u, float(shares @ losses)) - iterate.minus_b
         if not value > before:
             return False
         iterate.mix(np.ascontiguousarray(shares), u)
@@ -274,7 +289,7 @@ class _DampedCuts:
         hinge, plane, offset = self.iterate.take_plane(
             point, place, self.kept, **self.options
         )
-        objective = 0.5 * self.iterate.lam * point.dot(point) + hinge
+        objective = self.iterate.penalty(point) + hinge
         if objective < self.objective:
             self.best, self.objective = point, objective
             self.step = damped(self.step, is_best=True)

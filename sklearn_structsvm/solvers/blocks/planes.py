@@ -106,7 +106,10 @@ class Planes:
         self.restart(forecast, accelerator)
 
     def restart(self, forecast, accelerator):
-        """Continue at another λ with the same planes. They begin where they ended."""
+        """Continue with the same planes, which begin where they ended.
+
+        λ, or the plane that is subtracted from the objective, has changed.
+        """
         goes_on = self.has_turn
         self.forecast, self.accelerator = forecast, accelerator
         self.tol = max(forecast.tol, LEAST_TOL)

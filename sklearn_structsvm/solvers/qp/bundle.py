@@ -90,13 +90,16 @@ class Bundle:
     def slack(self):
         return float((self.planes @ self.weights + self.offsets).max(initial=-np.inf))
 
-    def at(self, lam):
-        """A bundle of the same planes, which are copied, for another λ."""
+    def at(self, lam, shift=0.0):
+        """A bundle of the same planes, which are copied, for another λ.
+
+        `shift` is added to each of them.
+        """
         bundle = Bundle(
             self.rows.shape[1], lam, max_idle=self.max_idle, max_planes=self.max_planes
         )
         for plane, offset in zip(self.planes, self.offsets, strict=True):
-            bundle.add(plane, offset)
+            bundle.add(plane + shift, offset)
         if len(self.offsets):
             bundle.solve()
         return bundle

@@ -129,6 +129,33 @@ def test_the_dual_never_falls_and_is_that_of_the_dual_variables(kind, step):
             )
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", STEPS)
+def test_planes_serve_objectives_less_a_plane_and_then_less_another(kind, step):
+    problem, rng = random_problem(kind), new_rng(3)
+    iterate = start(problem, step)
+    planes, least = begin(iterate), np.inf
+    for _ in range(2):
+        a, b = 0.1 * rng.standard_normal(len(iterate.weights)), rng.standard_normal()
+        iterate.subtract_plane(a, b)
+        planes.restart(planes.forecast, planes.accelerator)
+        assert planes.has_turn
+        if np.isfinite(least):
+            # Those of before are there, and are of the new objective.
+            assert len(planes.mixture.bundle.offsets) > 1
+        row, w = solve(planes, 1e-4)
+        value = problem.listed.primal(w, LAM) - a @ w - b
+        assert row["objective"] == pytest.approx(value, rel=1e-9, abs=1e-12)
+        for _ in range(20):
+            v = w + 0.1 * rng.standard_normal(len(w))
+            least = problem.listed.primal(v, LAM) - a @ v - b
+            assert row["dual_objective"] <= least + 1e-9
+        iterate.rebuild_weights()
+        assert iterate.dual_objective == pytest.approx(
+            row["dual_objective"], rel=1e-9, abs=1e-11
+        )
+
+
 @pytest.mark.parametrize(("kind", "step"), [("chain", "pairwise"), ("binary", "exact")])
 def test_a_mixture_is_the_best_of_all(kind, step):
     problem, rng = random_problem(kind), new_rng(1)
