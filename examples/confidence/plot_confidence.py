@@ -93,8 +93,8 @@ for k in (1, 2, 3, 5):
     print(f"true word among the best {k}: {found:.2f}")
 
 # %%
-# Now we use all 55 words as a dictionary. For each word we take the first of the 100
-# best labelings that is in the dictionary, or the best labeling if none is.
+# Now we use all words of the data as a dictionary. For each word we take the first of
+# the 100 best labelings that is in the dictionary, or the best labeling if none is.
 
 dictionary = {"".join(labels) for labels in y}
 labelings, _ = model.predict_k_best(X_test, k=100)

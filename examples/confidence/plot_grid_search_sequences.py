@@ -12,7 +12,7 @@ per sequence.
 # %%
 # Folds without common words
 # --------------------------
-# The handwritten words repeat: the first 300 are images of 26 words. With
+# The handwritten words repeat: the 300 images used here are of a few words. With
 # ``GroupKFold`` all images of a word are either in the training part or in the test
 # part of a fold. So the scores are for words that the model has never seen.
 
@@ -30,6 +30,7 @@ X, y = load_ocr_letters(return_X_y=True)
 X, y = X[:300], y[:300]
 words = ["".join(labels) for labels in y]
 cv = GroupKFold(n_splits=4)
+print(f"{len(X)} images of {len(set(words))} words")
 
 # %%
 # Letters that occur in few words may then be missing from the training part of a fold.
@@ -93,7 +94,7 @@ plt.show()
 # %%
 # The splitter determines the result
 # ----------------------------------
-# Transitions do not help here: what 20 words teach about letter sequences does not
+# Transitions do not help here: what a few words teach about letter sequences does not
 # apply to other words. Shuffled folds that ignore the words ask a different question:
 # how well does the model read *known* words in other handwriting? For this, the
 # transitions help a lot.

@@ -14,7 +14,7 @@ and none of the other recipes.
 # %%
 # The data
 # --------
-# We use three data sets. The first has 4617 handwritten letters cut out of words; some
+# We use three data sets. The first has handwritten letters cut out of words; some
 # letters are rare. The second has patients with diabetes, and the question is whether
 # the disease progresses a lot within a year; sex is kept separate from the other
 # columns. The third has digits, of which we show only some pixels, because they would
@@ -252,6 +252,7 @@ likely_difference = equalized_odds_difference(
 )
 accuracy = accuracy_score(worse_test, predicted)
 likely_accuracy = accuracy_score(worse_test, likely)
+print(f"{len(worse_test)} patients")
 print(
     f"most probable   {likely_accuracy:.1%} right, odds differ by {likely_difference:.3f}"
 )
@@ -343,7 +344,7 @@ plt.show()
 # Many labels: macro-F1
 # ---------------------
 # Which letters does a word contain, given the sum of their images? Each word has
-# several of the 26 labels. With a threshold of one half, rare labels are hardly ever
+# several of these labels. With a threshold of one half, rare labels are hardly ever
 # predicted. Here each label gets its optimal threshold.
 
 Y = MultiLabelBinarizer().fit_transform(texts)

@@ -11,7 +11,7 @@ error from 23% to 14%, and the fit has a certificate.
 # %%
 # Scores of single letters
 # ------------------------
-# The words are those of :doc:`plot_ocr_chain`: one row of 128 pixels per letter. The
+# The words are those of :doc:`plot_ocr_chain`: one row of pixels per letter. The
 # network sees one row at a time. Its scores of the letters that it was trained on would
 # be too confident, so the chain is trained on out-of-fold ones: all letters of a word are
 # in the same fold.
@@ -42,8 +42,8 @@ network.fit(letters, labels)
 scores_test = [network.predict_log_proba(word).astype(np.float32) for word in X_test]
 
 # %%
-# Items of the chain are now arrays of the shape (letters of the word, 26), a column for
-# each class in sorted order. They are kept in float32, and the fit makes no copy of them.
+# Items of the chain are now arrays with a row for each letter of the word and a column
+# for each class, in sorted order. They stay float32, and the fit makes no copy of them.
 
 n_bytes = sum(item.nbytes for item in scores_train)
 print(f"{len(scores_train)} words, {n_bytes / 1e6:.1f} MB of scores")

@@ -28,6 +28,8 @@ from sklearn_structsvm.plotting import ConvergenceDisplay
 
 X, y = load_ocr_letters(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+n_different = len({"".join(word) for word in y})
+print(f"{len(X)} words, {n_different} different ones")
 print(f"{len(X_train)} words to train on, {len(X_test)} to test on")
 print(f"the first: {X_train[0].shape}, {''.join(y_train[0])!r}")
 

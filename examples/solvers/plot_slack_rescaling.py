@@ -70,7 +70,7 @@ print(f"wrong labels {hamming_loss(Y_test, Y_pred):.3f}")
 # %%
 # How the search works
 # --------------------
-# The plot shows all 1024 labelings of one document by their margin violation h and
+# The plot shows all 2¹⁰ labelings of one document by their margin violation h and
 # their loss g. Slack rescaling looks for the largest product :math:`g h`. Ordinary
 # decoders maximize :math:`h + \lambda g`, whose level curves are lines. Angular search
 # asks within smaller and smaller angles. Its last lines leave no room for a better

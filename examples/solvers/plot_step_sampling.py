@@ -25,6 +25,7 @@ from sklearn_structsvm.plotting import ConvergenceDisplay
 
 X, y = load_ocr_letters(return_X_y=True)
 X, y = X[::3], y[::3]
+print(f"{len(X)} words")
 
 # The fits are cut at 300 passes on purpose, and say so.
 warnings.filterwarnings("ignore", category=ConvergenceWarning)

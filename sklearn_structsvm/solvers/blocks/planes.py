@@ -260,10 +260,7 @@ class Planes:
         return row, self.mixture.best.copy()
 
     def predicts_convergence(self):
-        """Whether a check is due:
-
-        after planes, the gaps of the blocks are out of date.
-        """
+        """Whether a check is due, as the block gaps are out of date after planes."""
         if self.has_turn:
             return self.n_planes > 0 and self.gap() <= self.forecast.tol
         return self.is_back or self.forecast.predicts_convergence()
