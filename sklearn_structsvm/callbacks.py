@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from sklearn_structsvm._utils.compat import Interval, accepts_weights, validate_params
 
-# What an estimator has during a fit alone, or what leads back to its callbacks.
+# Attributes that an estimator has only during a fit, or that lead back to its callbacks.
 _OF_A_FIT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx")
 
 
@@ -130,26 +130,26 @@ class EarlyStopping:
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.random_state = random_state
-        # Of fits that are going on, by the estimator's id: several threads may fit.
+        # Fits in progress, by the estimator's id, since several threads may fit.
         self._held_out: dict[Any, Any] = {}
         self._runs: dict[Any, Any] = {}
 
     def __getstate__(self):
-        # Another process has no part in the fits of this one.
+        # Another process does not take part in the fits of this one.
         return vars(self) | {"_held_out": {}, "_runs": {}}
 
     @contextmanager
     def holding_out(self, estimator, arguments):
-        """A context in which `fit` has the arguments that are left.
+        """A context in which `fit` has the remaining arguments.
 
-        Estimators of this package call it, before anything else.
+        Estimators of this package call it before anything else.
 
         Parameters
         ----------
         estimator : estimator
         arguments : dict
-            Those of `fit` by name; changed in place. Whatever there is beside X and y has
-            an entry for each example.
+            The arguments of `fit` by name, which are changed in place. All of them except
+            X and y must have an entry for each example.
         """
         if self.X_val is not None or arguments.get("y") is None:
             yield
@@ -185,7 +185,7 @@ class EarlyStopping:
             del self._held_out[id(estimator)]
 
     def _strata(self, y):
-        """The classes, if there is one per example and each part can have them all."""
+        """The classes, if each example has one and each part can have all of them."""
         if sparse.issparse(y) or np.ndim(next(iter(y), ())) > 0:
             return None
         if type_of_target(y) not in ("binary", "multiclass"):
@@ -232,7 +232,7 @@ class EarlyStopping:
         """Nothing to do."""
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        """Score the pass; whether to stop."""
+        """Score the pass. Returns whether to stop."""
         is_pass = context.parent is not None and context.max_subtasks == 0
         if fitted_estimator is None or not is_pass:
             return False
@@ -241,18 +241,18 @@ class EarlyStopping:
 
 
 class _Run:
-    """One fit that is watched."""
+    """A fit that is watched."""
 
     def __init__(self, score):
         self.score, self.scores = score, []
         self.last = None
         self.best, self.best_iter, self.best_score = None, 0, -np.inf
-        # What later scores have to exceed, and how many did not.
+        # The score that later scores have to exceed, and how many did not.
         self.mark, self.waited = -np.inf, 0
         self.stopped = False
 
     def take(self, fitted, n_iter, options):
-        """Score another pass; whether to stop."""
+        """Score another pass. Returns whether to stop."""
         weights = getattr(fitted, "coef_", None)
         if weights is not None and np.array_equal(weights, self.last):
             return False

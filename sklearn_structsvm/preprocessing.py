@@ -31,7 +31,7 @@ __all__ = ["SequenceTransformer", "SplitMatrix", "split_sequences"]
 
 def _transformer_has(name):
     def check(self):
-        # The AttributeError of the transformer is more helpful than one of ours.
+        # The transformer's own AttributeError is more helpful.
         getattr(self._inner, name)
         return True
 
@@ -175,7 +175,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
         if hasattr(X, "__len__") and all(map(is_empty, X)):
-            # Nothing to transform, of whatever type it would be.
+            # There is nothing to transform, of whatever type it would be.
             return SequenceList([] for _ in X)
         rows, lengths = _one_table(X)
         with _places_told(lengths):
@@ -267,10 +267,10 @@ def _without_protocol(argument):
 
 
 def _joined_sequences(parts):
-    """The columns of these lists of sequences, beside one another.
+    """The columns of these lists of sequences, side by side.
 
-    Of arrays an array, of CSR matrices a CSR matrix, and of both a `SplitMatrix`, which
-    copies only what has a neighbor of its kind.
+    Arrays give an array, CSR matrices a CSR matrix, and both a `SplitMatrix`, which
+    copies only adjacent blocks of the same kind.
     """
     for k, part in enumerate(parts):
         if not isinstance(part, (list, tuple)):
@@ -315,13 +315,13 @@ def _joined_sequences(parts):
 
 
 def _beside(columns):
-    """The rows of all items, with these columns of theirs beside one another."""
+    """The rows of all items, with these blocks of their columns side by side."""
     return joined_columns([concatenated(items) for items in columns])
 
 
 @contextmanager
 def _places_told(lengths):
-    """Errors of a token name its sequence and its place there."""
+    """Add the sequence and the position to errors about a token."""
     try:
         yield
     except TokenError as error:

@@ -9,8 +9,8 @@ from scipy.linalg.blas import daxpy
 from sklearn_structsvm._utils._matrix._products import as_products
 from sklearn_structsvm._utils.weights import check_weights
 
-# Labels whose values differ by so little, relative to the largest score or cost of their
-# example, are tied: recomputed scores differ by less, other labels by much more.
+# Labels are tied if their values differ by at most this, relative to the largest score or
+# cost of their example. Recomputed scores differ by less, other labels by much more.
 TIE_RTOL = 1e-12
 
 # The BLAS counts entries with 32 bits.
@@ -31,18 +31,18 @@ class Risk(ABC):
     sample_weight : array-like of shape (n_samples,) or None
         s_i >= 0, not all zero; p_i = s_i / Σs. None for all equal.
     bias : float
-        Value of the constant feature; 0 for none.
+        Value of the constant feature, or 0 if there is none.
     n_threads : int
 
     Attributes
     ----------
     n_samples, n_scores, n_weights : int
     n_entries : int
-        Of X, those that are stored.
+        Stored entries of X.
     weights : ndarray of shape (n_samples,)
         p.
     n_threads : int
-        Of products and kernels. No bit of a result depends on it.
+        Threads of products and kernels. Results do not depend on it, bit for bit.
     smooth : bool
         Whether R has a gradient everywhere; if not, it is a sum of maxima of planes.
     """
@@ -66,7 +66,7 @@ class Risk(ABC):
         ----------
         w : ndarray of shape (n_weights,)
         out : ndarray of shape (n_samples, n_scores) or None
-            Where to; C-contiguous.
+            The output, C-contiguous.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Risk(ABC):
         Parameters
         ----------
         B : ndarray of shape (n_samples, n_scores)
-            Rows of zeros cost nothing, and few entries in a row little.
+            Rows of zeros are free, and rows with few entries cheap.
         out : ndarray of shape (n_weights,) or None
 
         Returns
@@ -99,16 +99,17 @@ class Risk(ABC):
         return out
 
     def empty(self):
-        """Room for scores, or for the coefficients of a plane."""
+        """An array for scores, or for the coefficients of a plane."""
         return np.empty((self.n_samples, self.n_scores))
 
     def random_scores(self, seed=0, first=0):
-        """Scores drawn from [0, 1), a direction for what is tied.
+        """Scores drawn from [0, 1): a direction that decides ties.
 
         Parameters
         ----------
         seed, first : int
-            Of more examples drawn with this seed, the rows from `first` on.
+            These rows are part of a larger sample drawn with this seed, and begin at row
+            `first` of it.
 
         Returns
         -------
@@ -156,13 +157,13 @@ class Risk(ABC):
         Z : ndarray of shape (n_samples, n_scores)
             Scores of a point w.
         along : ndarray of shape (n_samples, n_scores) or None
-            Scores of a direction d. Then, of the subgradients at w, the one that is
-            steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
+            Scores of a direction d. If it is given, the plane belongs to the subgradient
+            at w that is steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
         rtol : float
             How close to the largest a value counts as tied with it, relative to the
             example's largest cost and score.
         out : ndarray of shape (n_samples, n_scores) or None
-            Where B goes; C-contiguous.
+            The output B, C-contiguous.
 
         Returns
         -------
@@ -186,11 +187,11 @@ class Risk(ABC):
             or rescaled, t = truth_i. "pairs": max_j cost_j + z[gained_j] - z[lost_j] over
             starts[i] <= j < starts[i + 1].
         arrays : dict
-            Those named, by their names; "rescaled" of "simplex" is a bool.
+            The arrays above, by their names. "rescaled" of "simplex" is a bool.
 
         Raises
         ------
         TypeError
-            If the loss is smooth: then it has no such planes.
+            If the loss is smooth, since it then has no such planes.
         """
         raise TypeError(f"{type(self).__name__} is not a maximum of planes.")

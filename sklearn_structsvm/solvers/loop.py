@@ -1,30 +1,30 @@
-"""Shared by all solvers: passes, checks of the gap, when to stop, the result."""
+"""Shared by all solvers: passes, gap checks, stopping rules and the result."""
 
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
-# Steps between two looks at the clock and at pending signals. One that calls a structure
-# in Python may take seconds, such as a linear program of a graph.
+# Steps between two looks at the clock and at pending signals. A single step may take
+# seconds if it calls a structure in Python, such as a linear program of a graph.
 STEPS_PER_LOOK = 1024
 CALLBACKS_PER_LOOK = 1
 
-# How far below zero rounding may take a gap, as a share of the largest objective that the
-# run has seen. A gap is a difference of sums over the examples, whose terms are sums over
-# the features: with unit roundoff u its error is a small multiple of u times the sizes of
-# those terms, which cancel by another 1e4 where features have large offsets. In 4,000
-# fits to features from 1e-10 to 1e18 and C from 1e-12 to 1e12 it was below 1e-12; scores
-# in float32, as an LMO may have them, have u = 6e-8. A wrong oracle is wrong in the first
-# digits.
+# How far rounding may take a gap below zero, as a share of the largest objective of the
+# run. A gap is a difference of sums over the examples, whose terms are sums over the
+# features. With unit roundoff u, its error is a small multiple of u times the sizes of
+# those terms. These cancel by another factor of 1e4 if features have large offsets. In
+# 4,000 fits with features from 1e-10 to 1e18 and C from 1e-12 to 1e12 the error was below
+# 1e-12. Scores in float32, which an LMO may have, have u = 6e-8. A wrong oracle shows in
+# the first digits.
 GAP_ROUNDING = 1e-6
 
-# The same of mixtures, whose metric may be zero but for rounding: shares of the sample
-# are of size one.
+# The same for mixtures, whose metric may be zero up to rounding: shares of the sample are
+# of size one.
 ROUNDING_OF_SHARES = 1e-13
 
-# And as a share of the terms that a gap is a difference of, where it knows them: the
-# objective may be small or zero, and they are not.
+# The same as a share of the terms whose difference is the gap, where their size is known.
+# The objective may be small or zero, but these terms are not.
 ROUNDING_OF_TERMS = 1e-12
 
 WRONG_ORACLE = (
@@ -36,14 +36,14 @@ WRONG_ORACLE = (
     "or plane, of an LMO a classifier that is not the best."
 )
 
-# What is wrong if all that was called is the library's own.
+# The error if everything that was called belongs to the library.
 WRONG_SUMS = (
     "rounding errors are too large, or the library is wrong. Scale the features, for "
     "example with sklearn.preprocessing.StandardScaler, or use a smaller C. If it still "
     "fails, please report it."
 )
 
-# What every row of a history has.
+# The entries of every row of a history.
 HISTORY_KEYS = (
     "n_iter",
     "n_oracle_calls",
@@ -64,19 +64,19 @@ class SolverResult:
         The weights w, which may be an average of the iterates; or the classifiers of a
         mixture, with their probabilities and confusion tensors.
     objective, dual_objective, gap : float
-        Of the normalized problem, at `solution`; `gap` bounds the suboptimality.
+        Values of the normalized problem at `solution`. `gap` bounds the suboptimality.
     violation : float
         The largest violation of a constraint by `solution`; -inf without constraints.
     n_iter, n_oracle_calls : int
-        Passes, and calls of the oracle, those of the gap checks included.
+        Passes, and calls of the oracle, including those of the gap checks.
     status : {"converged", "stationary", "stalled", "max_iter", "max_time", "stopped"}
         Why the run ended: "converged" if the gap is at most `tol` and constraints are
-        met, "stationary" at a point where a metric that is not convex has no direction
-        of descent steeper than `tol`, "stalled" where the solver found nothing more to
-        do, "stopped" where a callback asked for it.
+        met, "stationary" at a point where a metric that is not convex has no direction of
+        descent steeper than `tol`, "stalled" if the solver found nothing more to do,
+        "stopped" if a callback asked for it.
     history : dict of ndarray
-        What the checks saw: `HISTORY_KEYS`, "constraint_violation" of mixtures, and
-        "step" of convex problems one after another.
+        The results of the checks: `HISTORY_KEYS`, for mixtures "constraint_violation",
+        and for a sequence of convex problems "step".
     """
 
     solution: object
@@ -91,27 +91,27 @@ class SolverResult:
 
 
 class History:
-    """The rows of a run's checks, and how many passes it made.
+    """The rows of a run's checks, and the number of its passes.
 
-    A caller who hands it to a solver has it still where the run was interrupted.
+    A caller who passes it to a solver still has it if the run is interrupted.
 
     Parameters
     ----------
     wrong : str
-        What is wrong if a gap is below zero.
+        The explanation of a negative gap in an error.
 
     Attributes
     ----------
     started : float
-        In seconds of `perf_counter`.
+        Time in seconds of `perf_counter`.
     n_iter : int
     rows : list of dict
     solution : ndarray of shape (d,), Mixture or None
-        That the last row is about.
+        The solution that the last row describes.
     scale : float
         The largest size of an objective so far.
     step : int or None
-        The convex problem that rows are about, where there are several.
+        The number of the convex problem that rows belong to, if there are several.
     """
 
     def __init__(self, wrong=WRONG_ORACLE):
@@ -124,23 +124,23 @@ class History:
         self.step = None
 
     def note(self, row, solution, most_negative_gap=0.0, size_of_terms=None):
-        """Append a row, with the pass and the time; returns it.
+        """Append a row, with the pass and the time, and return it.
 
         Parameters
         ----------
         row : dict
         solution : ndarray of shape (d,) or Mixture
         most_negative_gap : float
-            The smallest part that an example has in the gap, if it is known: none is
-            negative.
+            The smallest share of an example in the gap, if it is known. No share should
+            be negative.
         size_of_terms : callable or None
-            () -> the size of the terms that the gap is a difference of, if it is known.
-            It is asked before an oracle is blamed.
+            () -> the size of the terms whose difference is the gap, if it is known. It is
+            called before an oracle is blamed for a negative gap.
 
         Raises
         ------
         ValueError
-            For a gap that no exact oracle has.
+            If no exact oracle can have this gap.
         """
         self._check(row, most_negative_gap, size_of_terms)
         row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
@@ -161,7 +161,7 @@ class History:
         sizes = [abs(value) for value in bounds if np.isfinite(value)]
         self.scale = max([self.scale, *sizes])
         is_mixture = "constraint_violation" in row
-        # A mixture that violates a constraint may be better than all that meet it.
+        # A mixture that violates a constraint may be better than all that satisfy it.
         if not is_mixture or row["constraint_violation"] <= 0.0:
             most_negative_gap = min(most_negative_gap, row["dual_gap"])
         rounding = max(GAP_ROUNDING * self.scale, is_mixture * ROUNDING_OF_SHARES)
@@ -203,34 +203,34 @@ def run_passes(
     on_pass=None,
     history=None,
 ):
-    """Make passes and check the gap now and then, until one of the limits is met.
+    """Make passes, and check the gap at intervals, until one of the limits is reached.
 
     Parameters
     ----------
     move : callable
         (deadline) -> None, or the status that ends the run.
     check : callable
-        (done) -> what `History.note` takes, None before there is any: a row of the
-        history, with `HISTORY_KEYS` but the pass and the time, the solution that it is
-        about, and perhaps the most negative gap of an example and `size_of_terms`.
-        `done` says whether the run ends here. A "dual_gap" of inf says that constraints
-        are violated.
+        (done) -> the arguments of `History.note`, or None before there are any: a row of
+        the history with the `HISTORY_KEYS` except the pass and the time, the solution
+        that it describes, and optionally the most negative gap of an example and
+        `size_of_terms`. `done` says whether the run ends here. A "dual_gap" of inf means
+        that constraints are violated.
     tol : float
         Stop if the duality gap is at most this.
     max_iter : int
         Passes.
     max_time : float or None
-        Seconds, since the history began.
+        Seconds since the history began.
     gap_check_interval : int
         Passes between two checks. There is one before the first pass and one at the end.
     predicts_convergence : callable or None
         () -> whether to check the gap anyway.
     finishes : bool
-        Whether `check` does more if the run is done, so that it must be called once more
+        Whether `check` does additional work at the end, so that it must be called again
         if a callback ends the run.
     on_pass : callable or None
         Called after each pass with its number, the last row of the history (a dict) and
-        whether the run ends here anyway; a true answer ends it.
+        whether the run ends here anyway. A true return value ends it.
     history : History or None
         To be filled.
 

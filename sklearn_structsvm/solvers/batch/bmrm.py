@@ -1,4 +1,4 @@
-"""Bundle methods for regularized risk minimization, with a line search or without."""
+"""Bundle methods for regularized risk minimization, with or without a line search."""
 
 import numpy as np
 
@@ -26,9 +26,9 @@ def run_bmrm(
 
     An iteration makes one product X W, one Xᵀ B and one column of the bundle's Gram
     matrix. With `line_search`, the best point moves to the minimum of the objective on
-    the line to the bundle's minimizer [2]_ (for any risk that can search a line, so for
-    multiclass and multilabel losses too), and the plane is taken a little beyond.
-    Structures, of which only a max-oracle is known, are served by `run_cutting_plane`.
+    the line to the bundle's minimizer [2]_ (for any risk with a line search, including
+    multiclass and multilabel losses), and the plane is taken a little beyond it. For
+    structures, which have only a max-oracle, use `run_cutting_plane`.
 
     Parameters
     ----------
@@ -36,26 +36,29 @@ def run_bmrm(
     lam : float
         λ > 0.
     line_search : bool
-        False takes the planes at the bundle's minimizers, the method of [1]_.
+        False takes the planes at the bundle's minimizers, which is the method of [1]_.
     subproblem : {"qp", "line"}
         The bundle is minimized exactly, or only between its last solution and the new
-        plane: one step in one variable, which is all that the analysis of [1]_ needs
-        (Theorem 5 of [3]_), and no planes are kept.
+        plane: a single step in one variable. The analysis of [1]_ needs no more (Theorem
+        5 of [3]_), and no planes are kept.
     cut_at : float or None
         In (0, 1]: with `line_search`, the plane is taken at (1 - cut_at) times the best
         point plus cut_at times the bundle's minimizer. 0.1 makes the method OCAS. None:
-        0.01, or 0.1 for many features of which few are in a row.
+        0.1 if there are many features but few per row, and 0.01 otherwise.
     w0 : ndarray of shape (risk.n_weights,) or None
-        Where to start: by default at the bundle's minimizer, or at zero if it is empty.
+        The start. By default it is the bundle's minimizer, or zero if the bundle is
+        empty.
     bundle : Bundle or None
-        Planes below the risk that are known already, for the same λ; more are added.
+        Planes below the risk that are already known, for the same λ. The method adds
+        more.
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`. "n_oracle_calls" counts planes.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" if the gap is down to rounding.
+        The result for the best weights seen. "stalled" if only rounding is left of the
+        gap.
 
     References
     ----------
@@ -116,7 +119,7 @@ def run_bmrm(
 
 
 class AggregatePlane:
-    """A bundle of one plane, the weighted mean of all that were added.
+    """A bundle with one plane, the weighted mean of all that were added.
 
     The weight of each new one maximizes the dual, λ min_w ½ ||w||² + ⟨a, w⟩ + b, on the
     segment between the two, in closed form: coordinate ascent on the bundle's dual with
@@ -143,7 +146,7 @@ class AggregatePlane:
         step = plane - self.plane
         rise = self.lam * (offset - self.offsets[0]) - self.plane @ step
         square = step @ step
-        # Parallel planes: the higher one.
+        # If planes are parallel, keep the higher one.
         share = min(max(rise / square, 0.0), 1.0) if square > 0.0 else float(rise > 0.0)
         self.plane += share * step
         self.offsets[0] += share * (offset - self.offsets[0])

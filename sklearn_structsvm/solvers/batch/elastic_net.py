@@ -23,13 +23,14 @@ def run_elastic_net(
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
 
-    The penalty is Ω(w) = λ ((1 - ρ)/2 ||w||² + ρ ||w||₁). Steps are those of `owlqn`.
+    The penalty is Ω(w) = λ ((1 - ρ)/2 ||w||² + ρ ||w||₁). The steps are those of `owlqn`.
 
     *The certificate.* With R the mean log-loss, the distributions that w gives have the
-    image g = -∇R(w) and the mean entropy H = R(w) + ⟨w, g⟩. The entropy is concave: those
-    averaged over several w have at least the averages of both, and a share s of them, the
-    rest being at the true labelings, s g and s H. All are dual points, with at least the
-    objective s H - Ω*(s g), the best of which bounds the optimum.
+    image g = -∇R(w) and the mean entropy H = R(w) + ⟨w, g⟩. The entropy is concave. So an
+    average of such distributions over several w has the averages of g and at least the
+    average of H. If a share s of it is mixed with the true labelings, these become s g
+    and s H. All of these are dual points, with an objective of at least s H - Ω*(s g).
+    The best of them bounds the optimum.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def run_elastic_net(
 
 
 class SparseSteps(OrthantSteps):
-    """The steps of `run_elastic_net`, one at a time; parameters of it."""
+    """The steps of `run_elastic_net`, one at a time, with its parameters."""
 
     def __init__(
         self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, squares=None
@@ -75,12 +76,12 @@ class SparseSteps(OrthantSteps):
         return self.objective.row()
 
     def move(self, deadline=np.inf):
-        """One iteration; whether there was one."""
+        """Make one iteration. Returns whether there was one."""
         return not super().move()
 
 
 class SparseLogLoss:
-    """The objective at a point, as `OrthantSteps` needs it; parameters of the above.
+    """The objective at a point, as `OrthantSteps` needs it, with the same parameters.
 
     Attributes
     ----------
@@ -132,7 +133,7 @@ class SparseLogLoss:
         self.dual_objective = max(self.dual_objective, bound)
 
     def dual(self, entropy, image):
-        """The best objective of shares of a dual point."""
+        """The best objective over scaled versions of a dual point."""
         sizes = np.abs(image)
         sizes = sizes[sizes > self.lam]
         if not len(sizes):

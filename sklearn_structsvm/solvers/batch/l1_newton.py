@@ -17,38 +17,41 @@ from sklearn_structsvm.solvers.batch.owlqn import L1Risk, orthant_step
 from sklearn_structsvm.solvers.batch.quasi_newton import MAX_SHRINKS
 from sklearn_structsvm.solvers.loop import run_passes
 
-# A second derivative is taken to be at least this share of the largest that the loss
-# can have: rows that are far from their margin now may be near it after the step.
+# A second derivative counts as at least this share of the largest one that the loss can
+# have: rows that are far from their margin now may be near it after the step.
 LEAST_CURVATURE = 1e-2
 
-# And of the largest of all columns: others of zeros have none.
+# And at least this share of the largest one of all columns, because a column of zeros has
+# none.
 LEAST_SCALE = 1e-8
 
-# Added to the Hessian, as a share of its diagonal: it may be singular, as with more
-# weights than rows of positive curvature, or indicators that sum to 1, and then a full
-# step would be far too long. As the gradient vanishes, so does what is added.
+# A ridge that is added to the Hessian, as a share of its diagonal. The Hessian may be
+# singular (with more weights than rows of positive curvature, or with indicators that sum
+# to 1), and a full step would then be far too long. As the gradient vanishes, so does the
+# ridge.
 DAMPING = 1e-3
 LEAST_DAMPING = 1e-10
 
-# With at most so many weights of a score that are not zero, their Hessian is written out:
-# that takes less time than the products of conjugate gradients.
+# If a score has at most this many nonzero weights, their Hessian is written out, which
+# takes less time than the products of conjugate gradients.
 MAX_DIRECT = 200
 
-# A Newton direction's residual is no smaller share of the gradient than this.
+# The residual of a Newton direction is no smaller share of the gradient than this.
 LEAST_RESIDUAL = 1e-3
 
-# A proximal step that does not pay is tried again for curvatures so many times as large.
+# A proximal step that fails is tried again with curvatures this many times as large.
 STRETCH = 2.0
 
-# Of a value that a proximal step must not exceed, as a share of it.
+# A proximal step must not exceed a value by more than this share of it.
 VALUE_ROUNDING = 1e-15
 
-# The first width of the smoothed hinge, how much narrower each next one is, and the last.
+# The first width of the smoothed hinge, the factor between successive widths, and the
+# last one.
 WIDTH = 1.0
 NARROWER = 0.5
 LEAST_WIDTH = 1e-12
 
-# A smoothed problem is left once its own gap is this share of the whole one.
+# A smoothed problem is left once its own gap is this share of the total gap.
 SOLVED = 0.1
 
 
@@ -65,9 +68,13 @@ def run_l1_newton(
 ):
     """Minimize λ ||w||₁ + R(w) for a smooth risk R, or for the hinge.
 
-    A Newton step is made among the weights that are not zero, within their orthant. A
-    proximal gradient step, scaled by the Hessian's diagonal, frees and zeroes weights. Of
-    the two the one is made whose part of the subgradient is larger, as in [1]_.
+    A Newton step changes the nonzero weights, within their orthant. A proximal gradient
+    step, scaled by the Hessian's diagonal, frees and zeroes weights. As in [1]_, the
+    method makes the step whose part of the subgradient is larger. The hinge is minimized
+    by the method of multipliers [2]_: it is smoothed around a dual point, which then
+    moves to that of the smoothed problem's solution, and the smoothing becomes narrower.
+    Each gradient, scaled down until no zero weight would move, is a dual point. The best
+    of these gives the certificate.
 
     The hinge is minimized by the method of multipliers [2]_: it is smoothed about a dual
     point, which moves to that of the smoothed problem's solution, and the smoothing
@@ -79,7 +86,7 @@ def run_l1_newton(
     Parameters
     ----------
     risk : SmoothRisk
-        Of a `ProximalHinge`, the hinge is minimized.
+        For a `ProximalHinge`, the hinge itself is minimized.
     lam : float
         λ > 0.
     w0 : ndarray of shape (n_weights,) or None
@@ -90,9 +97,9 @@ def run_l1_newton(
     Returns
     -------
     SolverResult
-        Of the best weights seen. "stalled" if no step decreases the objective beyond
-        rounding. Oracle calls are passes over an example: for the objective and its
-        gradient, and for each product with the Hessian or to write it out.
+        The result for the best weights seen. "stalled" if no step decreases the objective
+        beyond rounding. Oracle calls count passes over an example: for the objective and
+        its gradient, for each product with the Hessian, and to write it out.
 
     References
     ----------
@@ -121,7 +128,7 @@ class L1NewtonSteps:
     ----------
     objective : L1Risk
     n_products : int
-        With the Hessian, and how often it was written out.
+        Products with the Hessian, plus the times it was written out.
     """
 
     def __init__(self, risk, lam, w0=None, ridge=0.0):
@@ -132,7 +139,7 @@ class L1NewtonSteps:
         self.n_products = 0
 
     def renew(self):
-        """Go on from the same point, as the risk has become another one."""
+        """Continue from the same point after the risk has changed."""
         self.objective.renew()
         self.largest_scales = self.diagonal.of(self.objective.risk.largest_curvatures())
 
@@ -149,7 +156,7 @@ class L1NewtonSteps:
         return self.objective.row() | {"n_oracle_calls": self.n_calls()}
 
     def move(self, deadline=np.inf):
-        """One step; whether there was one."""
+        """Make one step. Returns whether there was one."""
         sizes = np.abs(self.objective.gradient)
         used = self.objective.weights != 0.0
         newton_first = sizes[used].max(initial=0.0) >= sizes[~used].max(initial=0.0)
@@ -160,7 +167,7 @@ class L1NewtonSteps:
         )
 
     def _scales(self, response):
-        """The Hessian's diagonal, not too small anywhere."""
+        """The Hessian's diagonal, bounded from below."""
         risk, ridge = self.objective.risk, self.objective.ridge
         scales = self.diagonal.of(risk.curvatures(response)) + ridge
         largest = self.largest_scales + ridge
@@ -205,7 +212,7 @@ class L1NewtonSteps:
         return orthant_step(objective, direction, 1.0)
 
     def _last_step(self, direction):
-        """If the objective does not tell any more, the gradient does."""
+        """If the objective can no longer decide, the gradient does."""
         objective = self.objective
         before = objective.weights, objective.scores, objective.value
         size = np.abs(objective.gradient).max()
@@ -219,7 +226,7 @@ class L1NewtonSteps:
         return False
 
     def _direction(self, deadline):
-        """-H⁻¹ g among the weights that are not zero."""
+        """-H⁻¹ g for the nonzero weights."""
         objective = self.objective
         used = objective.weights != 0.0
         if not objective.gradient[used].any():
@@ -231,7 +238,7 @@ class L1NewtonSteps:
         return self._approached(response, used, deadline)
 
     def _damping(self):
-        """What is added to the Hessian, as a share of its diagonal."""
+        """The ridge that is added to the Hessian, as a share of its diagonal."""
         objective = self.objective
         used = objective.weights != 0.0
         size = float(np.linalg.norm(objective.gradient[used]))
@@ -240,7 +247,7 @@ class L1NewtonSteps:
         return max(DAMPING * share, LEAST_DAMPING)
 
     def _solved(self, response, columns):
-        """The direction by the Hessian of each score's own weights, written out."""
+        """The direction from the written-out Hessian of each score's own weights."""
         objective, risk = self.objective, self.objective.risk
         curvatures = risk.curvatures(response)
         gradient = objective.gradient.reshape(columns.shape)
@@ -251,7 +258,7 @@ class L1NewtonSteps:
             if len(own):
                 H = self._hessian(curvatures[:, c], own)
                 H[np.diag_indices(len(own))] += objective.ridge
-                # Scaled to a diagonal of 1 or less, and none below the damping.
+                # It is scaled to a diagonal of at most 1, and at least the damping.
                 scales = 1.0 / np.sqrt(least[own, c])
                 H *= scales[:, np.newaxis] * scales
                 H[np.diag_indices(len(own))] += self._damping()
@@ -285,14 +292,14 @@ class L1NewtonSteps:
         return H
 
     def _approached(self, response, used, deadline):
-        """The direction by conjugate gradients."""
+        """The direction from conjugate gradients."""
         objective, risk = self.objective, self.objective.risk
         residual = np.where(used, -objective.gradient, 0.0)
         direction = np.zeros_like(residual)
         norm = float(np.linalg.norm(residual))
         scales = self._scales(response)
         damping = self._damping()
-        # As near as is of use: λ in each weight is what a zero weight is free within.
+        # More accuracy is useless: a zero weight is free within λ.
         size = objective.lam * np.sqrt(np.count_nonzero(used))
         share = FORCING
         if norm < FORCING**2 * size:
@@ -326,7 +333,7 @@ class MultiplierSteps:
     Parameters
     ----------
     risk : ProximalHinge
-        Its center and width are set.
+        A risk whose center and width are set here.
     lam : float
     w0 : ndarray of shape (n_weights,) or None
 
@@ -335,7 +342,7 @@ class MultiplierSteps:
     weights : ndarray of shape (n_weights,)
         The best so far.
     value, dual_objective : float
-        The best so far, of the problem with the hinge.
+        The best values so far for the problem with the hinge.
     """
 
     def __init__(self, risk, lam, w0=None):
@@ -346,7 +353,7 @@ class MultiplierSteps:
         self._note()
 
     def _note(self):
-        """Take in the point of the smoothed problem, and its dual points."""
+        """Use the point of the smoothed problem and its dual points."""
         point, risk = self.steps.objective, self.risk
         value = self.lam * float(np.abs(point.weights).sum()) + risk.hinge(point.scores)
         if value < self.value:
@@ -366,7 +373,7 @@ class MultiplierSteps:
         }
 
     def move(self, deadline=np.inf):
-        """One step; whether there was one."""
+        """Make one step. Returns whether there was one."""
         point, risk = self.steps.objective, self.risk
         moved = self.steps.move(deadline)
         self._note()

@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 )
 from sklearn_structsvm.solvers.loop import History, run_passes
 
-# Of a difference between two values of an objective, as a share of it.
+# The rounding of a difference of two objective values, as a share of the objective.
 VALUE_ROUNDING = 1e-13
 
 # Bounds are made tighter than the gap of the weights by this factor.
@@ -35,15 +35,15 @@ def run_lbfgs(
 ):
     """Minimize P(w) = λ/2 ||w||² + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
 
-    P is strongly convex, and so never more than ||∇P(w)||² / 2λ above its minimum. That
-    is the duality gap, too, at the distributions that w gives: their dual point has the
-    weights w - ∇P(w) / λ.
+    P is strongly convex, so it is at most ||∇P(w)||² / 2λ above its minimum. This is also
+    the duality gap at the distributions that w gives, whose dual point has the weights w
+    - ∇P(w) / λ.
 
     Parameters
     ----------
     oracle : BlockOracle or BoundedLogLoss
-        That `has_sums`, its dual state as new. For bounds of the sums P is that of the
-        bounds, and the gap holds for it.
+        An oracle that `has_sums`, with a new dual state. If it has bounds of the sums, P
+        and its gap are those of the bounds.
     weights : ndarray of shape (n_blocks,)
         p_i, non-negative, summing to 1.
     lam : float
@@ -52,13 +52,13 @@ def run_lbfgs(
     w0 : ndarray of shape (n_weights,) or None
         Zero by default.
     squares : ndarray of shape (n_weights,) or None
-        The size of P's second derivatives without λ, by which the first estimate of the
-        Hessian is a diagonal: without them, columns of different sizes take very many
-        steps.
+        The size of P's second derivatives without λ, from which the first, diagonal
+        estimate of the Hessian is made. Without them, columns of different scales need
+        very many steps.
     concave : object or None
-        A convex function A that is subtracted, with `at` as
-        `sklearn_structsvm.solvers.blocks.concave_convex.LogSums` has it. The bound is
-        then that of the convex problem with the plane of A at w.
+        A convex function A to subtract, with a method `at` like that of
+        `sklearn_structsvm.solvers.blocks.concave_convex.LogSums`. The bound is then that
+        of the convex problem with the plane of A at w.
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`.
 
@@ -98,7 +98,7 @@ class RegularizedLogLoss:
         `dual_objective` is the best lower bound so far.
     """
 
-    # Values above a tangent are then no mistake.
+    # Values above a tangent are then not an error.
     is_convex = property(lambda self: self.concave is None)
 
     def __init__(self, oracle, weights, lam, n_threads=1, w0=None, concave=None):
@@ -125,11 +125,11 @@ class RegularizedLogLoss:
         if gap is None:
             gap = 0.5 * gradient.dot(gradient) / self.lam
         if not self.is_convex:
-            # The bound is one of the convex problem at w.
+            # The bound belongs to the convex problem at w.
             self.dual_objective, self.gap = value - gap, gap
             return
         self.dual_objective = max(self.dual_objective, value - gap)
-        # A difference is no smaller than its rounding.
+        # A difference is not smaller than its rounding error.
         self.gap = min(gap, value - self.dual_objective + VALUE_ROUNDING * abs(value))
 
     def probe(self, direction, step):
@@ -139,7 +139,7 @@ class RegularizedLogLoss:
         return self.probed[1], float(self.probed[2] @ direction)
 
     def gains(self):
-        """Whether it is better where it was probed last, but for rounding."""
+        """Whether the last probed point is better, up to rounding."""
         _, value, gradient = self.probed
         if value > self.value and not self.is_convex:
             return False
@@ -148,7 +148,7 @@ class RegularizedLogLoss:
         return gradient @ gradient < self.gradient @ self.gradient
 
     def accept(self):
-        """Go to where it was probed last."""
+        """Move to the last probed point."""
         self._take(*self.probed)
 
     def row(self):
@@ -166,9 +166,9 @@ class RegularizedLogLoss:
 class RegularizedBound(RegularizedLogLoss):
     """The same for upper bounds of the log-losses that `tighten` lowers.
 
-    P is convex in w and the messages of the bounds together. Lines are searched with the
-    messages that there are, and after a step more of them are passed. The dual point has
-    the marginals that `tighten` leaves.
+    P is jointly convex in w and the messages of the bounds. Lines are searched with the
+    current messages, and more are passed after each step. The dual point has the
+    marginals that `tighten` ends with.
     """
 
     def _take(self, w, value, gradient):
@@ -186,7 +186,7 @@ class RegularizedBound(RegularizedLogLoss):
 class LBFGSSteps(RestartedSteps):
     """Iterations of L-BFGS, one at a time; see `run_lbfgs`.
 
-    They are made in u = w / scales, in which second derivatives have similar sizes.
+    They use u = w / scales, in which second derivatives have similar sizes.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class LBFGSSteps(RestartedSteps):
         return self.objective.row()
 
     def move(self, deadline=np.inf):
-        """One iteration; whether there was one."""
+        """Make one iteration. Returns whether there was one."""
         return not super().move()
 
     def _attempt(self):
@@ -217,7 +217,7 @@ class LBFGSSteps(RestartedSteps):
         slope = float(gradient @ direction)
         if not slope < 0.0:
             return False
-        # Without an estimate of the Hessian there is no length to believe in.
+        # Without an estimate of the Hessian, the length of the step means nothing.
         first = 1.0 if inverse.count else 1.0 / np.sqrt(direction @ direction)
         if wolfe_step(objective, direction, slope, first=first) == 0.0:
             return False

@@ -13,27 +13,28 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# A Newton direction's residual, as a share of the gradient: at most this, and the root of
-# what is left of the first gradient, so that the last directions are the best ones.
+# The residual of a Newton direction, as a share of the gradient, is at most this and at
+# most the square root of the share of the first gradient that is left. So the last
+# directions are the most accurate.
 FORCING = 0.25
 
-# Of the gradient that `tol` asks for: no residual needs to be smaller.
+# No residual needs to be smaller than this share of the gradient that `tol` requires.
 ENOUGH = 0.5
 
 # Products with the Hessian for a direction.
 MAX_PRODUCTS = 1000
 
-# Share of the objective below which the decrease that a step must make is lost in its
-# rounding.
+# If the decrease that a step must make is below this share of the objective, it is lost
+# in rounding.
 DECREASE_ROUNDING = 1e-13
 
-# With at most so many features that are dense, the Hessian of each score is inverted, to
-# precondition. It is that of every so-manieth example, this many for each feature: more
+# With at most this many dense features, the Hessian of each score is inverted to
+# precondition. It is computed from a part of the examples, this many per feature: more
 # would take longer than the products that they save.
 MAX_DENSE = 64
 ROWS_PER_FEATURE = 100
 
-# Its condition number, once it has a diagonal of 1, is at most the inverse of this.
+# Its condition number, after scaling to a diagonal of 1, is at most the inverse of this.
 JITTER = 1e-10
 
 
@@ -50,10 +51,11 @@ def run_newton(
 ):
     """Minimize P(w) = λ/2 ||w||² + R(w) for a smooth risk R.
 
-    Directions solve the Newton equations by conjugate gradients, no more exactly than
-    is of use [1]_, preconditioned: with few dense features by the inverse of the
-    Hessian's diagonal blocks, one for each score, else by its diagonal. Steps are made
-    shorter until they pay, which takes no product with X.
+    Preconditioned conjugate gradients solve the Newton equations, no more exactly than is
+    useful [1]_. The preconditioner is the inverse of the Hessian's diagonal blocks, one
+    for each score, if there are few dense features, and its diagonal otherwise. Steps are
+    shortened until they pay, without products with X. P is strongly convex, so it is at
+    most ||∇P(w)||² / 2λ above its minimum.
 
     P is strongly convex, and so never more than ||∇P(w)||² / 2λ above its minimum.
 
@@ -78,7 +80,8 @@ def run_newton(
     ----------
     .. [1] Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, section 7.1.
     """
-    # Squares of huge features overflow: then the gap is infinite, and says so.
+    # Squares of huge features overflow. The gap is then infinite, which reports the
+    # problem.
     with np.errstate(over="ignore", invalid="ignore"):
         steps = NewtonSteps(risk, lam, tol, w0)
 
@@ -114,7 +117,7 @@ class NewtonSteps:
         self.target = np.sqrt(2.0 * lam * tol)
         self.n_calls = 0
         w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0)
-        # The last of these four is for B and for products of the scores with the Hessian.
+        # The last of these four holds B and products of the scores with the Hessian.
         self.scores, self.along, self.response, self.room = (
             risk.empty() for _ in range(4)
         )
@@ -127,7 +130,7 @@ class NewtonSteps:
         self._take(w, scores, value, self._gradient(w))
 
     def _value(self, w, scores):
-        """P(w); the response is kept."""
+        """P(w); the response is stored."""
         value, _ = self.risk.respond(scores, out=self.response)
         return value + 0.5 * self.lam * float(w @ w)
 
@@ -151,7 +154,7 @@ class NewtonSteps:
         }
 
     def move(self, deadline=np.inf):
-        """One step; whether there was one."""
+        """Make one step. Returns whether there was one."""
         direction, along = self._direction(deadline)
         slope = float(self.gradient @ direction)
         if not slope < 0.0:
@@ -170,7 +173,7 @@ class NewtonSteps:
             step *= SHRINK
         else:
             return False
-        # If the objective does not tell any more, the gradient does.
+        # If the objective can no longer decide, the gradient does.
         gradient = self._gradient(w)
         if np.linalg.norm(gradient) < 0.5 * self.norm:
             self._take(w, scores, value, gradient)
@@ -178,7 +181,7 @@ class NewtonSteps:
         return False
 
     def _direction(self, deadline):
-        """-H⁻¹ ∇P by conjugate gradients, as far as `deadline` allows, and its scores."""
+        """-H⁻¹ ∇P and its scores, by conjugate gradients that stop at `deadline`."""
         risk, residual = self.risk, -self.gradient
         share = min(FORCING, np.sqrt(self.norm / self.first_norm))
         enough = max(share * self.norm, ENOUGH * self.target)
@@ -208,7 +211,7 @@ class NewtonSteps:
 
 
 def make_preconditioner(risk):
-    """The one that suits the features of a risk.
+    """The preconditioner that suits the features of a risk.
 
     Returns
     -------
@@ -222,11 +225,12 @@ def make_preconditioner(risk):
 
 
 class Diagonal:
-    """By the diagonal of the Hessian."""
+    """Preconditioner from the diagonal of the Hessian."""
 
     def __init__(self, risk):
         self.risk = risk
-        # A piece adds something to each weight, which is not to take longer than it.
+        # A piece contributes to each weight, which must not take longer than the piece
+        # itself.
         least = 4 * risk.n_weights
         self.pieces = row_pieces(risk.X.shape[0], mean_width(risk.X), least)
 
@@ -249,7 +253,7 @@ class Diagonal:
 
 
 class Blocks:
-    """By diagonal blocks of the Hessian of a part of the rows, one for each score."""
+    """Preconditioner from diagonal blocks of the Hessian, one for each score."""
 
     def __init__(self, risk):
         self.risk = risk
@@ -277,7 +281,7 @@ class Blocks:
         scales = 1.0 / np.sqrt(blocks[:, places, places])
         blocks *= scales[:, :, np.newaxis] * scales[:, np.newaxis, :]
         blocks[:, places, places] = 1.0 + JITTER
-        # M⁻¹ = Lᵀ L, which is symmetric whatever the rounding.
+        # M⁻¹ = Lᵀ L, which is symmetric even after rounding.
         L = np.linalg.inv(np.linalg.cholesky(blocks)) * scales[:, np.newaxis, :]
         across = L.transpose(0, 2, 1)
 

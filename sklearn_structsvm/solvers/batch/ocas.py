@@ -1,6 +1,6 @@
-"""Cutting planes of a risk over rows, with the line search of OCAS or without.
+"""Cutting planes of a risk over rows, with or without the line search of OCAS.
 
-BMRM makes all of its iterations so, and subLBFGS those after its quasi-Newton steps.
+BMRM makes all of its iterations with them, and subLBFGS those after quasi-Newton steps.
 """
 
 import numpy as np
@@ -9,21 +9,22 @@ from sklearn_structsvm.solvers.batch._segment import direction_to, moved
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes
 
 # The next plane is taken at this share of the way from the best point to the bundle's
-# minimizer. OCAS has 0.1; on a9a and letter, with λ of 1e-3 to 1e-5, this takes half to
-# 0.8 of the iterations to a gap of 1e-3, and half or twice of it is no better.
+# minimizer. OCAS has 0.1. On a9a and letter with λ from 1e-3 to 1e-5, this value takes
+# 0.5 to 0.8 times as many iterations to a gap of 1e-3. Half or twice this value is not
+# better.
 CUT_SHORT_AT = 0.01
 
-# The same for long planes, as those of text: 165 iterations against 352 on
-# reuters_usa with λ of 1e-5, and 100 against 145 on reuters90 with 1e-4.
+# The same for long planes, such as those of text: 165 iterations instead of 352 on
+# reuters_usa with λ = 1e-5, and 100 instead of 145 on reuters90 with 1e-4.
 CUT_LONG_AT = 0.1
 
-# Scores of a point are sums of scores known before; they are formed anew after so many of
-# them, and before a run converges on them. A run that is cut short reports what they say,
-# which is off by their rounding.
+# The scores of a point are sums of known scores. They are computed anew after this many
+# sums, and before a run converges. If a run is cut short, its results contain the
+# rounding errors of these sums.
 REFRESH_SCORES = 50
 
-# Iterations in a row that change neither the best objective nor the dual one: all that is
-# left of the gap is rounding.
+# After this many iterations in a row that change neither the best objective nor the dual
+# one, only rounding is left of the gap.
 MAX_UNCHANGED = 20
 
 
@@ -36,13 +37,13 @@ class CuttingPlaneSteps:
     lam : float
         λ > 0.
     bundle : Bundle
-        Solved, unless `cut` comes before the first step.
+        It must be solved, unless `cut` is called before the first step.
     weights : ndarray of shape (d,)
         The best point so far.
     scores : ndarray of shape (n_samples, n_scores) or None
-        Its scores, if they are known; overwritten.
+        The scores of `weights`, if they are known. They are overwritten.
     dual_objective : float
-        A lower bound known already.
+        A lower bound that is already known.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class CuttingPlaneSteps:
         self.risk, self.lam, self.bundle = risk, lam, bundle
         self.dual_objective = dual_objective
         self.n_planes = self.n_unchanged = 0
-        # Memory of n k numbers is slow to get: what there is is used again.
+        # Allocating n k numbers is slow, so arrays are reused.
         self.B, room = risk.empty(), risk.empty()
         self.weights = np.array(weights, dtype=np.float64)
         self.scores = risk.scores(self.weights, room) if scores is None else scores
@@ -76,7 +77,7 @@ class CuttingPlaneSteps:
         self.dual_objective = max(self.dual_objective, self.bundle.dual_objective)
 
     def improve(self):
-        """One iteration; whether nothing changes any more."""
+        """Make one iteration. Returns whether nothing changes any more."""
         before = self.objective, self.dual_objective
         self.cut(self.move(self.bundle.weights))
         unchanged = before == (self.objective, self.dual_objective)
@@ -84,7 +85,7 @@ class CuttingPlaneSteps:
         return self.n_unchanged >= MAX_UNCHANGED
 
     def move(self, target):
-        """Update the best point; returns the scores of where to cut."""
+        """Update the best point. Returns the scores of the point at which to cut."""
         self.scores = self.risk.scores(target, self.scores)
         objective = self.evaluate(target @ target, self.scores)
         if objective < self.objective:
@@ -102,7 +103,7 @@ class CuttingPlaneSteps:
 
 
 class OcasSteps(CuttingPlaneSteps):
-    """The best point on the line to each minimizer, and planes a little beyond.
+    """The best point on the line to each minimizer, with planes taken a little beyond it.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ class OcasSteps(CuttingPlaneSteps):
         wp, pp = direction_to(target, self.weights, direction)
         self.along = risk.scores(direction, out=self.along)
         step = risk.line_search(self.scores, self.along, wp, pp, self.lam)
-        # A new array: what the history holds stays as it was.
+        # This is a new array, so that the arrays in the history do not change.
         self.weights, square = moved(self.weights, direction, step)
         self.n_sums += 1
         if self.n_sums >= REFRESH_SCORES:
@@ -140,7 +141,7 @@ class OcasSteps(CuttingPlaneSteps):
         return self.beyond
 
     def refresh(self):
-        """Form the scores anew from w."""
+        """Compute the scores anew from w."""
         self.scores = self.risk.scores(self.weights, self.scores)
         self.n_sums = 0
 

@@ -16,9 +16,8 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# Shares that a new gradient may have in the mean of gradients which the certificate is
-# made of. Gradients oscillate about those of the optimum, and their largest entry with
-# them.
+# Shares of a new gradient in the mean of gradients that gives the certificate. Gradients
+# oscillate around those of the optimum, and so does their largest entry.
 SHARES = np.array([0.05, 0.1, 0.2, 0.35, 0.6, 1.0])
 
 
@@ -40,7 +39,7 @@ def run_owlqn(
 ):
     """Minimize λ ||w||₁ + R(w) for a smooth risk, with a certificate.
 
-    Steps of LBFGS that stay in one orthant each, where ||w||₁ is linear [1]_.
+    Each step of L-BFGS stays in one orthant, where ||w||₁ is linear [1]_.
 
     Parameters
     ----------
@@ -51,15 +50,15 @@ def run_owlqn(
         How directions are found: from the subgradient of least size and projected on its
         orthant (OWL-QN), or by Algorithm 2 of [2]_ (OWL-QN*).
     buffer : int
-        Pairs that the estimate of R's inverse Hessian is made of.
+        The number of pairs from which R's inverse Hessian is estimated.
     direction_tol, max_directions
         ε and k_max of Algorithm 2.
     w0 : ndarray of shape (d,) or None
         Zero by default.
     rng : numpy.random.Generator or None
-        Draws the subgradient that a direction is first made from. None takes the one of
-        least size, as OWL-QN must; with others it soon finds no direction of descent,
-        where Algorithm 2 does (OWL-QNr and OWL-QN*r of [2]_).
+        Draws the subgradient with which direction finding starts. None takes the smallest
+        one, which OWL-QN requires: with others it soon finds no direction of descent,
+        while Algorithm 2 still does (OWL-QNr and OWL-QN*r of [2]_).
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`.
 
@@ -99,8 +98,8 @@ def run_owlqn(
 class L1Risk:
     """J(w) = λ ||w||₁ + κ/2 ||w||² + R(w) at a point, for `descent_direction` too.
 
-    Coefficients B with XᵀB = u bound J by their dual value - Ω*(u), where Ω* is
-    ||S(u, λ)||² / 2κ for the soft threshold S; without κ, u must not exceed λ.
+    Coefficients B with XᵀB = u bound J by their dual value minus Ω*(u). Here Ω*(u) is
+    ||S(u, λ)||² / 2κ with the soft threshold S. If κ = 0, no entry of u may exceed λ.
 
     Parameters
     ----------
@@ -136,13 +135,13 @@ class L1Risk:
         self.go_to(w0, self.scores, self.evaluate(w0, self.scores))
 
     def renew(self):
-        """Evaluate the same point again, as the risk has become another one."""
+        """Evaluate the same point again after the risk has changed."""
         self.mean, self.dual_objective = None, -np.inf
         w, scores = self.weights, self.scores
         self.go_to(w, scores, self.evaluate(w, scores))
 
     def look(self, w):
-        """What `evaluate` and `go_to` need to know about any w."""
+        """Compute what `evaluate` and `go_to` need at a point w."""
         return self.risk.scores(w)
 
     def evaluate(self, w, scores):
@@ -171,12 +170,12 @@ class L1Risk:
         bounds = self.risk.dual_values([point[:2] for point in points])
         bounds = [bound - point[2] for bound, point in zip(bounds, points, strict=True)]
         if bounds[-1] == -np.inf:
-            # The mean was lost with a worker.
+            # The mean was lost together with a worker.
             self.mean = None
         self.dual_objective = max(self.dual_objective, *bounds)
 
     def _average(self):
-        """Mix the gradient into a mean of those before, for the least ||XᵀB||∞."""
+        """Mix the gradient into the mean of earlier ones, for the smallest ||XᵀB||∞."""
         if self.mean is None:
             coef = self.risk.mixed(self.coef, self.coef, 0.0)
             self.mean = coef, self.image.copy()
@@ -237,13 +236,13 @@ class OrthantSteps(RestartedSteps):
     direction, buffer, direction_tol, max_directions
         As for `run_owlqn`.
     scales : ndarray of shape (d,) or None
-        Directions of "owlqn" are made in w / scales, in which second derivatives should
-        have similar sizes. None for ones.
+        "owlqn" computes its directions in w / scales, in which second derivatives should
+        have similar sizes. None means ones.
 
     Attributes
     ----------
     n_directions : int
-        As for `QuasiNewtonSteps`.
+        Same as in `QuasiNewtonSteps`.
     """
 
     def __init__(
@@ -274,7 +273,7 @@ class OrthantSteps(RestartedSteps):
             self.n_directions += n - 1
         if not objective.slope(direction) < 0.0:
             return False
-        # Without an estimate of the Hessian there is no length to believe in.
+        # Without an estimate of the Hessian, the length of the step means nothing.
         first = 1.0 if inverse.count else 1.0 / np.sqrt(direction @ direction)
         w, gradient = objective.weights, objective.smooth_gradient
         if not orthant_step(objective, direction, first):
@@ -293,12 +292,12 @@ def orthant_step(objective, direction, step):
         Moved in place.
     direction : ndarray of shape (d,)
     step : float
-        Tried first.
+        The first step to try.
 
     Returns
     -------
     bool
-        Whether there was one.
+        Whether a step was found.
     """
     w = objective.weights
     signs = np.where(w == 0.0, np.sign(direction), np.sign(w))

@@ -1,4 +1,4 @@
-"""Nesterov's excessive gap technique for hinge losses: Pragam, with a bias or without."""
+"""Nesterov's excessive gap technique for hinge losses: Pragam, with or without a bias."""
 
 import numpy as np
 
@@ -12,25 +12,24 @@ from sklearn_structsvm.solvers.qp._simplices import (
     step_pairs,
 )
 
-# An estimate of the Lipschitz constant that proves too small is replaced by the curvature
-# that it met, and this much more.
+# If an estimate of the Lipschitz constant proves too small, it is replaced by the
+# observed curvature times this factor.
 LIPSCHITZ_GROWTH = 1.1
 
-# The next iteration tries this share of the estimate, as long as the last curvature
-# allows it.
+# The next iteration tries this share of the estimate, if the last curvature allows it.
 LIPSCHITZ_DECAY = 0.95
 
-# Steps whose squared length is below this share of a distribution's are rounding, and so
-# is the curvature that they meet.
+# A step whose squared length is below this share of a distribution's is rounding, and so
+# is the curvature along it.
 NO_STEP = 1e-24
 
-# A dual without curvature still has an L to divide by.
+# If the dual has no curvature, L is this value, because steps divide by it.
 LEAST_LIPSCHITZ = 1e-200
 
-# Curvatures are the same if they differ by less: of steps on a line, all are.
+# Curvatures that differ by less are equal: along a line, all steps have the same.
 SAME_CURVATURE = 1e-9
 
-# What Σ p y α is known to, as a share of Σ p.
+# The accuracy of Σ p y α, as a share of Σ p.
 BALANCE_ROUNDING = 1e-9
 
 
@@ -68,15 +67,15 @@ def run_pragam(
         Add an intercept b to the scores that is not regularized (Pragam-b); for binary
         losses, whose dual has Σ_i p_i y_i α_i = 0 then.
     lipschitz : float or None
-        L; None estimates it as it goes (Nesterov's adaptive scheme [2]_). One that
-        proves too small is replaced by an estimate.
+        L. None estimates it during the run (Nesterov's adaptive scheme [2]_). A value
+        that proves too small is replaced by an estimate.
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`. "n_oracle_calls" counts products Xᵀ B.
 
     Returns
     -------
     SolverResult
-        Of the best weights seen; with `fit_intercept`, b is the last of them.
+        The result for the best weights seen. With `fit_intercept`, the last one is b.
 
     Raises
     ------
@@ -119,7 +118,7 @@ def run_pragam(
 
 
 def make_dual(risk, fit_intercept=False):
-    """The dual's domain, for what `risk.dual_form` says."""
+    """The domain of the dual that `risk.dual_form` describes."""
     kind, arrays = risk.dual_form()
     if fit_intercept and kind != "box":
         raise ValueError(
@@ -168,10 +167,10 @@ class Box:
         return float(self.weights @ step)
 
     def excess(self, alpha, intercept):
-        """The most by which the dual value is too large, as Σ p y α is not quite zero.
+        """The most by which the dual value is too large, as Σ p y α is not quite 0.
 
-        With this taken off, it is below the primal value of every W with the intercept.
-        Where more than rounding is missing, it bounds nothing.
+        The dual value minus this is below the primal value of every W with the intercept.
+        If Σ p y α is off by more than rounding, there is no bound.
         """
         if not self.fit_intercept:
             return 0.0
@@ -182,7 +181,8 @@ class Box:
         """R at the scores, and the intercept that minimizes it."""
         if not self.fit_intercept:
             return self.risk.value(scores), None
-        # Slopes in b rise from -(weight of the positive) where a margin is met.
+        # The slope in b starts at -(weight of the positive examples) and rises at each
+        # margin.
         b = weighted_quantile(
             self.sign * self.cost - scores[:, 0],
             self.weights,
@@ -201,7 +201,7 @@ class _Simplices:
         return squared_distance(a.ravel(), b.ravel(), self.starts, self.weights)
 
     def excess(self, alpha, intercept):
-        """Projections end with a division by the sum: none."""
+        """None: projections end with a division by the sum."""
         return 0.0
 
     def primal(self, scores):
@@ -269,10 +269,10 @@ class Pairs(_Simplices):
 class EuclideanExcessiveGap:
     """w_k and α_k with λ/2 ||w_k||² + R_μ(w_k) <= D(α_k).
 
-    R_μ is the risk with μ/2 Σ_i p_i ||α_i - center_i||² taken off its dual values; where
-    that is at most μ D, the gap is too. With V(α) = Xᵀ B(α), the dual is
-    D(α) = Σ p α Δ - ||V||² / (2 λ), its curvature between two points known from their V,
-    and w(α) = -V / λ.
+    R_μ is the risk with μ/2 Σ_i p_i ||α_i - center_i||² subtracted in its dual. This is
+    at most μ D, and therefore so is the gap. With V(α) = Xᵀ B(α), the dual is D(α) = Σ p
+    α Δ - ||V||² / (2 λ), its curvature between two points known from their V, and w(α) =
+    -V / λ.
 
     Attributes
     ----------
@@ -314,7 +314,7 @@ class EuclideanExcessiveGap:
         return self.risk.gradient(self.B), loss
 
     def curvature(self, V, V_from, alpha_from, unknown):
-        """Note the curvature of the dual between `next` and another point."""
+        """Record the curvature of the dual between `next` and another point."""
         length = self.dual.squared_distance(self.next, alpha_from)
         change = V - V_from
         if length <= NO_STEP:
@@ -322,7 +322,7 @@ class EuclideanExcessiveGap:
         return float(change @ change) / (self.lam * length)
 
     def try_step(self, alpha, V, scores):
-        """The projected gradient step from α; whether L was large enough for it."""
+        """Make the projected gradient step from α. Returns whether L was large enough."""
         self.dual.step(alpha, scores, 1.0 / self.lipschitz, self.next)
         self.V_next, self.loss_next = self.combine(self.next)
         self.met = self.curvature(self.V_next, V, alpha, self.lipschitz)
@@ -337,7 +337,7 @@ class EuclideanExcessiveGap:
         return False
 
     def accept(self):
-        """Move α, and look at both objectives."""
+        """Move α, and compute both objectives."""
         self.alpha, self.next = self.next, self.alpha
         self.V = self.V_next
         self.loss = self.loss_next

@@ -1,25 +1,25 @@
-"""A bundle whose planes are products Xᵀ B, kept as B if they would be long."""
+"""A bundle of planes Xᵀ B, each of which is stored as B if Xᵀ B would be long."""
 
 import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
-# A bundle reads every plane it has twice an iteration, for its Gram matrix and for its
-# minimizer. With about this many of them that takes longer than two products with X where
-# rows have fewer entries, relative to the number of features, than one in as many.
+# A bundle reads all its planes twice per iteration, for its Gram matrix and for its
+# minimizer. With about this many planes, that takes longer than two products with X if
+# rows have fewer entries, relative to the number of features, than one in this many.
 TYPICAL_PLANES = 50
 
-# Methods that hold a few dozen vectors of that length, or need as many more planes, are
-# slower from here on, where the bundle itself is not.
+# From this length on, methods are slower that hold a few dozen vectors of this length or
+# that need as many more planes, while the bundle itself is not.
 MANY_PLANES = 100
 
-# Shorter ones are no burden.
+# Shorter planes are no problem.
 LONG = 10_000
 
 
 def make_bundle(risk, lam):
-    """An empty bundle for the planes of a risk, of the kind that takes less time.
+    """An empty bundle for the planes of a risk, of the faster kind.
 
     Parameters
     ----------
@@ -38,18 +38,18 @@ def make_bundle(risk, lam):
 
 
 def has_long_planes(risk, typical=MANY_PLANES):
-    """Whether to read this many planes takes longer than a product with X."""
+    """Whether reading this many planes takes longer than a product with X."""
     n_entries = getattr(risk, "n_entries", np.inf)
     long = risk.n_weights >= LONG
     return long and typical * risk.n_weights > n_entries * risk.n_scores
 
 
 class ProductBundle(Bundle):
-    """The bundle of planes a_j = Xᵀ B_j that is made of the B_j alone.
+    """A bundle of planes a_j = Xᵀ B_j that stores only the B_j.
 
-    ⟨a_j, a_i⟩ = ⟨X a_j, B_i⟩, and of the entries of B_i, those of a hinge, few are not
-    zero: a plane's row of the Gram matrix takes a product with X and these entries, and
-    no plane is stored. So does the minimizer: w = -Xᵀ (Σ α_j B_j) / λ.
+    ⟨a_j, a_i⟩ = ⟨X a_j, B_i⟩, and few entries of B_i are nonzero for a hinge. So a
+    plane's row of the Gram matrix takes a product with X and these entries, and no plane
+    is stored. The same holds for the minimizer, w = -Xᵀ (Σ α_j B_j) / λ.
 
     Parameters
     ----------
@@ -58,18 +58,18 @@ class ProductBundle(Bundle):
         λ > 0.
     max_idle : int
     max_planes : int or None
-        As for `Bundle`; None for 1000. A plane takes 16 bytes for each entry of its B
-        that is not zero, of which an example with a loss has one or two.
+        As for `Bundle`; None for 1000. A plane takes 16 bytes for each nonzero entry of
+        its B, and an example with a loss has one or two of these.
     """
 
     def __init__(self, risk, lam, **options):
         super().__init__(0, lam, **options)
         self.risk = risk
         self.weights = np.zeros(risk.n_weights)
-        # Of the newest plane, and its image X a.
+        # The B of the newest plane, and its image X a.
         self.plane = np.empty(risk.n_weights)
         self.image = np.empty((risk.n_samples, risk.n_scores))
-        # Rows of a sparse matrix, one a plane, with room for more entries.
+        # Rows of a sparse matrix, one per plane, with room for more entries.
         self.starts = [0]
         self.where, self.values = np.empty(0, dtype=np.intp), np.empty(0)
 
@@ -135,7 +135,7 @@ class ProductBundle(Bundle):
         return self._plane(shares[:, 0])
 
     def _refine(self):
-        """Products with X are those of doubles, and there is no more to know."""
+        """Do nothing: products with X have no more digits than doubles."""
 
     def _plane(self, shares, out=None):
         flat = shares @ self._matrix()

@@ -14,20 +14,21 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 from sklearn_structsvm.solvers.loop import run_passes
 from sklearn_structsvm.solvers.qp.sparse_quadratic import minimize_sparse_quadratic
 
-# A model is of all weights if they are no more than this, and otherwise of those that are
-# not zero, or would not stay it, and as many others that are next.
+# A model has all weights if there are at most this many. Otherwise it has the nonzero
+# weights, those that would not stay zero, and an equal number of the next candidates.
 MOST_OF_ALL = 256
 LEAST_OTHERS = 64
 
-# At most so many weights in a model, whose Hessian is written out.
+# A model has at most this many weights, because its Hessian is written out.
 MOST_MODELED = 2048
 
-# Added to the Hessian as a share of its diagonal: at first and at least; after a model
-# that no step pays toward it is so many times as much, and less again after a whole step.
+# A ridge that is added to the Hessian, as a share of its diagonal: the first and the
+# smallest value. After a model toward which no step pays, it grows by this factor. After
+# a full step it shrinks again.
 LEAST_DAMPING = 1e-10
 DAMPED = 10.0
 
-# Of the largest diagonal entry, for columns without any.
+# Columns without a diagonal entry get this share of the largest one.
 LEAST_SCALE = 1e-32
 
 
@@ -45,8 +46,10 @@ def run_proximal_newton(
 ):
     """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a logistic loss R.
 
-    A step goes toward the minimum of the penalty and the quadratic model of R [1]_, which
-    is found exactly, so that neither offsets nor sizes of columns matter.
+    A step goes toward the minimum of the penalty plus the quadratic model of R [1]_. This
+    minimum is found exactly, so neither the offsets nor the scales of columns matter. The
+    gradient (scaled down if the penalty is the L1 norm alone) gives a dual point, and the
+    best of these the certificate.
 
     The gradient, scaled down where the penalty is the L1 norm alone, is that of a dual
     point, and the certificate the best of these.
@@ -91,8 +94,8 @@ def run_proximal_newton(
 class ProximalNewtonSteps(L1NewtonSteps):
     """The steps, one at a time; parameters of the above.
 
-    Those of `L1NewtonSteps` are made where too many weights are not zero, or would not
-    stay it, for a model of them all.
+    If too many weights are nonzero, or would not stay zero, for a model with all of them,
+    it makes the steps of `L1NewtonSteps`.
     """
 
     def __init__(self, risk, lam, l1_ratio, w0=None):
@@ -100,7 +103,7 @@ class ProximalNewtonSteps(L1NewtonSteps):
         self.damping = LEAST_DAMPING
 
     def move(self, deadline=np.inf):
-        """One step; whether there was one."""
+        """Make one step. Returns whether there was one."""
         objective, risk = self.objective, self.objective.risk
         w, lam = objective.weights, objective.lam
         _, response = risk.respond(objective.scores)
@@ -143,7 +146,7 @@ class ProximalNewtonSteps(L1NewtonSteps):
             self.damping *= DAMPED
 
     def _modeled(self, diagonal):
-        """The weights that a model is of; None if there are too many."""
+        """The weights that a model has, or None if there are too many."""
         objective = self.objective
         w, g = objective.weights, objective.smooth_gradient
         if len(w) <= MOST_OF_ALL:
@@ -158,7 +161,10 @@ class ProximalNewtonSteps(L1NewtonSteps):
         return np.sort(np.argsort(-beyond, kind="stable")[:most])
 
     def _step_to(self, target):
-        """Go to a target, or on the way there: how far; -1 if it is all rounding."""
+        """Move toward a target.
+
+        Returns the share of the way, or -1 if only rounding is left.
+        """
         objective, risk, w = self.objective, self.objective.risk, self.objective.weights
         change = target - w
         slope = float(objective.smooth_gradient @ change)
@@ -180,7 +186,7 @@ class ProximalNewtonSteps(L1NewtonSteps):
         return 0.0
 
     def _last_step(self, target):
-        """If the objective does not tell any more, the dual does."""
+        """If the objective can no longer decide, the dual does."""
         objective = self.objective
         before = objective.weights, objective.scores, objective.value
         gap = objective.value - objective.dual_objective
@@ -208,7 +214,8 @@ class ProximalNewtonSteps(L1NewtonSteps):
                 A = np.hstack([A, np.full((len(A), 1), risk.bias)])
             squares = curvatures[piece]
             if risk.is_coupled:
-                # With p P Pᵀ less everywhere, it is not p P (1 - P) within a score.
+                # p P Pᵀ is subtracted everywhere, so within a score p P becomes p P (1 -
+                # P).
                 p, P = risk.weights[piece, np.newaxis], response[piece]
                 squares = p * P
                 weighted = A[:, place] * (np.sqrt(p) * P)[:, scores]

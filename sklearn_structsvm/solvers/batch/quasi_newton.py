@@ -11,22 +11,22 @@ import numpy as np
 
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 
-# The paper's settings: pairs kept, and the accuracy of direction finding. It names no
-# k_max. One or two directions do as a rule; at a start where all labels are tied, ones of
-# descent appear after about as many as there are labels, and 100 of them made the steps
-# after it no better than 20.
+# The paper's settings: the pairs kept, and the accuracy of direction finding. It names no
+# k_max. Usually one or two directions suffice. At a start where all labels are tied,
+# directions of descent appear after about as many as there are labels, and with 100 of
+# them the following steps were no better than with 20.
 BUFFER = 15
 DIRECTION_TOL = 1e-5
 MAX_DIRECTIONS = 20
 
-# How many times k_max are tried before none of descent is taken to exist.
+# This many times k_max are tried before the search concludes that there is no descent.
 DIRECTION_PATIENCE = 10
 
 # ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
 MIN_CURVATURE = 1e-8
 
-# Smaller slopes, and squared lengths of a gradient's change, are sums of products that
-# underflow: nothing can be divided by them.
+# Smaller slopes, and smaller squared lengths of a gradient's change, are sums of products
+# that underflow. Nothing can be divided by them.
 LEAST_PRODUCT = 1e-280
 
 # Constants of the inexact line search: those of the paper's toy example.
@@ -34,9 +34,9 @@ WOLFE_DECREASE = 1e-3
 CURVATURE = 0.8
 MAX_WOLFE_TRIALS = 100
 
-# Backtracking on smooth functions and by orthants: the share of the decrease that the
-# slope promises, which a step must make; what is left of a step that makes less; and how
-# often a step is shrunk before the rest is rounding.
+# Backtracking, for smooth functions and by orthants: the share of the promised decrease
+# that a step must reach, the factor by which a step that fails is shrunk, and how often
+# it is shrunk before the rest is rounding.
 SUFFICIENT_DECREASE = 1e-4
 SHRINK = 0.5
 MAX_SHRINKS = 60
@@ -76,8 +76,8 @@ class Objective(ABC):
     def move(self, direction, step):
         """Go to w + η p and take the subgradient that is steepest along p there.
 
-        Any other could equal the last one, as in the paper's toy example, and then
-        nothing is learned of the curvature: ⟨s, y⟩ would be zero.
+        Any other subgradient could equal the last one, as in the paper's toy example.
+        Then ⟨s, y⟩ would be zero, and nothing would be learned about the curvature.
         """
 
 
@@ -101,7 +101,7 @@ class FullMatrix:
         self.count = 0
 
     def update(self, step, change):
-        """Take in a pair (s, y) with ⟨s, y⟩ > 0, by (6)."""
+        """Use a pair (s, y) with ⟨s, y⟩ > 0, by equation (6)."""
         product = step @ change
         if self.rescale and self.count == 0:
             self.matrix *= product / (change @ change)
@@ -118,7 +118,7 @@ class FullMatrix:
 
 
 def update_pair(inverse, step, change):
-    """Take in a pair of any curvature, raised to the least that is safe."""
+    """Use a pair of any curvature, raised to the smallest safe value."""
     square, product = float(change @ change), float(step @ change)
     if square < LEAST_PRODUCT:
         return
@@ -133,8 +133,8 @@ def descent_direction(
 ):
     """Minimize the model ½ pᵀ B⁻¹ p + sup ⟨g, p⟩ over directions p, approximately.
 
-    Algorithm 2: each round takes in the subgradient that is steepest along p, and moves
-    to the best convex combination of p and -B times that subgradient.
+    Algorithm 2: each round adds the subgradient that is steepest along p, and moves to
+    the best convex combination of p and -B times that subgradient.
 
     Parameters
     ----------
@@ -146,18 +146,18 @@ def descent_direction(
     max_directions : int
         k_max.
     patience : int
-        This many times as many if none of descent was among them.
+        The factor on `max_directions` as long as no direction of descent was found.
 
     Returns
     -------
     direction : ndarray of shape (d,)
-        Where the model is least.
+        The minimizer of the model.
     slope : float
-        sup ⟨g, p⟩; not negative where no descent direction was found.
+        sup ⟨g, p⟩. It is not negative if no descent direction was found.
     n_directions : int
         Directions tried, at least 1.
     gap : float
-        ε: how far the model is from its minimum, at most.
+        ε: the most by which the model exceeds its minimum.
     """
     mean = objective.gradient
     p = -multiply(mean)
@@ -165,7 +165,7 @@ def descent_direction(
     best = p, slope, slope + 0.5 * square
     gap = slope + square
     n = 1
-    # With (10) strict: at a slope of zero no step is possible either.
+    # Condition (10) is strict: at a slope of zero no step is possible either.
     while (best[1] >= 0.0 and n < patience * max_directions) or (
         (slope >= 0.0 or gap > tol) and n < max_directions
     ):
@@ -184,8 +184,8 @@ def descent_direction(
             best = p, slope, slope + 0.5 * square
         gap = best[2] + 0.5 * square
         n += 1
-    # The paper gives up if the last direction is not one of descent; the best one
-    # may be.
+    # The paper gives up if the last direction is not one of descent, but the best one may
+    # be.
     return best[0], best[1], n, gap
 
 
@@ -204,14 +204,14 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     Returns
     -------
     float
-        Zero if none was found among 100, which is for rounding alone (Theorem 8).
+        Zero if 100 trials found none, which only rounding can cause (Theorem 8).
     """
     low, high, step = 0.0, np.inf, first
     start = objective.value
     for _ in range(MAX_WOLFE_TRIALS):
         value, slope_there = objective.probe(direction, step)
-        # A convex function has fallen by at least -step · slope_there, which can be told
-        # where its values agree but for rounding.
+        # A convex function has fallen by at least -step · slope_there. This decides where
+        # its values agree up to rounding.
         least_slope = WOLFE_DECREASE * slope
         is_above = value > start + step * least_slope
         if is_above and (slope_there > least_slope or not objective.is_convex):
@@ -225,16 +225,17 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
 
 
 class RestartedSteps:
-    """Base: iterations by an estimate `inverse` of the inverse Hessian.
+    """Base class of iterations with an estimate `inverse` of the inverse Hessian.
 
     A subclass gives `_attempt()`, which says whether it made a step.
     """
 
     def move(self):
-        """One iteration; whether no step was found."""
+        """Make one iteration. Returns whether no step was found."""
         if self._attempt():
             return False
-        # A bad estimate of the Hessian is one reason; without it, a minimum is another.
+        # A bad estimate of the Hessian may be the reason. Without an estimate, the point
+        # is a minimum.
         if self.inverse.count == 0:
             return True
         self.inverse.reset()

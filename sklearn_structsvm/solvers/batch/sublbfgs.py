@@ -15,22 +15,22 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# The hybrid goes over to bundle steps if the objective has fallen by less than this
-# share of itself per iteration over the last ones. Whether it fell by more tells fast
-# early progress (letter: 40 iterations) from none (a9a: 10 iterations).
+# The hybrid switches to bundle steps if the objective has fallen, per iteration over the
+# last ones, by less than this share of itself. A larger decrease distinguishes fast early
+# progress (letter: 40 iterations) from none (a9a: 10 iterations).
 HANDOVER_DECREASE = 5e-3
 HANDOVER_WINDOW = 5
 
-# Passes that may be left to a start. If planes are not long, a bundle takes 30 to 200
-# steps of about the time of a pass.
+# The number of passes that a start may still need. If planes are not long, a bundle takes
+# 30 to 200 steps, each about as long as a pass.
 MAX_PASSES_LEFT = 100
 
-# If planes are long, bundle steps take the time of several passes of dual ascent, and
-# hundreds of them are needed.
+# If planes are long, a bundle step takes as long as several passes of dual ascent, and
+# hundreds of steps are needed.
 MAX_PASSES_BEFORE_LONG_PLANES = 10 * MAX_PASSES_LEFT
 
-# Iterations between two solutions of the bundle's program while its planes serve the
-# certificate alone.
+# Iterations between two solutions of the bundle's program while its planes only serve the
+# certificate.
 GAP_CHECK_INTERVAL = 10
 
 
@@ -51,7 +51,7 @@ class RegularizedRisk(Objective):
     offset : float
         The plane below R whose subgradient of J is `gradient`.
     n_planes : int
-        Planes asked for at points of their own.
+        Planes computed at other points than the iterates.
     """
 
     def __init__(self, risk, lam, w0=None):
@@ -61,8 +61,9 @@ class RegularizedRisk(Objective):
         self.along = risk.empty()
         self.direction = None
         self.n_planes = self.n_sums = 0
-        # Labels that are tied, as all but the true one are at zero, are drawn for each
-        # example: near the mean of the subgradients, and not at one of its extremes.
+        # Ties (at zero all labels but the true one are tied) are broken at random for
+        # each example. This gives a point near the mean of the subgradients instead of an
+        # extreme one.
         self._relinearize(risk.random_scores())
 
     def _relinearize(self, along):
@@ -84,7 +85,7 @@ class RegularizedRisk(Objective):
             self.pp = float(direction @ direction)
 
     def _steepest_coef(self, direction):
-        """Coefficients of the steepest subgradient, known if `slope` was asked."""
+        """Coefficients of the steepest subgradient, known after a call of `slope`."""
         self._set_direction(direction)
         if self.tied is None:
             self.tied, _ = self.risk.plane(self.scores, self.along)
@@ -115,7 +116,7 @@ class RegularizedRisk(Objective):
 
     def move(self, direction, step):
         self._set_direction(direction)
-        # A new array: what the history holds stays as it was.
+        # This is a new array, so that the arrays in the history do not change.
         self.weights, _ = moved(self.weights, self.direction, step)
         self.direction = None
         self.n_sums += 1
@@ -149,19 +150,20 @@ def run_sublbfgs(
     """Minimize λ/2 ||w||² + R(w) with a certificate.
 
     Algorithms 1 and 2 of [1]_. Each iteration's subgradient is a plane below R, and the
-    best lower bound by all of them is the certificate. With `hybrid`, the method goes
-    over to line-search bundle steps where it slows down; they start from its planes.
+    best lower bound from all planes is the certificate. With `hybrid`, the method
+    switches to bundle steps with a line search once it slows down. These start from its
+    planes.
 
     Parameters
     ----------
     risk : Risk
-        Its losses are not negative.
+        A risk whose losses are not negative.
     lam : float
         λ > 0.
     buffer : int
         Pairs that the estimate of the inverse Hessian is made of.
     line_search : {"exact", "wolfe"}
-        "wolfe" is for conditions (16) by bisection, and for smooth risks.
+        "wolfe" uses conditions (16) by bisection. Smooth risks need it.
     direction_tol : float
         ε of direction finding.
     max_directions : int
@@ -170,13 +172,13 @@ def run_sublbfgs(
         Keep the whole estimate, O(d²), instead of the last pairs.
     hybrid : bool
     make_start : callable or None
-        (tol, max_passes_left, n_threads) -> a `DualStart` of the same risk: the method
+        (tol, max_passes_left, n_threads) -> a `DualStart` for the same risk. The method
         starts with passes of exact steps on its dual, as long as these are fast, and
         keeps their dual point as a plane.
     n_threads : int
-        For the checks of that start.
+        Threads for the checks of that start.
     w0 : ndarray of shape (d,) or None
-        Zero by default. If it is given, there are no such passes.
+        Zero by default. If it is given, there are no dual passes.
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`. "n_oracle_calls" counts evaluations of R with a subgradient.
 
@@ -226,7 +228,7 @@ def run_sublbfgs(
 
 
 class _Started:
-    """A method after its start, which may be all that is needed."""
+    """A method after its start, which may already solve the problem."""
 
     def __init__(self, start, begin):
         self.start, self.begin = start, begin
@@ -260,7 +262,7 @@ class _Started:
 
 
 class _Certified:
-    """subLBFGS with its planes, and OCAS from these once `bundle_steps` is set."""
+    """subLBFGS with its planes, which continues as OCAS once `bundle_steps` is set."""
 
     def __init__(
         self,
@@ -318,7 +320,7 @@ class _Certified:
         return before - now < HANDOVER_WINDOW * HANDOVER_DECREASE * now
 
     def _hand_over(self):
-        """Go on with bundle steps, from the best point and all planes."""
+        """Continue with bundle steps, from the best point and all planes."""
         now = self.objective
         self._bound()
         self.n_calls += now.n_planes
@@ -330,7 +332,7 @@ class _Certified:
             scores=now.scores,
             dual_objective=self.dual_objective,
         )
-        # What only quasi-Newton steps need takes as much memory as some planes.
+        # The data that only quasi-Newton steps need take as much memory as some planes.
         self.objective = self.steps = None
 
     def _bound(self):

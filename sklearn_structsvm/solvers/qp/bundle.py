@@ -8,14 +8,14 @@ from sklearn_structsvm.solvers.qp._simplex_qp import (
     wide_products,
 )
 
-# A plane without dual mass for this many proposals in a row is dropped; if it is
-# needed again, the oracle finds another one.
+# A plane without dual mass for this many proposals in a row is dropped. If it is needed
+# again, the oracle finds another one.
 MAX_IDLE = 50
 
-# Planes kept, each as long as w: this many, or as many as this memory holds, in bytes,
-# but not fewer than MIN_PLANES, whatever memory they take. A bundle that is full drops
-# the one that was idle for longest, or else merges the two of the least mass: the dual
-# value stays as it was.
+# The number of planes kept, each as long as w: this many, or as many as fit into this
+# many bytes, but at least MIN_PLANES. A full bundle drops the plane that was idle for
+# longest, or else merges the two with the least mass. Both leave the dual value
+# unchanged.
 MAX_PLANES = 1000
 PLANE_MEMORY = 2**29
 MIN_PLANES = 100
@@ -25,9 +25,9 @@ class Bundle:
     """min_w λ/2 ||w||² + max_j ⟨a_j, w⟩ + b_j, solved exactly through its dual.
 
     With planes (a_j, b_j) that nowhere exceed a convex risk, the minimum is a lower bound
-    of the regularized risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and
-    w = -Aᵀα / λ. Where features are not scaled, so that doubles lose the value, both are
-    computed with twice the digits from then on.
+    of the regularized risk's. The dual is a `SimplexQP` with G = A Aᵀ / λ, and w = -Aᵀα /
+    λ. If the features are not scaled and doubles are too inaccurate, both are computed
+    with twice the digits from then on.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class Bundle:
     weights : ndarray of shape (d,)
         Its minimizer, zero before the first one.
     dual_objective : float
-        Its minimum, from α by the definition of the dual: a lower bound whatever the
-        quadratic program's accuracy.
+        Its minimum, computed from α by the definition of the dual. So it is a lower
+        bound, whatever the accuracy of the quadratic program.
     slack : float
-        max_j ⟨a_j, w⟩ + b_j at the minimizer; computed when asked for.
+        max_j ⟨a_j, w⟩ + b_j at the minimizer, computed on demand.
 
     Examples
     --------
@@ -125,17 +125,16 @@ class Bundle:
         self.qp.add_row(self._products(m), offset)
 
     def replace(self, j, plane, offset):
-        """Put another plane, which is copied, in the place of one.
+        """Replace a plane by another one, which is copied.
 
-        The next `solve` begins at the best of all planes. If one of them is a dual
-        point, -λ w of weights w with its loss for an offset, the solution is no worse
-        than it.
+        The next `solve` begins at the best of all planes. If one of them is a dual point
+        (-λ w for weights w, with its loss as the offset), the solution is not worse.
 
         Parameters
         ----------
         j : int
-            Its place, which is the order of `add` unless planes were dropped: never, with
-            ``max_idle=np.inf`` and no more than `max_planes` of them.
+            Its index, in the order of `add` unless planes were dropped. With
+            ``max_idle=np.inf`` and at most `max_planes` of them, none is dropped.
         plane : ndarray of shape (d,)
         offset : float
         """
@@ -172,7 +171,7 @@ class Bundle:
         self.add(risk.gradient(B) if plane is None else plane, offset)
 
     def solve(self):
-        """Move to the minimizer; planes that were idle for long are dropped."""
+        """Move to the minimizer, and drop planes that were idle for long."""
         self.alpha, _, _ = self.qp.solve()
         if self.qp.is_rough:
             self._refine()
@@ -183,16 +182,16 @@ class Bundle:
         )
 
     def _refine(self):
-        """Solve with twice the digits, from now on."""
+        """Solve with twice the digits from now on."""
         rows = [wide_products(self.planes, plane, self.lam) for plane in self.planes]
         self.qp.widen(np.array(rows))
         self.alpha, _, _ = self.qp.solve()
 
     def _sum(self, shares):
-        """Σ share_j a_j, of shares with what rounding took from them."""
+        """Σ share_j a_j, for shares with their rounding errors."""
         if self.qp.is_wide:
             return wide_combination(shares, self.planes)
-        # Planes without a share are read too: to copy the others out would take longer.
+        # Planes with a share of 0 are read too: copying the others would take longer.
         return shares[:, 0] @ self.planes
 
     def _drop(self, indices):
@@ -214,7 +213,7 @@ class Bundle:
         pair = np.argsort(self.alpha, kind="stable")[:2]
         mass = self.alpha[pair]
         if mass[0] == 0.0:
-            # Added since the last `solve`, so that it was never idle.
+            # It was added after the last `solve`, so it was never idle.
             self._drop(pair[:1])
             return
         mass /= mass.sum()

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.solvers.qp._interior_point import InteriorPoint
 
-# Slacks, variables and multipliers start no nearer to the border than this, in units of
+# Slacks, variables and multipliers start at least this far from the border, in units of
 # the program (weights sum to 1, losses and rates are of the order of 1).
 INTERIOR = 1e-2
 
@@ -23,8 +23,8 @@ class QPSolution:
     y : ndarray of shape (p,)
         Positive multipliers of the rows of D x <= b.
     gap : float
-        Complementarity x·z + s·y: how much too large the objective may be, but for the
-        residuals.
+        Complementarity x·z + s·y, which bounds the suboptimality of the objective up to
+        the residuals.
     residual : float
         Largest violation of the optimality conditions that are linear.
     n_steps : int
@@ -41,9 +41,8 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     """Minimize ½ xᵀQx + cᵀx over x >= 0 with aᵀx = 1 and D x <= b.
 
     Mehrotra's predictor-corrector method [1]_ with a centrality corrector [3]_, from any
-    point. It stops in the middle of the central path where `tol` is large: the
-    multipliers are then far from the corners of their optimal set, which is what column
-    generation wants of them [2]_.
+    point. If `tol` is large, it stops in the middle of the central path. The multipliers
+    are then far from the corners of their optimal set, as column generation prefers [2]_.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     D : ndarray of shape (p, n)
     b : ndarray of shape (p,)
     x : ndarray of shape (n,)
-        Start. Best such that D x < b.
+        The start, preferably with D x < b.
     Q : ndarray of shape (n, n) or None
         Positive semidefinite; None is zero, a linear program.
     tol : float

@@ -1,17 +1,18 @@
-"""Minimum of a convex quadratic function with an L1 penalty, by active sets."""
+"""The minimum of a convex quadratic function with an L1 penalty, by active sets."""
 
 import numpy as np
 
 from sklearn_structsvm.solvers.qp._active_factor import ActiveFactor
 
-# Share of its penalty by which a gradient must exceed it for a zero entry to be freed.
+# A zero entry is freed if its gradient exceeds its penalty by this share.
 FREED_BEYOND = 1e-9
 
-# Entries that are freed at once, at first: half as many after some that turned back, and
-# else twice as many.
+# The number of entries that are freed at once: at first this many, half as many after
+# some turned back, and otherwise twice as many.
 MOST_FREED = 64
 
-# Steps for each entry, and beside those, before the search ends where it is.
+# The number of steps per entry, and of additional steps, after which the search ends
+# where it is.
 STEPS_PER_ENTRY = 3
 MORE_STEPS = 100
 
@@ -20,9 +21,9 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     """Minimize ½ xᵀ A x + ⟨b, x⟩ + Σ_j penalties_j |x_j|.
 
     The minimum for given signs of the nonzero entries solves a system of equations. A
-    step goes along the line to it, to the best of its end and of the points where a sign
-    changes, and where that entry becomes zero [1]_. Once there is no better place with
-    these signs, entries are freed whose gradient exceeds their penalty.
+    step goes along the line toward it, to the best among its end and the points where a
+    sign changes and the entry becomes zero [1]_. Once no point with these signs is
+    better, entries whose gradient exceeds their penalty are freed.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     Returns
     -------
     ndarray of shape (m,)
-        With exact zeros. Never worse than the start.
+        The minimizer, with exact zeros. It is never worse than the start.
 
     References
     ----------
@@ -51,7 +52,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     for _ in range(MORE_STEPS + STEPS_PER_ENTRY * len(b)):
         signs = np.sign(x)
         if settled:
-            # Between times that of active entries alone was kept.
+            # In the meantime, only the gradient of active entries was updated.
             gradient = A @ x + b
             beyond = np.abs(gradient) - (1.0 + FREED_BEYOND) * penalties
             beyond[x != 0.0] = 0.0
@@ -64,7 +65,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
                 factor.add(j)
         target = _best_of_signs(factor, b, penalties, signs)
         if settled:
-            # The first one alone is sure not to turn back.
+            # Only the first entry is sure not to turn back.
             turned = freed[target[freed] * signs[freed] < 0.0]
             most = 2 * most if not len(turned) else max(1, most // 2)
             if len(turned):
@@ -72,7 +73,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
                 _keep_active(factor, signs)
                 target = _best_of_signs(factor, b, penalties, signs)
         direction = target - x
-        # The gradient at the target is minus that of the penalty.
+        # At the target, the gradient equals minus that of the penalty.
         along = np.where(signs == 0.0, 0.0, -gradient - penalties * signs)
         step, crossed = _best_step(x, direction, gradient, along, penalties)
         if step > 0.0:
@@ -90,7 +91,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
 
 
 def _best_of_signs(factor, b, penalties, signs):
-    """The minimum for given signs, which may have others."""
+    """The minimizer for given signs; its own signs may differ."""
     active = factor.active
     target = np.zeros(len(b))
     target[active] = factor.solve(-(b[active] + penalties[active] * signs[active]))
@@ -98,13 +99,13 @@ def _best_of_signs(factor, b, penalties, signs):
 
 
 def _keep_active(factor, x):
-    """Leave active what is not zero."""
+    """Keep only nonzero entries active."""
     for place in np.flatnonzero(x[factor.active] == 0.0)[::-1]:
         factor.remove(place)
 
 
 def _best_step(x, direction, gradient, along, penalties):
-    """The best of 1 and of the steps to where a sign changes, and what is zero there."""
+    """The best step among 1 and the sign changes, and the entries that become 0."""
     moved = np.flatnonzero(direction)
     x, direction, penalties = x[moved], direction[moved], penalties[moved]
     turned = np.flatnonzero(x * direction < 0.0)
