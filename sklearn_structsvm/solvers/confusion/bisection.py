@@ -29,7 +29,7 @@ INNER_TOL_SHARE = 0.25
 
 
 class LinearizedProblem:
-    """A problem with its constraints, of the linear metric <L, C> instead.
+    """A problem with the same constraints, but with the linear metric <L, C>.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class LinearizedProblem:
         self._problem, self.L = problem, L
 
     def __getattr__(self, name):
-        # Whatever is not about the metric.
+        # Everything that does not concern the metric.
         return getattr(self._problem, name)
 
     def value(self, C):
@@ -63,7 +63,7 @@ class LinearizedProblem:
         return self.L[None], np.zeros(1)
 
     def ratio(self):
-        """None: `pieces` says more."""
+        """None, since `pieces` describes it."""
         return None
 
     def ratio_terms(self):
@@ -78,19 +78,18 @@ class Bisection(ConfusionSolver):
     meets the constraints if and only if the least <A - γ B, C> over these C is negative,
     which without constraints is one call of the oracle, and a linear problem with them.
 
-    Lines 7 and 8 of Algorithm 8 are the wrong way round for the classifiers: as its
-    proof (Lemma 47) has it, the new one is kept where ψ(C) <= γ, and becomes the upper
-    end, and where ψ(C) > γ the old one stays and γ becomes the lower end. The ends start
-    not at 0 and 1 but at the least and the largest ratio of its parts that row sums
-    allow, within which ψ is whatever its range.
+    Lines 7 and 8 of Algorithm 8 swap the classifiers. By its proof (Lemma 47), the new
+    classifier is kept if ψ(C) <= γ, and γ becomes the upper end; if ψ(C) > γ, the old one
+    stays and γ becomes the lower end. The ends do not start at 0 and 1 but at the
+    smallest and largest ratio that the row sums allow, so any range of ψ is covered.
 
     Parameters
     ----------
     step : {"bisection", "dinkelbach"}
-        γ halves the interval that the minimum is in, or is the least ratio so far, which
-        converges in a few calls.
+        γ halves the interval that contains the minimum, or is the smallest ratio so far,
+        which converges in a few calls.
     inner : {"column_generation", "gda"}
-        Solves the problems with constraints. The paper has "gda", ConGDA.
+        The solver of the problems with constraints. The paper uses "gda" (ConGDA).
     inner_max_iter : int
         Iterations of each of these.
     """
@@ -137,17 +136,17 @@ class Bisection(ConfusionSolver):
             incumbent.note_dual(bound)
             self.low = max(self.low, bound)
         if is_answer and self.high > level:
-            # No C has a ratio below the level, as far as the inner solver can tell.
+            # As far as the inner solver can tell, no C has a ratio below the level.
             self.low = max(self.low, level)
         if not is_answer and least < 0.0 and self.high >= level:
-            # It was cut short before it could tell.
+            # The inner solver was cut short before it could decide.
             self.inner_max_iter *= 2
             return None
-        # With ends that do not change, all that is left is the inner solver's accuracy.
+        # If the ends no longer change, only the inner solver's accuracy is left.
         return "stalled" if before == (self.low, self.high) else None
 
     def solve(self, L):
-        """The best mixture for the linear loss L, a bound, and whether it is the answer.
+        """The best mixture for the linear loss L, a bound, and whether it is final.
 
         Returns
         -------
@@ -155,7 +154,7 @@ class Bisection(ConfusionSolver):
         least : float
             A lower bound of <L, C> for all C that meet the constraints.
         is_answer : bool
-            Whether more iterations would tell no more.
+            Whether more iterations would change nothing.
         """
         incumbent = self.incumbent
         if not self.problem.constrained:

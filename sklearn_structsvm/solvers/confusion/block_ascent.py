@@ -7,24 +7,26 @@ import numpy as np
 from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
 from sklearn_structsvm.solvers.loop import run_passes
 
-# A pass that lowers the loss by less is the last one of its start.
+# A pass that lowers the loss by less than this ends its start.
 LEAST_PASS_GAIN = 1e-6
 
-# How often a rule is made anew from the slope where the last one led.
+# The number of times a rule is recomputed from the slope at its own result.
 MAX_RULES = 10
 
-# Evaluations of the dual function of one price, which end where a better price can not
-# raise it by more than this.
+# The number of evaluations of the dual function of a price. They end once a better price
+# cannot raise it by more than this.
 MAX_PRICES = 60
 LEAST_RISE = 1e-6
 
-# Of the way to the first point of a curve: close to where a loss may be 0/0.
+# A small share of the way to the first point of a curve, close to where a loss may be
+# 0/0.
 NEARBY = 1e-6
 
-# Pairs of changes of two rows that are tried, times labels: some .1 s.
+# The largest number of pairs of changes of two rows, times labels, that are tried: about
+# .1 s.
 MAX_PAIRS = 2**22
 
-# Rounding makes a share of 0 rows as large as this.
+# Rounding can make a share of 0 rows as large as this.
 NO_ROWS = 1e-15
 
 
@@ -44,17 +46,17 @@ def run_block_ascent(
        \frac{a_{l0} + a_{l1} t_l + a_{l2} q_l}{b_{l0} + b_{l1} t_l + b_{l2} q_l}
 
     where label l is predicted for a share q_l of the rows, and expected to be right for a
-    share t_l. That is not convex. Each row in turn takes the k labels that are best
-    beside those of the other rows (block coordinate ascent [1]_); the order of the rows
-    is that of the data. Of few rows all choices are tried, and of some more all pairs of
-    changes of two rows: one label of each for another.
+    share t_l. This is not convex. Each row in turn takes the k labels that are best given
+    those of the other rows (block coordinate ascent [1]_), in the order of the data. If
+    there are few rows, all choices are tried. If there are somewhat more, all pairs of
+    changes are tried in which each of two rows exchanges one label.
 
-    What [1]_ does not have is a bound: the least of the same mean where only the number
-    of all predictions is fixed, each label taking its most probable rows. One price of a
-    prediction makes the labels independent, and the best price is found by bisection, its
-    dual function being concave; the value for any price is a bound. The slope there is
-    the first start, and nearly always the best one; the second is each row's most
-    probable labels.
+    A bound, which [1]_ does not have, comes from a relaxation: only the total number of
+    predictions is fixed, and each label takes its most probable rows. A price per
+    prediction makes the labels independent. The dual function of the price is concave, so
+    bisection finds the best price, and its value for any price is a bound. The slope
+    there gives the first start, which is nearly always the best one. The second start is
+    each row's most probable labels.
 
     Parameters
     ----------
@@ -62,13 +64,13 @@ def run_block_ascent(
     coefficients : ndarray of shape (L, 6)
         a and b of each label.
     tol, max_iter, max_time, on_pass, history
-        As for `run_passes`. The gap is value - bound. `max_iter` counts passes, of all
+        As for `run_passes`. The gap is value - bound. `max_iter` counts the passes of all
         starts together.
 
     Returns
     -------
     SolverResult
-        Whose solution is a `LabelSets`.
+        Its solution is a `LabelSets`.
 
     References
     ----------
@@ -103,9 +105,9 @@ def run_block_ascent(
 
 
 class _Ascent:
-    """The best sets so far, those of the present start, and the starts that are left.
+    """The best sets so far, those of the current start, and the remaining starts.
 
-    Of few rows the best are found at once, and their loss is the bound.
+    With few rows, the best sets are found at once, and their loss is the bound.
     """
 
     def __init__(self, oracle, coefficients):
@@ -157,7 +159,7 @@ class _Ascent:
 
 
 def label_losses(coefficients, hits, predicted):
-    """Each label's ratio, 1 if its denominator is 0; or one label's at many points."""
+    """The ratio of each label (1 if 0 / 0), or of one label at many points."""
     a0, a1, a2, b0, b1, b2 = coefficients.T
     numerators = a0 + a1 * hits + a2 * predicted
     denominators = b0 + b1 * hits + b2 * predicted
@@ -176,8 +178,8 @@ def slopes(coefficients, hits, predicted):
     _, a1, a2, b0, b1, b2 = coefficients.T
     losses = label_losses(coefficients, hits, predicted)
     denominators = b0 + b1 * hits + b2 * predicted
-    # If a ratio is 0/0 the first prediction decides it: its slope is that of a label
-    # that is predicted once in a while.
+    # If a ratio is 0/0, the first prediction decides it. Its slope is then that of a
+    # label that is predicted once in a while.
     smallest = NEARBY * np.abs(coefficients[:, 3:]).max(axis=1)
     denominators = np.maximum(denominators, np.maximum(smallest, np.finfo(float).tiny))
     by_hits, by_predicted = a1 - losses * b1, a2 - losses * b2
@@ -185,16 +187,16 @@ def slopes(coefficients, hits, predicted):
 
 
 def best_pair(oracle, coefficients, sets):
-    """The best change of two rows, each taking one label for another, that helps.
+    """The best helpful change in which each of two rows exchanges one label.
 
     Returns
     -------
     LabelSets or None
-        None if no change helps, and if there are too many.
+        None if no change helps, or if there are too many to try.
     """
     n, k = sets.labels.shape
     n_labels = len(coefficients)
-    # A change of no row is one too, so that a single row may change.
+    # Changing no row is included, so that a single row may change.
     n_changes = n * k * (n_labels - k) + 1
     if n_changes**2 * n_labels > MAX_PAIRS:
         return None
@@ -212,7 +214,7 @@ def best_pair(oracle, coefficients, sets):
     for first in changes:
         hits = sets.hits + by_hits[first] + by_hits
         predicted = sets.predicted + by_predicted[first] + by_predicted
-        # Of sums that are zero but for rounding a ratio would be anything.
+        # If sums are zero up to rounding, their ratio could be anything.
         none = predicted <= NO_ROWS
         losses = label_losses(
             coefficients, np.where(none, 0.0, hits), np.where(none, 0.0, predicted)
@@ -234,17 +236,18 @@ def best_pair(oracle, coefficients, sets):
 
 
 def best_rule(oracle, coefficients, sets):
-    """Best rule whose gains are the gradient at these sets, or at sets near them.
+    """The best rule whose gains are the gradient at these sets or at sets near them.
 
-    The sets are those of the training rows. Other rows need a rule, a linear gain of
-    each label: the gradient at the counts of the sets, then at the counts of that rule,
-    for a few fixed-point iterations. The best of these rules is returned.
+    The sets belong to the training rows. For other rows a rule is needed: a linear gain
+    for each label. It is the gradient at the counts of the sets, then at the counts of
+    that rule, and so on for a few fixed-point iterations. The best of these rules is
+    returned.
 
     Returns
     -------
     gains : ndarray of shape (L, 2)
     sets : LabelSets
-        What it chooses.
+        The sets that it chooses.
     loss : float
     """
     best = None
@@ -265,7 +268,7 @@ def price_bound(rows, weights, prior, coefficients, k):
     ----------
     rows : LabelRows
     weights : ndarray of shape (n,)
-        Of sum 1.
+        Weights that sum to 1.
     prior : ndarray of shape (L,)
         Σ_i w_i η_il.
     coefficients : ndarray of shape (L, 6)
@@ -274,13 +277,13 @@ def price_bound(rows, weights, prior, coefficients, k):
     Returns
     -------
     bound : float
-        -inf where a hit may raise a label's loss.
+        -inf if a hit may raise a label's loss.
     counts : (ndarray of shape (L,), ndarray of shape (L,)) or None
-        t and q of the labels where the bound is attained, or nearly.
+        t and q of the labels at which the bound is attained, exactly or nearly.
     """
     if k == rows.n_labels:
-        # One choice, and no price decides anything: the sum of the weights, which is 1
-        # but for rounding, would let it rise without end.
+        # There is only one choice, so no price decides anything. The sum of the weights,
+        # which is 1 up to rounding, would let the price rise without end.
         every = prior, np.ones(k)
         return float(label_losses(coefficients, *every).mean()), every
     if not hits_help(coefficients):
@@ -292,9 +295,9 @@ def price_bound(rows, weights, prior, coefficients, k):
         value, excess, at = curves.cheapest(price, k)
         if value > best[0]:
             best = value, at
-        # Too many predictions: they must cost more.
+        # There are too many predictions, so they must cost more.
         low, high = (price, high) if excess > 0.0 else (low, price)
-        # The dual function is nowhere above its tangents.
+        # The dual function lies below its tangents.
         if excess == 0.0 or abs(excess) * (high - low) <= LEAST_RISE:
             break
         if np.isfinite(high - low):
@@ -313,13 +316,12 @@ def hits_help(coefficients):
 
 
 class _Curves:
-    """The least loss of each label by how often it is predicted: corners of lower hulls.
+    """The smallest loss of each label by its number of predictions: lower hulls.
 
-    A point of a label's curve has its most probable rows, so that its t is the largest
-    for its q. Where rows have different weights, q may be between two points; t is then
-    at most what the line between them has, along which a ratio is monotone. So what it
-    is at one end, or a little after a start where it may be 0/0, is none of its values
-    above.
+    A point of a label's curve takes the most probable rows, so its t is the largest for
+    its q. If rows have different weights, q may lie between two points. Then t is at most
+    that of the line between them, along which the ratio is monotone. So the value at one
+    end (or slightly after a start at which it may be 0/0) is a lower bound.
     """
 
     def __init__(self, rows, weights, coefficients):
@@ -332,10 +334,10 @@ class _Curves:
             order = np.argsort(-eta)
             w = w[order]
             hits = np.concatenate(([0.0], np.cumsum(w * eta[order])))
-            # The sum of all weights is 1, and not a little more.
+            # The sum of all weights must be 1, not slightly more.
             shares = np.minimum(np.cumsum(w), 1.0)
             predicted = np.concatenate(([0.0], shares, [1.0]))
-            # All rows, at last those whose η is 0.
+            # All rows, ending with those whose η is 0.
             hits = np.append(hits, hits[-1])
             found.append(_corners(coefficients[label], hits, predicted, uniform))
         sizes = [len(corners[0]) for corners in found]
@@ -347,12 +349,13 @@ class _Curves:
         self.losses /= len(sizes)
 
     def cheapest(self, price, k):
-        """The bound for a price, how far q exceeds k, and each label's best corner."""
+        """The bound for a price, the excess of q over k, and each label's best corner."""
         costs = self.losses + price * self.predicted
         least = np.minimum.reduceat(costs, self.starts)
         found = np.flatnonzero(costs == least[self.label])
         at = found[np.unique(self.label[found], return_index=True)[1]]
-        # Not Σ least - price k, of which a large price leaves no digits.
+        # This is not written as Σ least - price k, which would lose all digits for a
+        # large price.
         excess = float(self.predicted[at].sum() - k)
         return float(self.losses[at].sum() + price * excess), excess, at
 
@@ -361,8 +364,8 @@ def _corners(coefficients, hits, predicted, uniform):
     """t, q and loss of the corners of one label's curve."""
     losses = label_losses(coefficients, hits, predicted)
     if uniform:
-        # Whole rows are points. Only the last stretch, of rows whose η is 0, has others:
-        # a loss that is concave in q is least at its ends.
+        # Complete rows are points. Only the last stretch, with rows whose η is 0, has
+        # others: a loss that is concave in q is smallest at its ends.
         a0, a1, a2, b0, b1, b2 = coefficients
         t = hits[-1]
         bends_up = b2 * (a2 * (b0 + b1 * t) - (a0 + a1 * t) * b2) < 0.0
@@ -372,7 +375,7 @@ def _corners(coefficients, hits, predicted, uniform):
     near = [v[first:-1] + NEARBY * np.diff(v[first:]) for v in (hits, predicted)]
     on_line = np.minimum(losses[first:-1], losses[first + 1 :])
     on_line = np.minimum(on_line, label_losses(coefficients, *near))
-    # A line's least value may be at either of its ends.
+    # The smallest value on a line may be at either end.
     ends = np.arange(first, len(losses) - 1)[:, None] + [0, 1]
     at = np.concatenate((np.arange(first), ends.ravel(), [len(losses) - 1]))
     values = np.concatenate((losses[:first], np.repeat(on_line, 2), losses[-1:]))

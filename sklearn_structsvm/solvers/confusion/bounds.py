@@ -1,4 +1,4 @@
-"""Lower bounds of a metric over all that is achievable."""
+"""Lower bounds of a metric over all achievable confusion tensors."""
 
 from dataclasses import dataclass
 
@@ -6,23 +6,23 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-# Each call of the oracle gains about as many digits as all before it; what takes more
-# calls than this is rounding.
+# Each call of the oracle gains about as many digits as all previous ones. If more calls
+# than this are needed, the rest is rounding.
 MAX_DINKELBACH_CALLS = 100
 
-# What a linear program's least value may be too high by, relative to 1.
+# A linear program's minimum may be too high by this, relative to 1.
 PROGRAM_ACCURACY = 1e-7
 
 
-# If a denominator may be 0, a bound is of all tensors for which it is at least this share
-# of the largest one. Those of examples of equal weight are at least 1 / n; what is less
-# than that by rounding is then next to nothing, and not all.
+# If a denominator may be 0, a bound covers all tensors for which it is at least this
+# share of the largest one. For examples of equal weight, nonzero denominators are at
+# least 1 / n. Values that rounding puts below that are then negligible.
 LEAST_DENOMINATOR = 1e-9
 
 
 @dataclass
 class RatioMinimum:
-    """The least ratio that the oracle found, and a lower bound of all.
+    """The smallest ratio that the oracle found, and a lower bound for all ratios.
 
     Attributes
     ----------
@@ -40,17 +40,17 @@ class RatioMinimum:
 
 
 def linear_range(problem, L):
-    """The least and the largest <L, C> over all C >= 0 of the problem's row sums."""
+    """The smallest and largest <L, C> over all C >= 0 with the problem's row sums."""
     least = float((problem.priors * L.min(axis=-1)).sum())
     return least, float((problem.priors * L.max(axis=-1)).sum())
 
 
 def denominator_range(problem, B):
-    """The least and the largest <B, C> over all C >= 0 that may be feasible.
+    """The smallest and largest <B, C> over all C >= 0 that may be feasible.
 
-    Of the row sums if that leaves more than 0, and else of the linear constraints as
-    well: the precision's denominator is 0 for the classifier that never predicts the
-    class, but not for one of a least recall.
+    The row sums alone are used if the result is above 0, and otherwise the linear
+    constraints as well. The precision's denominator, for example, is 0 for a classifier
+    that never predicts the class, but not for one with a minimal recall.
     """
     least, most = linear_range(problem, B)
     G, h = problem.linear
@@ -72,7 +72,7 @@ def denominator_range(problem, B):
 
 
 def ratio_bound(level, q, below):
-    """Lower bound of <A, C> / <B, C> with <A - level B, C> >= q and <B, C> in `below`."""
+    """Bound <A, C> / <B, C>, given <A - level B, C> >= q and <B, C> in `below`."""
     low, high = below
     if not high > 0.0:
         return level if q >= 0.0 else -np.inf
@@ -82,13 +82,13 @@ def ratio_bound(level, q, below):
 def minimize_ratio(problem, A, B, *, tol):
     """Minimize <A, C> / <B, C> over 𝒞.
 
-    The oracle is asked for the least <A - γ B, C>, γ the least ratio so far, until it
-    finds none that is less [1]_.
+    The oracle minimizes <A - γ B, C>, where γ is the smallest ratio so far, until it
+    finds no smaller one [1]_.
 
     Parameters
     ----------
     problem : ConfusionProblem
-        Of which only the oracle and the row sums count.
+        Only its oracle and its row sums are used.
     A, B : ndarray of shape (m, k, k)
         <B, C> >= 0.
     tol : float
@@ -119,19 +119,19 @@ def minimize_ratio(problem, A, B, *, tol):
     return RatioMinimum(best[1], best[2], float(best[0]), float(bound), n_calls)
 
 
-# Share of the way to the uniformly random classifier at which slopes are taken, relative
-# to the gap: they are finite there, and a lower bound loses as little as that.
+# Slopes are taken at this share of the way to the uniformly random classifier, relative
+# to the gap. They are finite there, and a lower bound loses no more than this.
 INTERIOR_SHARE = 1e-2
 MAX_INTERIOR_SHARE = 0.1
 
 
 @dataclass
 class Minorant:
-    """A linear function that is nowhere above the problem on what is achievable.
+    """A linear function that is nowhere above the problem's objective.
 
-    <L, C> + h <= ψ(C) for all C that meet the constraints; for a ratio <A, C> / <B, C>
-    it is <L, C> + h <= <A, C> - level <B, C>. It is a part that belongs to ψ plus
-    multipliers >= 0, of sum `price`, times the constraints.
+    <L, C> + h <= ψ(C) for all C that satisfy the constraints. For a ratio <A, C> / <B,
+    C>, it means <L, C> + h <= <A, C> - level <B, C>. The function is the sum of a part
+    for ψ and of the constraints, times multipliers >= 0 with the sum `price`.
     """
 
     L: np.ndarray
@@ -142,9 +142,9 @@ class Minorant:
     price: float
 
     def toward(self, other, share, *, keep_objective=False):
-        """(1 - share) of this one and `share` of the other: a minorant again.
+        """(1 - share) of this one plus `share` of the other, which is a minorant again.
 
-        With `keep_objective` only the constraints' part is such a mean, and that of ψ is
+        With `keep_objective`, only the constraints' part is mixed, and the part of ψ is
         the other's.
         """
         mine = other if keep_objective else self
@@ -167,13 +167,13 @@ class Minorant:
 
 
 def toward_interior(problem, C, gap):
-    """A point so near to C that it does not matter, where no rate is 0."""
+    """A point negligibly close to C at which no rate is 0."""
     share = min(MAX_INTERIOR_SHARE, INTERIOR_SHARE * gap)
     return (1.0 - share) * C + share * problem.uniform
 
 
 def ratio_form(problem):
-    """(A, B) of a ψ that is a ratio and no maximum of linear functions, or None.
+    """(A, B) if ψ is a ratio and not a maximum of linear functions, else None.
 
     Minorants are of this form: `tangent_minorant` and `LowerBounds` must agree on it.
     """
@@ -181,7 +181,7 @@ def ratio_form(problem):
 
 
 def tangent_minorant(problem, C, gap):
-    """The minorant that touches ψ at C; of a ratio, <A - ψ(C) B, ·>."""
+    """The minorant that touches ψ at C. For a ratio it is <A - ψ(C) B, ·>."""
     ratio = ratio_form(problem)
     if ratio is None:
         L, h = problem.tangent(toward_interior(problem, C, gap))
@@ -192,26 +192,25 @@ def tangent_minorant(problem, C, gap):
 
 
 class LowerBounds:
-    """The best lower bound that the calls of an oracle have given.
+    """The best lower bound from all calls of an oracle.
 
     With a minorant <L, C> + h <= ψ(C) of the problem and q = min over 𝒞 of <L, C> + h,
     ψ >= q. For a ratio, <L, C> + h <= <A, C> - level <B, C> gives ψ >= level +
-    q / <B, C>, so that the range of <B, C> over all tensors of these row sums matters.
+    q / <B, C>, so the range of <B, C> over all tensors with these row sums matters.
 
-    An oracle that is not exact may not have found the least <L, C>; what it found later
-    for other L counts as well, so that the bound at least is never above what the
-    columns make of it.
+    An inexact oracle may have missed the smallest <L, C>. What it later finds for other L
+    counts as well, so the bound is at least never above what the known columns show.
 
     Attributes
     ----------
     known : bool
-        Whether minorants are below ψ: it is convex, or a ratio.
+        Whether minorants are below ψ, which is true if it is convex or a ratio.
     value : float
     minorant : Minorant or None
-        That gave it.
+        The minorant that gave it.
     excess : float
-        Lower bound of that of any classifier: the constraints cannot be met if it is
-        positive and the oracle is exact.
+        Lower bound of every classifier's excess. If it is positive and the oracle exact,
+        the constraints cannot be met.
     """
 
     def __init__(self, problem):
@@ -223,21 +222,21 @@ class LowerBounds:
         self.notes = []
 
     def lower(self, minorant, q):
-        """The bound that a minorant gives if it is nowhere below q."""
+        """The bound from a minorant that is nowhere below q."""
         if self.below is None:
             return q
         return ratio_bound(minorant.level, q, self.below)
 
     def note(self, minorant, bound, columns):
-        """The oracle's answer for a minorant's L, and the bound from it alone.
+        """Use the oracle's answer for a minorant's L. Returns the bound from it alone.
 
         Parameters
         ----------
         minorant : Minorant
         bound : float
-            What <L, C> is at least, as far as the oracle and the columns tell.
+            The smallest possible <L, C>, according to the oracle and the columns.
         columns : Columns
-            What it has found, the last answer included.
+            Everything it has found, including the last answer.
         """
         q = bound + minorant.h
         if self.problem.exact:
@@ -248,7 +247,7 @@ class LowerBounds:
         return self.lower(minorant, q) if self.known else q
 
     def revise(self, tensors):
-        """For an oracle that is not exact: what it has found lowers earlier bounds.
+        """Lower earlier bounds by what an inexact oracle has found since.
 
         Parameters
         ----------
@@ -276,16 +275,16 @@ class LowerBounds:
 
 
 def bound_without_constraints(problem, tol):
-    """A lower bound of a ratio of which mixtures with its 0/0 may have any value.
+    """A lower bound of a ratio that can take any value by mixing with its 0/0.
 
-    They meet constraints that the classifiers of 0/0 meet with room to spare: the
-    precision is the same however rarely the class is predicted. The multipliers of such
-    constraints are 0, and no small ones give a bound.
+    Such mixtures satisfy all constraints that the classifiers with 0/0 satisfy with room
+    to spare: the precision, for example, does not depend on how rarely the class is
+    predicted. The multipliers of such constraints are 0, and no small ones give a bound.
 
     Returns
     -------
     bound : float
-        -inf for what is no such ratio.
+        -inf if it is not such a ratio.
     n_calls : int
         Of the oracle.
     """
@@ -297,12 +296,12 @@ def bound_without_constraints(problem, tol):
 
 
 def bound_by_terms(problem, tol):
-    """A lower bound of a sum of ratios: each at its own minimum.
+    """A lower bound of a sum of ratios, each at its own minimum.
 
     Parameters
     ----------
     problem : ConfusionProblem
-        Constraints do not count: without them the bound is but lower.
+        Its constraints are ignored, which only lowers the bound.
     tol : float
 
     Returns

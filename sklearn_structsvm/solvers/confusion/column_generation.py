@@ -1,4 +1,4 @@
-"""Column generation: the best mixture of the classifiers that an oracle has found."""
+"""Column generation: the best mixture of the classifiers found by an oracle."""
 
 from dataclasses import replace
 from time import perf_counter
@@ -18,37 +18,38 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 )
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
-# The master problem is solved to an accuracy of the gap over this. Multipliers from the
-# middle of its central path oscillate less than those of its vertices: on the four
-# multiclass sets, min-max takes 10 to 30 calls, and 27 to 78 with vertices.
+# The master problem is solved to an accuracy of the gap divided by this. Multipliers from
+# the middle of its central path oscillate less than those of its vertices: on the four
+# multiclass sets, min-max takes 10 to 30 calls instead of 27 to 78.
 CENTRAL = 2.0
 
-# Share of the new multipliers in the ones that are priced, the rest being those of the
+# The share of the new multipliers in those that are priced. The rest are those of the
 # best bound.
 NEW_SHARE = 0.6
 
-# How much more exactly the master problem is solved if its multipliers found nothing.
+# The factor by which the master problem is solved more exactly if its multipliers found
+# nothing.
 SHARPER = 10.0
 
-# Largest such factor: beyond, the answer would be the same.
+# The largest such factor. Beyond it, the answer would be the same.
 SHARPEST = 1e8
 
 # The least change of a bound that counts.
 SMALLEST_RISE = 1e-13
 
-# Of the class priors that costs are divided by.
+# The smallest share of the class priors by which costs are divided.
 SMALLEST_PRIOR = 1e-12
 
-# Accuracy of the last program of a run, relative to `tol`.
+# The accuracy of the last program of a run, relative to `tol`.
 FINAL_ACCURACY = 1e-4
 
-# Programs per call of the oracle where each of them is but an approximation.
+# The number of programs per call of the oracle, if each is only an approximation.
 MAX_PROGRAMS_PER_CALL = 10
 
-# Columns kept in the master problem: those of the largest weights.
+# The number of columns kept in the master problem, those with the largest weights.
 MAX_MASTER_COLUMNS = 300
 
-# The smallest violation is found to this share of it, in at most this many calls.
+# The smallest violation is determined to this share of it, with at most this many calls.
 VIOLATION_PRECISION = 1e-2
 MAX_VIOLATION_CALLS = 200
 
@@ -57,25 +58,25 @@ class ColumnGeneration(ConfusionSolver):
     """Minimize ψ over the achievable confusion tensors that meet the constraints.
 
     Each iteration solves the master problem, the best mixture of the classifiers found so
-    far, and asks the oracle for the best classifier for the loss that its multipliers
-    make: the slope of ψ at the mixture plus those of the constraints, each times its
-    multiplier. The linear function with that slope is nowhere above ψ where the
-    constraints are met. Its least value over all achievable tensors, which the oracle
-    knows, is therefore a lower bound of ψ (a Lagrange bound).
+    far, and asks the oracle for the best classifier for the loss given by its
+    multipliers: the slope of ψ at the mixture plus the slopes of the constraints, each
+    times its multiplier. The linear function with this slope is nowhere above ψ where the
+    constraints hold. So its minimum over all achievable tensors, which the oracle
+    computes, is a lower bound of ψ (a Lagrange bound).
 
-    For smooth ψ the master problem is one quadratic program, by an interior point
-    method. For maxima of linear functions and for linear ones it is a linear program, and
-    for ratios the one of Dinkelbach's method. Calls are saved in two ways. Programs are
-    solved no further than the gap allows, so that multipliers are from the middle of the
-    optimal set and not from a vertex [1]_. Multipliers that oscillate are averaged with
-    those of the best bound [2]_. Constraints are met by an exact penalty, whose price
-    rises until they are. On the data of the paper H-, Q- and G-mean take 1 to 20 calls
-    for a gap of 1e-3, min-max 10 to 45, with constraints 5 to 45.
+    For smooth ψ the master problem is one quadratic program, by an interior point method.
+    For maxima of linear functions and for linear ones it is a linear program, and for
+    ratios the one of Dinkelbach's method. Calls are saved in two ways. Programs are
+    solved only as exactly as the gap requires, so multipliers come from the middle of the
+    optimal set and not from a vertex [1]_. Oscillating multipliers are averaged with
+    those of the best bound [2]_. Constraints are enforced by an exact penalty, whose
+    price rises until they hold. On the data of the paper, a gap of 1e-3 takes 1 to 20
+    calls for the H-, Q- and G-mean, 10 to 45 for min-max, and 5 to 45 with constraints.
 
-    A metric that is neither convex nor a ratio is followed downhill, from each of the
-    first few classifiers, until the slope promises less than `tol`: "stationary". Its
-    bound is that of its ratios, each minimized on its own, well below its minimum where
-    the ratios disagree; -inf if it has none.
+    If a metric is neither convex nor a ratio, the method descends from each of the first
+    few classifiers until the slope promises less than `tol` ("stationary"). The bound is
+    then that of its ratios, each minimized on its own. It is well below the minimum if
+    the ratios disagree, and -inf if there are none.
 
     References
     ----------
@@ -107,24 +108,24 @@ class ColumnGeneration(ConfusionSolver):
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
         self.master = make_master(problem, self.columns)
         self.sharpness = 1.0
-        # Of the merit, ψ plus the price of the violation.
+        # The merit is ψ plus the price of the violation.
         self.gap, self.merit = 1.0, np.inf
         self.highest_price = self.master.price
-        # Columns that descents have yet to start from, if ψ is not convex.
+        # Columns from which descents still have to start, if ψ is not convex.
         self.places = None
         self.minorants = [self.master.first_minorant()]
         if not self.bounds.known:
             self.minorants += self.starts()
         if isinstance(problem, ViolationProblem) and problem.tries_constants:
             self.minorants += self.constants()
-        # A program is not all of the master problem if there are cuts.
+        # With cuts, a program is only a part of the master problem.
         self.rounds = MAX_PROGRAMS_PER_CALL if self.master.bends else 1
-        # Multipliers oscillate, the slopes of a smooth metric do not.
+        # Multipliers oscillate, but the slopes of a smooth metric do not.
         curved = isinstance(self.master, (SmoothMaster, RatioMaster))
         self.damped = self.bounds.known and (problem.constrained or not curved)
 
     def starts(self):
-        """More to price at first, if what is found depends on the start."""
+        """Additional losses to price first, if the result depends on the start."""
         k = self.problem.shape[-1]
         priors = np.maximum(self.problem.priors.sum(axis=0), SMALLEST_PRIOR)
         for costs in (np.ones(k), 1.0 / priors):
@@ -132,14 +133,14 @@ class ColumnGeneration(ConfusionSolver):
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
 
     def constants(self):
-        """To find the classifiers of one prediction, which treat all groups alike."""
+        """Losses whose best classifiers always predict one class, in all groups."""
         for saving in np.eye(self.problem.shape[-1]):
             L = np.broadcast_to(-saving, self.problem.shape)
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
 
     def move(self):
-        """One call of the oracle (or more, at the start) and one program."""
-        # Before the call, for the index of what it finds is to stay.
+        """Make one call of the oracle (or more at the start), and solve one program."""
+        # This precedes the call, because the index of the new column must remain valid.
         if len(self.columns) > MAX_MASTER_COLUMNS:
             self.forget()
         before = self.bounds.value
@@ -161,12 +162,12 @@ class ColumnGeneration(ConfusionSolver):
         return None
 
     def go_on_from(self, C, index, low):
-        """Without convexity: a descent from each start; whether the last one is over."""
+        """Without convexity, descend from each start. Returns whether all are done."""
         if self.places is None:
             self.places = list(range(len(self.columns)))
             return self.restart()
-        # The price falls where the constraints are met. What it took to leave a column
-        # that does not meet them keeps the descent from going back there.
+        # The price falls where the constraints hold. The price that it took to leave a
+        # violating column keeps the descent from returning there.
         if self.master.merit(C, self.highest_price)[0] < self.merit:
             self.start_at(index)
             return False
@@ -176,10 +177,10 @@ class ColumnGeneration(ConfusionSolver):
         return self.restart()
 
     def restart(self):
-        """Go to the best start that is left; whether there is none."""
+        """Go to the best remaining start. Returns whether there is none."""
         if not self.places:
             return True
-        # Old columns say nothing of how exactly a new descent is to be solved.
+        # Old columns do not say how exactly a new descent must be solved.
         self.sharpness = 1.0
         merits = [self.master.merit(self.columns.tensors[t])[0] for t in self.places]
         self.start_at(self.places.pop(int(np.argmin(merits))))
@@ -217,7 +218,7 @@ class ColumnGeneration(ConfusionSolver):
         self.incumbent.take(self.master.weights)
 
     def forget(self):
-        """Leave out the columns of least weight."""
+        """Drop the columns with the smallest weights."""
         self.places = []
         self.master.extend()
         heaviest = np.sort(np.argsort(self.master.weights)[-MAX_MASTER_COLUMNS // 2 :])
@@ -226,23 +227,23 @@ class ColumnGeneration(ConfusionSolver):
 
 
 class _Finishing(Incumbent):
-    """Solves the master problem once more, and exactly, at the end of the run."""
+    """Solves the master problem again, exactly, at the end of the run."""
 
     def __init__(self, search, problem, tol):
         super().__init__(problem, tol, least_violated)
         self.search, self.has_asked = search, False
 
     def lacks_feasible(self):
-        """Whether the constraints are not met, and nobody has asked if they can be."""
+        """Whether the constraints are violated, and may be infeasible."""
         return self.violation > FEASIBILITY_TOL and not self.has_asked
 
     def find_feasible(self):
-        """Add columns that meet the constraints together.
+        """Add columns of which a mixture satisfies the constraints.
 
         Raises
         ------
         InfeasibleConstraintError
-            If there are none. A price may not tell where they miss by little.
+            If there are none. A price may not detect a small violation.
         """
         self.has_asked = True
         found = _minimize_violation(
@@ -260,17 +261,17 @@ class _Finishing(Incumbent):
 
 
 class ViolationProblem:
-    """Minimize the largest of a problem's conditions, a convex function.
+    """Minimize the largest of a problem's conditions, which is convex.
 
-    These are <G[p] - level D[p], C> + h[p] and φ_q(C) - level: none is positive where no
-    violation is larger than `level`. At level 0 the largest is the excess.
+    These are <G[p] - level D[p], C> + h[p] and φ_q(C) - level: none is positive if no
+    violation exceeds `level`. At level 0 the largest is the excess.
 
     Parameters
     ----------
     problem : ConfusionProblem
     level : float
     tries_constants : bool
-        Whether to begin with the classifiers of one prediction.
+        Whether to begin with the classifiers that always predict one class.
     """
 
     convex, smooth, constrained, convex_constraints = True, False, False, ()
@@ -291,7 +292,7 @@ class ViolationProblem:
         return float(max([*linear, *bent]))
 
     def violation(self, C):
-        """-inf: there is no constraint but what is minimized."""
+        """-inf, because the constraints are what is minimized."""
         return -np.inf
 
     excess = violation
@@ -323,23 +324,23 @@ class ViolationProblem:
 
 
 def least_violated(problem, bound, max_time=None):
-    """The mixture of least excess; InfeasibleConstraintError if that is positive.
+    """The mixture with the smallest excess; InfeasibleConstraintError if it is positive.
 
     Parameters
     ----------
     problem : ConfusionProblem
     bound : float
-        The excess is at least this, > 0: proven, if the oracle is exact, so that the
-        error is sure and all that is looked for is how small violations can be. Another
-        oracle may find later what it missed.
+        A positive lower bound of the excess. If the oracle is exact, this is proven, so
+        the error is certain and only the smallest violation is computed. An inexact
+        oracle may still find a classifier that it missed.
     max_time : float or None
         Seconds.
 
     Returns
     -------
     SolverResult
-        Of an oracle that is not exact: it meets the constraints, or so nearly that it
-        shows nothing, or there was no time to find out.
+        Only with an inexact oracle: the mixture satisfies the constraints, exactly or
+        nearly, or time ran out before this was known.
     """
     deadline = np.inf if max_time is None else perf_counter() + max_time
     tol = VIOLATION_PRECISION * bound
@@ -359,7 +360,7 @@ def least_violated(problem, bound, max_time=None):
 
     found = minimize()
     if not problem.exact and is_short(found):
-        # Such an oracle may come near to none that treats groups alike.
+        # Such an oracle may come near no mixture that treats all groups alike.
         before, found = found.n_oracle_calls, minimize(tries_constants=True)
         found = replace(found, n_oracle_calls=found.n_oracle_calls + before)
     violation = problem.violation(found.solution.confusion)
@@ -382,10 +383,10 @@ def least_violated(problem, bound, max_time=None):
 
 
 def _violation_range(problem, low, high, deadline):
-    """Bounds of the smallest violation, by bisection, to a share of it.
+    """Bounds of the smallest violation, by bisection, to a relative accuracy.
 
-    Denominators are at most 1, so that a condition above 0 by q at some level is of a
-    violation above that level by no less than q.
+    Denominators are at most 1. So if a condition exceeds 0 by q at some level, the
+    violation exceeds that level by at least q.
     """
     while high - low > VIOLATION_PRECISION * high and perf_counter() < deadline:
         level = 0.5 * (low + high)
@@ -404,7 +405,7 @@ def _violation_range(problem, low, high, deadline):
 def _minimize_violation(
     problem, level, deadline, is_enough, tol=FEASIBILITY_TOL, tries_constants=False
 ):
-    """The `SolverResult` of a `ViolationProblem`, ended early at 0 or if enough."""
+    """The `SolverResult` of a `ViolationProblem`, which ends early at 0 or `enough`."""
     left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
     return ColumnGeneration.run(
         ViolationProblem(problem, level, tries_constants),

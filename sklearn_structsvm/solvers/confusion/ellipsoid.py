@@ -1,4 +1,4 @@
-"""The ellipsoid method for convex metrics, without constraints and with them."""
+"""The ellipsoid method for convex metrics, with or without constraints."""
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Ellipsoid:
         Returns
         -------
         bool
-            False, with nothing changed, if w is 0 or nothing would be left.
+            False if w is 0 or nothing would be left. Then nothing changes.
         """
         along = self.B.T @ w
         length = float(np.linalg.norm(along))
@@ -68,7 +68,7 @@ class Ellipsoid:
             self.B *= 0.5 * (1.0 - share)
             return True
         across = d * np.sqrt((1.0 - share**2) / (d**2 - 1.0))
-        # Half axis along the cut, relative to what it was.
+        # The half axis along the cut, relative to its former length.
         half = d * (1.0 - share) / (d + 1.0)
         self.B *= across
         self.B += np.outer((half - across) * toward, along)
@@ -88,17 +88,17 @@ class EllipsoidMethod(ConfusionSolver):
     number of rates that matter (see `Coordinates`) and of constraints.
 
     The ellipsoid is kept as {c + B u : |u| <= 1}. A step multiplies B by a matrix that is
-    a multiple of the identity but in one direction, in O(d²), so that B Bᵀ is positive
-    definite whatever the rounding, which the product of Algorithm 3(a), line 7, with its
-    roots and inverses, is not. Of that algorithm, t = 1 / (d + 1) is the shift of the
-    center in units of the half axis, and the half space kept is (x - c)ᵀ w >= 0: with w a
+    a multiple of the identity but in one direction, in O(d²), so B Bᵀ is positive
+    definite even after rounding. The product in Algorithm 3(a), line 7, with its roots
+    and inverses, is not. Of that algorithm, t = 1 / (d + 1) is the shift of the center in
+    units of the half axis, and the half space kept is (x - c)ᵀ w >= 0: with w a
     supergradient of f at c that is where f can be larger; w = -c keeps the ball
     (Algorithm 3, line 6, where λ and A are those of the step before: the ones with a
     tilde), and w = (0, max(-μ, 0)) keeps μ >= 0. With d = 1 the divisor b of line 5 is 0;
     an interval is halved instead.
 
-    Here ξ is in {C >= 0 with the problem's row sums}, smaller than the paper's simplex.
-    Iterations that cut for the ball or for μ >= 0 call no oracle.
+    Here ξ is in {C >= 0 with the problem's row sums}, which is smaller than the paper's
+    simplex. Iterations that cut for the ball or for μ >= 0 call no oracle.
 
     Parameters
     ----------
@@ -107,17 +107,17 @@ class EllipsoidMethod(ConfusionSolver):
         Lipschitz constant of ψ, plus (L + 1) / r with constraints that can be met with r
         to spare.
     deep_cuts : bool
-        Cut off all where f is known to be below its best value, and not only half of the
-        ellipsoid.
+        Cut off everything where f is known to be below its best value, instead of only
+        half of the ellipsoid.
     recombine_interval : int
         Iterations between two recombinations at first; there are fewer later.
     """
 
     CALLED = "solver='ellipsoid'"
     OPTIONS = {
-        # Slopes of metrics by rates are at most 1, the G-mean's aside, and multipliers of
-        # constraints seldom above 10; 1000, as in the paper's experiments, takes more
-        # iterations to shrink.
+        # Slopes of metrics by rates are at most 1 (except for the G-mean), and
+        # multipliers of constraints rarely above 10. The value 1000 of the paper's
+        # experiments takes more iterations to shrink.
         "radius": Option(100.0, POSITIVE_NUMBER),
         "deep_cuts": Option(True, BOOLEAN),
         "recombine_interval": RECOMBINE_INTERVAL,
@@ -143,11 +143,11 @@ class EllipsoidMethod(ConfusionSolver):
         went_on = self.ellipsoid.cut(w, depth if self.deep_cuts else 0.0)
         if self.incumbent.is_due(self.t, self.recombine_interval):
             self.incumbent.recombine()
-        # Nothing is left that is better than the best multipliers.
+        # Nothing better than the best multipliers is left.
         return None if went_on else "stalled"
 
     def outside(self):
-        """The cut back to the ball and to μ >= 0, if the center is out of them."""
+        """The cut back to the ball and to μ >= 0, if the center is outside."""
         x = self.ellipsoid.center
         size = float(np.linalg.norm(x))
         if size > self.radius:
@@ -159,7 +159,7 @@ class EllipsoidMethod(ConfusionSolver):
         return None, 0.0
 
     def supergradient(self):
-        """A supergradient of the dual function at the center, and how deep it cuts."""
+        """A supergradient of the dual function at the center, and its cut's depth."""
         self.t += 1
         x = self.ellipsoid.center
         multipliers, mu = x[: self.n], x[self.n :]

@@ -13,12 +13,12 @@ from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver, choice
 # Accuracy of line searches, relative to the longest step.
 STEP_ACCURACY = 1e-6
 
-# "fully_corrective" optimizes the weights to this share of the gap. With a smaller one
-# it takes twice the calls on abalone.
+# "fully_corrective" optimizes the weights to this share of the gap. With a smaller share,
+# abalone takes twice the calls.
 CORRECTIVE_SHARE = 0.5
 
-# That share is multiplied by this whenever the oracle's answer is known already: the
-# value may be near the best while the bound from its slope is not.
+# The share is multiplied by this whenever the oracle's answer is already known: the value
+# may be near the optimum while the bound from its slope is not.
 FINER_CORRECTIVE = 0.1
 
 
@@ -27,21 +27,22 @@ class FrankWolfe(ConfusionSolver):
 
     Algorithm 1 of the paper: the oracle's answer C̃ to the loss ∇ψ(C) is mixed into C,
     and <∇ψ(C), C - C̃> bounds how far ψ(C) is from its minimum, if ψ is convex. A ratio
-    of linear functions is neither, but has a bound as well; a metric that is neither ends
-    "stationary", with the bound of its ratios if it has any. With a metric that is not
-    smooth, such as min-max, the method need not converge (figure 10 of the paper).
+    of linear functions is not convex, but has a bound as well. For any other metric the
+    run ends as "stationary", with the bound from its ratios if it has any. With a metric
+    that is not smooth, such as min-max, the method may not converge (figure 10 of the
+    paper).
 
-    The paper's division of the gradient by its largest entry changes no answer of the
-    oracle and is left out. Its line 6 has the step 2 / (t + 1) from t = 1 on: the first
-    answer is taken whole, and the start, the oracle's answer to the slope of ψ at the
-    uniformly random classifier here, is forgotten.
+    The paper divides the gradient by its largest entry. This does not change the oracle's
+    answers and is omitted. Its line 6 has the step 2 / (t + 1) from t = 1 on, so the
+    first answer replaces the start, which is here the oracle's answer for the slope of ψ
+    at the uniformly random classifier.
 
     Parameters
     ----------
     step : {"line_search", "paper", "away", "pairwise", "fully_corrective"}
         "paper": 2 / (t + 1), which takes O(1 / ε) calls (Theorem 12). "line_search": the
-        best step. "away" and "pairwise": also moves weight off the classifier that is
-        worst for the gradient [1]_, with which the gap falls much faster toward the end.
+        best step. "away" and "pairwise": also move weight away from the classifier that
+        is worst for the gradient [1]_, so the gap falls much faster toward the end.
         "fully_corrective": the best mixture of all classifiers found so far.
 
     References
@@ -82,7 +83,7 @@ class FrankWolfe(ConfusionSolver):
         C, index, _, low = self.incumbent.certify(minorant)
         n_new = len(self.columns) - len(self.weights)
         self.weights = np.append(self.weights, np.zeros(n_new))
-        # If no classifier is new, the weights of those known are not good enough.
+        # If no classifier is new, the weights of the known ones are not good enough yet.
         self.share = CORRECTIVE_SHARE if n_new else FINER_CORRECTIVE * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:
@@ -127,13 +128,13 @@ class FrankWolfe(ConfusionSolver):
         share = self.line_search(way, longest)
         weights = self.weights + share * way
         if share == longest:
-            # What rounding leaves of the weight that is used up.
+            # Remove what rounding leaves of a weight that is used up.
             weights[np.argmin(way)] = max(0.0, weights[np.argmin(way)])
             weights[weights < STEP_ACCURACY**2] = 0.0
         return np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum()
 
     def line_search(self, way, longest):
-        """The step in [0, longest] that makes ψ least; its ends are tried too."""
+        """The step in [0, longest] that minimizes ψ; both ends are tried as well."""
         if longest <= 0.0:
             return 0.0
         along = self.columns.mix(way)
@@ -145,7 +146,7 @@ class FrankWolfe(ConfusionSolver):
 
 
 def best_step(value, longest=1.0):
-    """The step inside [0, longest] that makes value(step) least."""
+    """The step inside [0, longest] that minimizes value(step)."""
     return minimize_scalar(
         value,
         bounds=(0.0, longest),

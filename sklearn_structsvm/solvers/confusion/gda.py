@@ -1,4 +1,4 @@
-"""Gradient descent-ascent for convex metrics, without constraints and with them."""
+"""Gradient descent-ascent for convex metrics, with or without constraints."""
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from sklearn_structsvm.solvers.confusion.solver import (
 class GDA(ConfusionSolver):
     """Minimize a convex ψ over the achievable confusion tensors, smooth or not.
 
-    Algorithms 2 and 6 of the paper (GDA and ConGDA). With slack variables ξ = C for ψ and
-    the constraints φ to be functions of, the Lagrangian
+    Algorithms 2 and 6 of the paper (GDA and ConGDA). With slack variables ξ = C as
+    arguments of ψ and the constraints φ, the Lagrangian
 
         ψ(ξ) + <λ, C - ξ> + Σ_k μ_k φ_k(ξ)
 
@@ -32,37 +32,37 @@ class GDA(ConfusionSolver):
     {μ >= 0, Σ μ <= radius}. The classifiers' average comes within ε of the best in
     O(1 / ε²) calls (Theorems 13 and 17).
 
-    Here ξ is in {C >= 0 with the problem's row sums}, smaller than the paper's simplex,
-    and everything is measured in rates of the rows (section 8.2). The oracle's argument
-    is not divided by its norm, which changes no answer. In algorithm 6, line 7, the index
-    of ξ^{t+1} is that of the iteration: it is the ξ of the next one.
+    Here ξ is in {C >= 0 with the problem's row sums}, which is smaller than the paper's
+    simplex, and everything is measured in rates of the rows (section 8.2). The oracle's
+    argument is not divided by its norm, which changes no answer. In algorithm 6, line 7,
+    the index of ξ^{t+1} is that of the iteration: it is the ξ of the next one.
 
     For any ξ the tangent of ψ + Σ μ φ there is below ψ where the constraints are met, so
-    that with its slope G, min over 𝒞 of <λ, C> plus min over all C of those row sums of
-    <G - λ, C>, and the tangent's offset, bounds ψ at no further call. Now and then the
-    weights of the classifiers found are optimized, and the multipliers of that give a
-    bound for one more call.
+    ψ is bounded by min over 𝒞 of <λ, C>, plus min of <G - λ, C> over all C with these row
+    sums (G is the tangent's slope), plus the tangent's offset. This needs no further
+    call. At intervals the weights of the found classifiers are optimized. Their
+    multipliers give a bound for one more call.
 
     Parameters
     ----------
     step_sizes : (float, float)
-        Of ξ, and of λ and μ.
+        The step sizes of ξ, and of λ and μ.
     radius : float
-        2 L (1 + 1 / r) and 2 / r in theory, L a Lipschitz constant and r how much the
-        constraints can be met with to spare.
+        2 L (1 + 1 / r) and 2 / r in theory, with a Lipschitz constant L, and r the slack
+        with which the constraints can be satisfied.
     recombine_interval : int
         Iterations between two recombinations at first; there are fewer later.
     average : bool
-        Return the average of all classifiers, as the algorithms do, and not their best
-        mixture, which meets the constraints (section 8.2). That no classifier meets them
-        is not found out then.
+        Return the average of all classifiers, as the algorithms do, instead of their best
+        mixture, which satisfies the constraints (section 8.2). Infeasible constraints are
+        then not detected.
     """
 
     CALLED = "solver='gda'"
     OPTIONS = {
-        # The paper chooses both from 0.001, 0.01 and 0.1 by the training objective; of
-        # the nine pairs these reach a gap of 1e-3 first, or nearly, on most of its data
-        # sets and metrics.
+        # The paper chooses both from 0.001, 0.01 and 0.1 by the training objective. On
+        # most of its data sets and metrics, these values reach a gap of 1e-3 first, or
+        # nearly first, among the nine pairs.
         "step_sizes": Option((0.1, 0.1), TWO_POSITIVE_NUMBERS),
         "radius": Option(100.0, POSITIVE_NUMBER),
         "average": Option(False, BOOLEAN),
@@ -79,7 +79,7 @@ class GDA(ConfusionSolver):
         )
         self.xi = self.coordinates.of(problem.uniform)
         self.mu = np.zeros(self.lagrangian.n_multipliers)
-        # Any multipliers may come first; those at the minimum are the slopes there.
+        # The first multipliers are arbitrary. At the minimum they equal these slopes.
         self.multipliers = self.lagrangian.tangent(self.xi, self.mu)[0]
         self.counts = np.zeros(0)
         self.t = 0

@@ -18,14 +18,14 @@ from sklearn_structsvm.solvers.confusion.pruning import (
 )
 from sklearn_structsvm.solvers.loop import run_passes
 
-# How many columns `recombine` optimizes over. If there are more, it keeps those of the
-# best mixture and the latest ones.
+# The number of columns over which `recombine` optimizes. If there are more, it keeps
+# those of the best mixture and the latest ones.
 MAX_RECOMBINED = 100
 
 # Weights are optimized to this share of the gap.
 RECOMBINE_ACCURACY = 0.1
 
-# The iterations between two recombinations are at least this share of those made.
+# Two recombinations are at least this share of the iterations made so far apart.
 RECOMBINE_SHARE = 0.2
 
 
@@ -37,21 +37,21 @@ class Incumbent:
     problem : ConfusionProblem
     tol : float
     on_infeasible : callable
-        (problem, bound, max_time) -> SolverResult: what to do where no classifier seems
-        to meet the constraints; `least_violated`.
+        (problem, bound, max_time) -> SolverResult. Called if no classifier seems to
+        satisfy the constraints; it is `least_violated`.
     recombines : bool
-        Whether to optimize over all classifiers once more at the end.
+        Whether to optimize over all classifiers again at the end.
 
     Attributes
     ----------
     columns : Columns
     bounds : LowerBounds
-        By minorants.
+        Bounds from minorants.
     dual : float
-        By dual functions.
+        The best bound from dual functions.
     n_calls : int
     deadline : float
-        Until when the run may last, in seconds of `perf_counter`.
+        The end of the run, in seconds of `perf_counter`.
     C : ndarray of shape (m, k, k) or None
         The best mixture's tensor.
     value, violation : float
@@ -66,22 +66,23 @@ class Incumbent:
         self.deadline = np.inf
         self.dual = -np.inf
         self.C, self.value, self.violation = None, np.inf, np.inf
-        # One of them is what the best mixture is made of.
+        # The best mixture consists of some of these.
         self._weights = self._mixture = None
-        # Mixtures are better the less they exceed the constraints, then by their value.
+        # A mixture is better if it exceeds the constraints by less, then if its value is
+        # smaller.
         self._key = np.inf, np.inf
         self._next = 1
 
     @property
     def seconds_left(self):
-        """Until the deadline; None without one."""
+        """Seconds until the deadline, or None without one."""
         if np.isinf(self.deadline):
             return None
         return max(self.deadline - perf_counter(), 0.0)
 
     @property
     def bound(self):
-        """The best lower bound; an estimate of one if the oracle is not exact."""
+        """The best lower bound, or an estimate of it if the oracle is inexact."""
         bound = max(self.bounds.value, self.dual)
         if not self.problem.exact and self.violation <= FEASIBILITY_TOL:
             return min(bound, self.value)
@@ -89,7 +90,7 @@ class Incumbent:
 
     @property
     def gap(self):
-        """The best mixture's value above the bound; inf if a constraint is violated."""
+        """The best mixture's value minus the bound; inf if a constraint is violated."""
         return self.value - self.bound if self.violation <= FEASIBILITY_TOL else np.inf
 
     @property
@@ -100,7 +101,10 @@ class Incumbent:
         return self._mixture
 
     def ask(self, L):
-        """Call the oracle: its tensor, the column's index, if it is new, its bound."""
+        """Call the oracle.
+
+        Returns its tensor, its column, whether that is new, its bound.
+        """
         C, handle, bound = self.problem.lmo(L)
         self.n_calls += 1
         index, is_new = self.columns.add(C, handle)
@@ -109,12 +113,12 @@ class Incumbent:
         return C, index, is_new, bound
 
     def certify(self, minorant):
-        """Call the oracle for a minorant: as `ask`, with the bound on ψ that it gives.
+        """Call the oracle for a minorant. Returns the results of `ask` and a bound on ψ.
 
         Raises
         ------
         InfeasibleConstraintError
-            If the constraints turn out not to be met by any classifier.
+            If it turns out that no classifier satisfies the constraints.
         """
         C, index, is_new, bound = self.ask(minorant.L)
         low = self.bounds.note(minorant, bound, self.columns)
@@ -123,12 +127,12 @@ class Incumbent:
         return C, index, is_new, low
 
     def check_feasible(self, bound):
-        """Raise unless an oracle that is not exact meets the constraints after all.
+        """Raise an error unless an inexact oracle satisfies the constraints after all.
 
         Parameters
         ----------
         bound : float
-            What the excess is at least, as far as the oracle tells.
+            Lower bound of the excess, according to the oracle.
         """
         found = self.on_infeasible(self.problem, bound, self.seconds_left)
         self.n_calls += found.n_oracle_calls
@@ -136,12 +140,12 @@ class Incumbent:
         self.bounds.revise(self.columns.flat)
 
     def add(self, mixture):
-        """Take the columns of a mixture."""
+        """Add the columns of a mixture."""
         for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
             self.columns.add(C, handle)
 
     def note_dual(self, value):
-        """Take the value of a dual function, a lower bound if the oracle is exact."""
+        """Use a value of a dual function: a lower bound, if the oracle is exact."""
         self.dual = max(self.dual, value)
 
     def take(self, weights):
@@ -161,25 +165,25 @@ class Incumbent:
             self._weights, self._mixture, self._key = np.array(weights), None, key
 
     def replace(self, weights):
-        """Take a mixture in place of the best one, whether it is better or not."""
+        """Replace the best mixture, whether the new one is better or not."""
         self.C = None
         self.take(weights)
 
     def keep(self, indices):
         """Forget all columns but these; the best mixture stays."""
-        # Which is made of them before they go.
+        # Compute it from the columns before they are removed.
         self._mixture = self.best
         self.columns.keep(indices)
 
     def is_due(self, t, interval):
-        """Whether to recombine after iteration t; less and less often."""
+        """Whether to recombine after iteration t, which happens less and less often."""
         if t < self._next:
             return False
         self._next = t + max(interval, int(RECOMBINE_SHARE * t))
         return True
 
     def recombine(self):
-        """Optimize over the columns, and bound what no other column can beat."""
+        """Optimize over the columns, and bound all other columns."""
         if len(self.columns) > MAX_RECOMBINED:
             mixture, n = self.best, len(self.columns)
             self.keep(np.arange(n - MAX_RECOMBINED // 2, n))
@@ -194,7 +198,7 @@ class Incumbent:
         self.certify(minorant)
 
     def run(self, move, *, max_iter, max_time, on_pass, history):
-        """`run_passes` of a solver that tells what it finds by `take` and `certify`.
+        """Call `run_passes` for a solver that reports by `take` and `certify`.
 
         Parameters
         ----------
@@ -223,7 +227,7 @@ class Incumbent:
         )
 
     def check(self, done=False):
-        """A row of the history, finished if the run ends, and the best mixture."""
+        """A row of the history and the best mixture, which is final if the run ends."""
         if self.C is None:
             return None
         if done or (self.gap <= self.tol and self.violation <= FEASIBILITY_TOL):
@@ -238,7 +242,7 @@ class Incumbent:
         return row, self.best
 
     def finish(self):
-        """Make the best mixture smaller; bound what minorants do not."""
+        """Make the best mixture smaller, and add bounds other than minorants."""
         if self.recombines and self.gap > self.tol:
             self.recombine()
         self._mixture = sparsify(self.problem, self.best, tol=self.tol)

@@ -1,4 +1,4 @@
-"""The master problem: the best mixture of the classifiers that have been found."""
+"""The master problem: the best mixture of the classifiers found so far."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 
-# Cuts that no multiplier has needed for this many programs are left out.
+# A cut is dropped after this many programs in which no multiplier needed it.
 IDLE_CUTS = 10
 
-# A multiplier below this share of the mean one does not need its cut.
+# A cut is not needed if its multiplier is below this share of the mean one.
 ACTIVE = 1e-3
 
 
@@ -33,7 +33,7 @@ class LinearRows:
         return self._values
 
     def note(self, multipliers):
-        """Told the multipliers of each program."""
+        """Receive the multipliers of each program."""
 
     def keep(self, indices):
         self._values = self.values()[:, indices]
@@ -67,15 +67,15 @@ class Cuts(LinearRows):
         self.idle = np.where(active, 0, self.idle + 1)
 
 
-# Constraints are asked for with this to spare, so that what the program's tolerance and
-# rounding take leaves them met exactly. Rates and shares are of the order of 1.
+# Constraints are tightened by this amount, so that they hold exactly despite the
+# program's tolerance and rounding. Rates and shares are of the order of 1.
 CONSTRAINT_MARGIN = 1e-9
 
-# Rounding makes a 0 as large as this.
+# Rounding can make a 0 as large as this.
 ROUNDED_ZERO = 1e-14
 
-# Price of a unit of violation at first, and how many times the sum of the multipliers it
-# is to be: with twice, all points of the central path meet the constraints.
+# The first price per unit of violation, and its intended multiple of the sum of the
+# multipliers. With twice the sum, all points of the central path satisfy the constraints.
 FIRST_PRICE = 10.0
 PRICE_RATIO = 4.0
 MAX_PRICE = 1e8
@@ -89,18 +89,21 @@ DIFFERENCE_SHARE = 1e-5
 # Weight of a new column, and of the uniform mixture, in the start of a program.
 START_SHARE = 0.1
 
-# Least share of the predicted decrease that a step must reach, and smallest step.
+# The smallest share of the predicted decrease that a step must reach, and the smallest
+# step.
 SUFFICIENT = 1e-4
 SMALLEST_STEP = 1e-3
 
-# Accuracy of the program relative to a gap of the order of 1, and the finest one.
+# The accuracy of the program relative to a gap of the order of 1, and the finest
+# accuracy.
 FINEST_PROGRAM = 1e-10
 
-# How many programs in a row may bring no progress. Each adds tangents at its solution.
+# The number of programs in a row that may bring no progress. Each adds tangents at its
+# solution.
 MAX_IDLE_PROGRAMS = 2
 
-# Slopes of ratios are in their units if the denominator is at least this share of the
-# largest one, and smaller beyond: 0/0 has none.
+# Slopes of ratios are in units of the ratio if the denominator is at least this share of
+# the largest one. Below that they are smaller, since 0/0 has no slope.
 LEAST_SHARE = 1e-3
 
 
@@ -118,7 +121,7 @@ def make_master(problem, columns):
 class Master:
     """min ψ(C) + price · (excess of C)⁺ for C = Σ_t α_t C_t, α in the simplex.
 
-    Subclasses differ in how ψ enters the quadratic program of one step.
+    Subclasses differ in how ψ enters the quadratic program of a step.
 
     Parameters
     ----------
@@ -128,10 +131,10 @@ class Master:
     Attributes
     ----------
     weights : ndarray of shape (T,)
-        α; columns added since have none.
+        α. Columns added later have no weight.
     price : float
     pressure : float
-        Sum of the constraints' multipliers in the last program; at most `price`.
+        Sum of the constraints' multipliers in the last program, at most `price`.
     """
 
     def __init__(self, problem, columns):
@@ -146,7 +149,7 @@ class Master:
         self.constrained = problem.constrained
         self.bends = len(self.cuts) > 0
 
-    # What the subclasses give.
+    # Methods of the subclasses.
 
     def first_minorant(self):
         """The minorant of ψ alone, at the uniformly random classifier."""
@@ -154,7 +157,7 @@ class Master:
         return Minorant(L, h, level, L, h, 0.0)
 
     def objective(self, weights, interior):
-        """(c, Q, rows, offsets): slopes, curvature or None, and pieces (q, T) if any."""
+        """(c, Q, rows, offsets): slopes, curvature or None, and pieces (q, T)."""
         raise NotImplementedError
 
     def objective_minorant(self, C, multipliers):
@@ -164,14 +167,14 @@ class Master:
     # One step.
 
     def merit(self, C, price=None):
-        """ψ(C) + price · (excess)⁺, at the price of now by default, ψ(C), the excess."""
+        """ψ(C) + price · (excess)⁺ (by default the current price), ψ(C), the excess."""
         price = self.price if price is None else price
         value = self.problem.value(C)
         excess = self.problem.excess(C) if self.constrained else -np.inf
         return value + price * max(excess, 0.0), value, excess
 
     def extend(self):
-        """Give the columns that have come a start weight."""
+        """Give new columns an initial weight."""
         n, n_new = len(self.weights), len(self.columns) - len(self.weights)
         if n == 0:
             self.weights = np.full(n_new, 1.0 / n_new)
@@ -181,7 +184,7 @@ class Master:
 
     @property
     def stuck(self):
-        """Whether the next program would be the same, unless solved more exactly."""
+        """Whether the next program would be the same if not solved more exactly."""
         return self.n_still > (MAX_IDLE_PROGRAMS if self.bends else 0)
 
     def start_at(self, index):
@@ -190,19 +193,19 @@ class Master:
         self.weights[index] = 1.0
 
     def solve(self, gap, tol):
-        """One program and a step to its solution.
+        """Solve one program, and make a step to its solution.
 
         Parameters
         ----------
         gap : float
-            Of the whole problem, as far as it is known.
+            The gap of the whole problem, as far as it is known.
         tol : float
-            To which the program is solved.
+            The accuracy of the program.
 
         Returns
         -------
         minorant : Minorant
-            Of the multipliers, at the new weights.
+            The minorant of the multipliers, at the new weights.
         """
         self.extend()
         C = self.columns.mix(self.weights)
@@ -225,19 +228,19 @@ class Master:
         return self._minorant(y[:n_pieces], y[n_pieces:], gap)
 
     def _cut(self, cuts, C):
-        """Add the tangent at C; if the last program led nowhere, that tells why."""
+        """Add the tangent at C, which explains why the last program made no progress."""
         if self.n_still:
             cuts.add(self.trial)
         cuts.add(C)
 
     def set_price(self, gap):
-        """Well above the multipliers, which it limits while the constraints are not met.
+        """Set a price well above the multipliers, which it limits under violations.
 
         Parameters
         ----------
         gap : float
-            Of the merit: if it is small beside what the excess costs, or programs
-            lead nowhere, nothing but a higher price will make the excess any smaller.
+            The gap of the merit. If it is small compared with the cost of the excess, or
+            if programs make no progress, only a higher price can reduce the excess.
         """
         if not self.constrained:
             return
@@ -252,7 +255,7 @@ class Master:
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
     def move(self, target, c, Q):
-        """Go to the program's solution, or as far as the merit falls if that bends."""
+        """Move to the program's solution, or as far as a curved merit falls."""
         if self.cuts:
             _search_line(self, target, 0.0)
         else:
@@ -264,9 +267,9 @@ class Master:
         Returns
         -------
         weights : ndarray of shape (T,)
-            α, whose sum is 1 but for what the program's tolerance leaves.
+            α, whose sum is 1 up to the program's tolerance.
         multipliers : ndarray
-            Of the pieces, and then of the constraints.
+            Multipliers of the pieces, then of the constraints.
         """
         n, has_v, has_w = len(c), int(len(offsets) > 0), int(self.constrained)
         size = n + has_v + has_w
@@ -275,7 +278,7 @@ class Master:
         start[:n] = START_SHARE / n + (1.0 - START_SHARE) * self.weights
         cost = np.concatenate([c, np.ones(has_v), np.full(has_w, self.price)])
         if has_v:
-            # v is measured from below all pieces, so that it is positive.
+            # v is measured from below all pieces, so it is positive.
             low = float(pieces.min()) - 1.0
             block = np.zeros((len(pieces), size))
             block[:, :n], block[:, n] = pieces, -1.0
@@ -283,7 +286,7 @@ class Master:
             ends.append(np.full(len(pieces), low))
             start[n] = float((pieces @ start[:n]).max()) - low + 1.0
         if has_w:
-            # Of all linear constraints and cuts at the columns, (p, T).
+            # The values of all linear constraints and cuts at the columns, (p, T).
             values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
             counts = _counting(values)
             values = values[counts]
@@ -309,7 +312,7 @@ class Master:
         return solution.x[:n], y
 
     def _curvature(self, C, gradient, of):
-        """αᵀ ∇²f α' for columns α, α' as seen from C, f the function `of`."""
+        """αᵀ ∇²f α' for columns α, α' seen from C, where f is the function `of`."""
         away = self.columns.flat - C.ravel()
         changes = np.empty_like(away)
         for t, way in enumerate(away):
@@ -319,7 +322,7 @@ class Master:
         return 0.5 * (Q + Q.T)
 
     def _constraint_curvature(self, C):
-        """Curvature of the convex constraints, times their multipliers."""
+        """The curvature of the convex constraints times their multipliers."""
         total = np.zeros((len(self.weights),) * 2)
         for cut in self.cuts:
             if cut.pressure > 0.0:
@@ -344,7 +347,7 @@ class Master:
         return Minorant(total_L, total_h, level, L, h, price)
 
     def keep(self, indices):
-        """Forget all columns but these; `columns.keep` comes after."""
+        """Drop all columns but these. Call this before `columns.keep`."""
         weights = self.weights[indices]
         self.weights = weights / weights.sum()
         for source in (self.rows, *self.cuts):
@@ -375,7 +378,7 @@ class PiecewiseMaster(Master):
 
 
 class CutMaster(Master):
-    """A convex ψ without a gradient everywhere: the largest of its tangents so far."""
+    """A convex ψ that is not smooth everywhere: the largest of its tangents so far."""
 
     def __init__(self, problem, columns):
         super().__init__(problem, columns)
@@ -460,23 +463,23 @@ class SmoothMaster(Master):
 
 
 def _counting(values):
-    """Mask of the constraints that some column does not meet, or meets with a margin.
+    """Mask of the constraints that some column violates, or satisfies with a margin.
 
-    All others are met by any mixture, but with less than the margin to spare: a rate of
-    0 / 0 is a condition 0 <= 0. Their multipliers would be as large as the price allows,
-    however high it is.
+    Every mixture satisfies all other constraints, but with less than the margin to spare.
+    (A rate of 0/0, for example, is the condition 0 <= 0.) Their multipliers would be as
+    large as the price allows, however high it is.
 
     Parameters
     ----------
     values : ndarray of shape (p, T)
-        At the columns.
+        The values at the columns.
     """
     met, spared = values <= ROUNDED_ZERO, values <= -CONSTRAINT_MARGIN
     return ~met.all(axis=1) | spared.any(axis=1)
 
 
 def _positive(Q, known):
-    """The nearest positive semidefinite matrix; `known` to be that but for rounding."""
+    """The nearest positive semidefinite matrix, or the same if `known` up to rounding."""
     if not known:
         values, vectors = np.linalg.eigh(Q)
         Q = (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -485,7 +488,7 @@ def _positive(Q, known):
 
 
 def _search_line(master, target, predicted):
-    """Halve the step to the target until the merit falls by its share, or stay."""
+    """Halve the step to the target until the merit falls by its share, or do not move."""
     weights, columns = master.weights, master.columns
     before = master.merit(columns.mix(weights))[0]
     step = 1.0

@@ -1,20 +1,19 @@
-"""Mixtures of classifiers, which is what the solvers of confusion problems find."""
+"""Mixtures of classifiers, the results of the solvers of confusion problems."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# Confusion tensors that agree to this many decimals are the same: sums of the same shares
-# of a sample, in another order.
+# Confusion tensors that agree to this many decimals are equal: the same shares of a
+# sample may be summed in another order.
 DECIMALS = 13
 
-# Constraints count as met up to this, in their own units. What the solvers return meets
-# them exactly, or but for rounding if no classifier has anything to spare, as for a
-# rate that is to be equal to a number; this is for what curved constraints leave of that.
+# Constraints count as satisfied up to this, in their own units. The solvers' results
+# satisfy them exactly, or up to rounding if no classifier has room to spare (as for a
+# rate that must equal a number). This tolerance covers the error of curved constraints.
 FEASIBILITY_TOL = 1e-9
 
-# Weights of a mixture below this are left out: they are what a program's tolerance makes
-# of zero.
+# Smaller weights of a mixture are dropped: they are zeros up to a program's tolerance.
 NO_WEIGHT = 1e-12
 
 
@@ -36,7 +35,7 @@ class InfeasibleConstraintError(ValueError):
         self.smallest_violation = smallest_violation
 
     def __reduce__(self):
-        # An exception's own takes only the message back.
+        # The default would keep only the message.
         return type(self), (*self.args, self.smallest_violation)
 
 
@@ -65,7 +64,7 @@ class Mixture:
 
 
 class Columns:
-    """Classifiers found so far, each with its confusion tensor as a row.
+    """The classifiers found so far, with a row for the confusion tensor of each.
 
     Attributes
     ----------
@@ -94,7 +93,7 @@ class Columns:
         return self.flat.reshape(-1, *self.shape)
 
     def add(self, C, handle):
-        """Its index, and whether its tensor was not there before."""
+        """Add a classifier. Returns its index, and whether its tensor is new."""
         row, n = np.asarray(C, dtype=np.float64).reshape(-1), len(self)
         key = _key(row)
         if key in self._known:
@@ -107,7 +106,7 @@ class Columns:
         return n, True
 
     def keep(self, indices):
-        """Forget all others."""
+        """Drop all other classifiers."""
         self._flat[: len(indices)] = self._flat[indices]
         self.handles = [self.handles[i] for i in indices]
         self._known = {_key(row): t for t, row in enumerate(self.flat)}
@@ -128,5 +127,5 @@ class Columns:
 
 
 def _key(row):
-    # Adding 0 turns the -0.0 that rounding may leave into 0.0.
+    # Adding 0 turns a -0.0 from rounding into 0.0.
     return (np.round(row, DECIMALS) + 0.0).tobytes()

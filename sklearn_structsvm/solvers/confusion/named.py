@@ -7,7 +7,7 @@ from sklearn_structsvm.solvers.confusion.frank_wolfe import FrankWolfe
 from sklearn_structsvm.solvers.confusion.gda import GDA
 from sklearn_structsvm.solvers.confusion.split_fw import SplitFrankWolfe
 
-# Name: without and with constraints.
+# The solver of each name, without and with constraints.
 SOLVERS = {
     "column_generation": (ColumnGeneration, ColumnGeneration),
     "frank_wolfe": (FrankWolfe, SplitFrankWolfe),
@@ -16,13 +16,13 @@ SOLVERS = {
     "bisection": (Bisection, Bisection),
 }
 
-# What solver="auto" stands for. Section 8.6 of the paper has Frank-Wolfe for smooth
-# metrics, the ellipsoid for few classes and GDA for all else; column generation reaches a
-# gap of 1e-3 in fewer calls than each of them on every data set tried.
+# The meaning of solver="auto". Section 8.6 of the paper recommends Frank-Wolfe for smooth
+# metrics, the ellipsoid method for few classes and GDA otherwise. On every data set
+# tried, column generation reaches a gap of 1e-3 in fewer calls than all of these.
 AUTO = "column_generation"
 
 
 def find_solver(name, constrained):
-    """The name that "auto" stands for, and its class with constraints or without."""
+    """The resolved name, and its class with or without constraints."""
     name = AUTO if name == "auto" else name
     return name, SOLVERS[name][constrained]

@@ -1,4 +1,4 @@
-"""Weights of classifiers that are known: the best ones, and as few as may be."""
+"""The best weights of known classifiers, and as few of them as possible."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -15,54 +15,53 @@ DEPENDENT_SHARE = 1e-10
 # What rounding leaves of a weight.
 WEIGHT_ROUNDING = 1e-15
 
-# Points are reduced this many more at a time than their mean has dimensions.
+# Points are reduced in batches that exceed the dimension of their mean by this number.
 AT_ONCE = 64
 
-# A classifier of less weight costs as much to ask as any other, and is hardly ever drawn.
+# A classifier with less weight costs as much time as any other, and is hardly ever drawn.
 LEAST_WEIGHT = 1e-6
 
-# Share of `tol` that the value may rise if a mixture is made smaller.
+# The share of `tol` by which the value may rise if a mixture is made smaller.
 MAX_RISE = 1e-2
 
-# Constraints with no more excess than this are met but for what the accuracy of programs
-# leaves.
+# Constraints with at most this excess are satisfied up to the programs' accuracy.
 NEARLY_FEASIBLE = 1e-6
 
-# Conditions that are further from their end than this many times the excess do not count
-# where weights are changed by as little.
+# Conditions that are further from their limit than this many times the excess can be
+# ignored if the weights change by that little.
 FAR_CONDITION = 1e6
 
-# Sums of shares are right to this many units of rounding.
+# Sums of shares are accurate to this many units of rounding.
 EPSILONS = 4.0
 
-# Programs of `best_weights`. Ten are what the most curved constraints took.
+# The number of programs of `best_weights`. The most curved constraints took ten.
 MAX_PROGRAMS_OF_WEIGHTS = 50
 
-# How much finer than the gap each of them is solved.
+# Each program is solved this much more exactly than the gap.
 PROGRAM_SHARE = 10.0
 
 
 def best_weights(problem, columns, *, tol, weights=None):
-    """The mixture of known classifiers that is best, and meets the constraints.
+    """The best mixture of known classifiers that satisfies the constraints.
 
     min ψ(C) + price · (excess of C)⁺ for C = Σ_t α_t C_t, α in the simplex, with a price
-    high enough for an excess of 0 where there is such an α: section 8.2 of the paper,
-    with ψ itself where that has Σ_t α_t ψ(C_t).
+    high enough for an excess of 0 if some α allows it. This is section 8.2 of the paper,
+    but with ψ itself instead of Σ_t α_t ψ(C_t).
 
     Parameters
     ----------
     problem : ConfusionProblem
     columns : Columns
     tol : float
-        How far the value may be from the least one.
+        The largest distance of the value from the minimum.
     weights : ndarray of shape (T,) or None
-        Where to start.
+        The start.
 
     Returns
     -------
     weights : ndarray of shape (T,)
     minorant : Minorant
-        That shows it: its least value at the columns is the mixture's, but for `tol`.
+        The proof: its smallest value at the columns is the mixture's, up to `tol`.
     """
     master, bounds = make_master(problem, columns), LowerBounds(problem)
     if weights is not None:
@@ -78,8 +77,7 @@ def best_weights(problem, columns, *, tol, weights=None):
         if bounds.lower(minorant, within) > low or of_low is None:
             low, of_low = bounds.lower(minorant, within), minorant
         n_still = n_still + 1 if master.stuck else 0
-        # A program that leads nowhere is to be solved more exactly, as if the gap were
-        # smaller.
+        # A program without progress is solved more exactly, as if the gap were smaller.
         gap = max(merit - low, 0.0) / PROGRAM_SHARE**n_still
         master.set_price(gap)
         if gap <= tol and excess <= FEASIBILITY_TOL:
@@ -90,8 +88,8 @@ def best_weights(problem, columns, *, tol, weights=None):
 def reduce_support(weights, features):
     """Weights of fewer points with the same mean (Carathéodory).
 
-    While there are more points with weight than the mean has dimensions and one, there
-    are changes of the weights that leave the mean as it is; one of them empties a point.
+    As long as more points have weight than the dimension of the mean plus one, some
+    changes of the weights do not change the mean. One of these empties a point.
 
     Parameters
     ----------
@@ -128,28 +126,28 @@ def reduce_support(weights, features):
 
 
 def _reduce(left, points):
-    """One batch of `reduce_support`: all that leave go at once."""
-    # Changes of the weights that leave the mean and the sum: the null space of pointsᵀ.
+    """Reduce one batch of `reduce_support`, removing all its points at once."""
+    # Changes of the weights that keep the mean and the sum: the null space of pointsᵀ.
     _, sizes, V = np.linalg.svd(points.T, full_matrices=True)
     free = V[int((sizes > DEPENDENT_SHARE * sizes[0]).sum()) :]
     while len(free):
         way, free = free[0], free[1:]
         size = np.abs(way)
         moves = size > DEPENDENT_SHARE * size.max()
-        # A point that is empty already, by a tie, is the first to be reached.
+        # A point that is already empty, because of a tie, is reached first.
         reach = np.where(moves, left / np.where(moves, size, 1.0), np.inf)
         out = int(np.argmin(reach))
         left = left - way * (left[out] / way[out])
         left[left < WEIGHT_ROUNDING] = 0.0
         left[out] = 0.0
-        # The other changes are combined with this one so as to leave the point empty.
+        # The other changes are combined with this one so that the point stays empty.
         free = free - np.outer(free[:, out] / way[out], way)
         free[:, out] = 0.0
     return left
 
 
 def fewest(problem, mixture):
-    """A mixture of fewer classifiers, with the same ψ and the same constraints' values.
+    """A mixture of fewer classifiers, with the same values of ψ and the constraints.
 
     Parameters
     ----------
@@ -163,15 +161,15 @@ def fewest(problem, mixture):
 def sparsify(problem, mixture, *, tol):
     """A mixture as good as this one, of few classifiers.
 
-    Those of next to no weight go, and the weights of the others are optimized again
-    where the constraints want it.
+    Classifiers of negligible weight are dropped. If the constraints require it, the
+    weights of the others are optimized again.
 
     Parameters
     ----------
     problem : ConfusionProblem
     mixture : Mixture
     tol : float
-        Of the run; the value rises by no more than a share of it.
+        The tolerance of the run. The value rises by at most a share of it.
     """
     value = problem.value(mixture.confusion)
     allowed = 0.0 if problem.violation(mixture.confusion) <= 0.0 else FEASIBILITY_TOL
@@ -190,13 +188,12 @@ def sparsify(problem, mixture, *, tol):
 
 
 def meet_exactly(problem, flat, weights):
-    """The nearest weights that meet constraints which are met but for rounding.
+    """The nearest weights that satisfy constraints which are violated by rounding only.
 
-    With as much to spare as is lacking now, if the classifiers leave room for that. In
-    units of the excess e the weights' changes δ are those of a linear program: min |δ|₁
-    with α + e δ in the simplex and no condition above -e, or else above 0. Conditions
-    that are to be equal have nothing to spare, and the least change meets them as well,
-    without a program.
+    If the classifiers leave room, the new slack equals the present excess e. In units of
+    e, the changes δ of the weights solve a linear program: min |δ|₁ with α + e δ in the
+    simplex and no condition above -e (or, if that fails, above 0). Equality conditions
+    have no slack. The smallest change satisfies them as well, without a program.
 
     Parameters
     ----------
@@ -204,12 +201,12 @@ def meet_exactly(problem, flat, weights):
     flat : ndarray of shape (T, m k k)
         Confusion tensors.
     weights : ndarray of shape (T,)
-        Of an excess that is positive, and at most `NEARLY_FEASIBLE`.
+        Weights with a positive excess of at most `NEARLY_FEASIBLE`.
 
     Returns
     -------
     weights : ndarray of shape (T,)
-        As they were if no others are better.
+        The same weights if no others are better.
     """
     C, n = np.reshape(weights @ flat, problem.shape), len(weights)
     excess, violation = problem.excess(C), problem.violation(C)
@@ -244,7 +241,7 @@ def meet_exactly(problem, flat, weights):
 
 
 def _least_change(rows, weights):
-    """The weights that change by the least shares where all of these rows are 0."""
+    """The weights with the smallest relative changes for which all these rows are 0."""
     wanted = np.vstack([rows, np.ones(len(weights))]) * weights
     with one_blas_thread():
         shares = np.linalg.lstsq(wanted, np.append(-rows @ weights, 0.0))[0]
@@ -269,7 +266,7 @@ def _without_lightest(problem, mixture, tol):
 
 
 def _part(mixture, weights):
-    """The mixture with other weights, without the classifiers that have none."""
+    """The mixture with other weights, without classifiers of weight zero."""
     kept = np.flatnonzero(weights)
     return Mixture(
         weights[kept] / weights[kept].sum(),

@@ -1,4 +1,4 @@
-"""The best single rule that is found by changes of loss tensors, for any oracle."""
+"""A good single rule, found by changing loss tensors, for any oracle."""
 
 from itertools import combinations
 
@@ -6,24 +6,24 @@ import numpy as np
 
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 
-# Rules that a search starts from, besides those of the mixture.
+# The number of rules from which a search starts, besides those of the mixture.
 N_STARTS = 2
 
-# Shares of the way from one rule of the mixture to another one.
+# Shares of the way from one rule of the mixture to another.
 SHARES = (0.2, 0.4, 0.6, 0.8)
 
-# Pairs of rules that are tried.
+# The number of pairs of rules that are tried.
 MAX_PAIRS = 15
 
-# Costs are multiplied by e to this power, up and down: at first, and at last.
+# Costs are multiplied and divided by e to this power: the first and the last one.
 FIRST_STEP, LAST_STEP = 0.7, 0.005
 
-# Calls of the oracle.
+# The number of calls of the oracle.
 MAX_CALLS = 800
 
 
 class AskedOracle:
-    """An oracle that keeps what it has found.
+    """An oracle that remembers its results.
 
     Attributes
     ----------
@@ -40,26 +40,26 @@ class AskedOracle:
 
 
 def best_found(problem, found):
-    """Index of the classifier that violates the constraints least, then of least ψ."""
+    """Index of the classifier with the smallest violation, then the smallest ψ."""
     keys = [_key(problem, C) for C, _ in found]
     return min(range(len(keys)), key=keys.__getitem__)
 
 
 def descend_rules(problem, mixture, found, *, max_calls=MAX_CALLS):
-    """Search for a good single rule, where rules are known by their loss tensors.
+    """Search for a good single rule, if rules are given by loss tensors.
 
-    It starts from the rules of the mixture, from those between two of them and from the
+    It starts from the rules of the mixture, from rules between two of them, and from the
     best of the others. The costs of one label, or of one prediction, in one cell are
-    multiplied by a factor, which is kept if the rule is better: it violates the
-    constraints by less, or as little with less ψ.
+    multiplied by a factor. The change is kept if the rule is better, which means a
+    smaller violation, or the same violation and a smaller ψ.
 
     Parameters
     ----------
     problem : ConfusionProblem
-        Whose oracle takes the handles that it returns.
+        Its oracle accepts the handles that it returns.
     mixture : Mixture
     found : list of (C, handle)
-        All rules that are known.
+        All known rules.
     max_calls : int
 
     Returns
@@ -90,9 +90,9 @@ class _Descent:
         return self.problem.lmo(L)[:2]
 
     def improve(self, C, L):
-        """The (C, L) that changes of the costs lead to."""
+        """The (C, L) that result from changes of the costs."""
         key, step = _key(self.problem, C), FIRST_STEP
-        # What all predictions cost makes no difference.
+        # A common cost of all predictions does not matter.
         L = L - L.max(axis=2, keepdims=True)
         while step > LAST_STEP:
             before = key
@@ -112,7 +112,7 @@ class _Descent:
 
 
 def _parts(L):
-    """Where the costs of each label, and of each prediction, are."""
+    """The positions of the costs of each label, and of each prediction."""
     m, k, _ = L.shape
     for a in range(m):
         is_diagonal = not L[a][~np.eye(k, dtype=bool)].any()

@@ -19,48 +19,48 @@ from sklearn_structsvm.solvers.confusion.mixture import (
     InfeasibleConstraintError,
 )
 
-# Values that differ by less than this are the same.
+# Values that differ by less than this are equal.
 SAME_VALUE = 1e-10
 
 # Denominators below this are 0.
 NO_MASS = 1e-14
 
-# Boxes of no more rules than this are enumerated.
+# Boxes with at most this many rules are enumerated.
 MAX_ENUMERATED = 300_000
 
-# Rules around each mixture that are tried.
+# The number of rules that are tried around each mixture.
 MAX_AROUND = 3000
 
 # Relaxations are solved to this share of the distance to the best rule.
 RELAXED_SHARE = 0.1
 MAX_RELAXED_CALLS = 100
 
-# Linear functions of each kind that are kept.
+# The number of linear functions of each kind that are kept.
 MAX_BOUNDS = 30
 
-# Times that the thresholds of all cells are changed to meet the constraints.
+# The number of times the thresholds of all cells are changed to satisfy the constraints.
 MAX_SWEEPS = 50
 
-# Boxes that are divided before a distance of `tol` from the best rule is good enough, and
-# before the search gives up.
+# The number of divided boxes after which a distance of `tol` from the best rule suffices,
+# and after which the search gives up.
 MAX_EXACT_BOXES, MAX_BOXES = 200, 1000
 
 
 @dataclass
 class FoundRule:
-    """What a search has found.
+    """The result of a search.
 
     Attributes
     ----------
     points : tuple of int or None
-        The best rule, a point of each cell; None if no rule meets the constraints.
+        The best rule, as a point of each cell; None if no rule satisfies the constraints.
     value : float
         Its ψ.
     bound : float
-        No rule has less. Equal to `value` at the end of a complete search, and -inf if
-        nothing is known.
+        A lower bound for all rules. It equals `value` after a complete search, and is
+        -inf if nothing is known.
     closest : tuple of int
-        The best rule, or the one that is nearest to meeting the constraints.
+        The best rule, or the one that comes closest to satisfying the constraints.
     """
 
     points: tuple | None
@@ -79,30 +79,30 @@ def search_rules(
     deadline=np.inf,
     enough=-np.inf,
 ):
-    """Minimize ψ over rules of one threshold in each cell.
+    """Minimize ψ over rules with one threshold in each cell.
 
-    A box is a set of points in each cell. The best mixture of its rules, by column
-    generation, bounds them all from below, and so does each of the linear functions that
-    prove such bounds. Points are dropped if these, or a constraint, rule them out with
-    any points of the other cells. Boxes of few rules are enumerated, others are divided
-    where the mixture is undecided. All of it is exact for metrics whose mixtures have
-    bounds. Of others, if there are too many rules to be enumerated, a grid of them is,
-    and the search goes downhill from the best one, one cell at a time.
+    A box is a set of points in each cell. The best mixture of its rules, found by column
+    generation, bounds all of them from below. So does each linear function that proves
+    such a bound. A point is dropped if these functions or a constraint exclude it
+    together with all points of the other cells. Boxes with few rules are enumerated;
+    others are divided where the mixture is undecided. This is exact for metrics whose
+    mixtures have bounds. For other metrics with too many rules, the search enumerates a
+    grid of them and descends from the best one, one cell at a time.
 
     Parameters
     ----------
     problem : ConfusionProblem or ViolationProblem
     points : RocPoints
     low : float
-        No mixture that meets the constraints has less.
+        A lower bound for all mixtures that satisfy the constraints.
     tol : float
-        How much better another rule may be if the search takes long.
+        The accepted distance from the best rule if the search takes long.
     starts : sequence of ndarray of shape (m, 2, 2)
-        Confusion tensors whose neighborhoods are tried first.
+        Confusion tensors around which the search begins.
     deadline : float
         In seconds of `perf_counter`.
     enough : float
-        End the search at a value that is no larger.
+        The search ends at a value that is not larger than this.
 
     Returns
     -------
@@ -116,14 +116,14 @@ class _Search:
         self.problem, self.points = problem, points
         self.tol, self.enough = tol, enough
         self.best, self.value = None, np.inf
-        # Each linear function is a constant, and a part of each cell.
+        # Each linear function is a constant plus a part for each cell.
         G, h = problem.linear
         self.rows = [self._function(L, offset) for L, offset in zip(G, h, strict=True)]
         D = getattr(problem, "denominators", np.ones((len(G), *problem.shape)))
         self.denominators = [
             None if (one == 1.0).all() else self._function(one, 0.0) for one in D
         ]
-        # Of bounds on ψ: with multipliers of constraints, and without them.
+        # Functions for bounds on ψ, with multipliers of constraints and without.
         self.minorants, self.tangents = deque(maxlen=MAX_BOUNDS), deque(maxlen=MAX_BOUNDS)
         pieces, self.ratio = problem.pieces(), ratio_form(problem)
         self.pieces = self.terms = None
@@ -165,7 +165,7 @@ class _Search:
         return FoundRule(self.best, self.value, bound, self.best)
 
     def _branch(self, low, box, deadline):
-        """Go through all boxes; a lower bound of those that are left."""
+        """Go through all boxes. Returns a lower bound of those that remain."""
         bound, order, n_boxes = np.inf, count(), 0
         boxes = [(low, next(order), box)]
         while boxes and self.value > self.enough:
@@ -191,7 +191,7 @@ class _Search:
         return min(bound, self.value)
 
     def _parts(self, box, low):
-        """Halves of a box with their bounds; none if it has no better rule."""
+        """The halves of a box with their bounds, or none if it has no better rule."""
         relaxed = self._relax(box, low)
         if relaxed is None:
             return []
@@ -203,7 +203,7 @@ class _Search:
         box = self._shrunk(box)
         if box is None or _n_rules(box) <= MAX_ENUMERATED:
             return [] if box is None else [(low, box)]
-        # By the mass that the mixture spreads over different points.
+        # The box is divided by the mass that the mixture spreads over different points.
         handles = np.array(mixture.handles)
         means = mixture.weights @ handles
         spread = [
@@ -223,7 +223,7 @@ class _Search:
         ]
 
     def _relax(self, box, low):
-        """(bound, mixture) of the mixtures of a box; None if there is no better rule."""
+        """(bound, mixture) for a box, or None if it has no better rule."""
         problem, oracle = copy.copy(self.problem), _BoxOracle(self.points, box)
         problem.lmo, problem.exact = oracle, True
         margin = self.value - low if np.isfinite(self.value - low) else 1.0
@@ -255,7 +255,7 @@ class _Search:
             self.minorants.append((L, (minorant.level, below)))
 
     def _tests(self):
-        """Linear functions that must be below a number at rules that are any better."""
+        """Linear functions that are below a number at every better rule."""
         if np.isinf(self.value):
             return
         for (constant, parts), ratio in self.minorants:
@@ -268,7 +268,7 @@ class _Search:
                 yield constant, parts, 0.0
 
     def _shrunk(self, box):
-        """The box without points that no better rule has; None if it has none."""
+        """The box without points that no better rule has; None if nothing is left."""
         tests = [(c, parts, FEASIBILITY_TOL) for c, parts in self.rows]
         tests += list(self._tests())
         while True:
@@ -287,7 +287,7 @@ class _Search:
                 return box
 
     def _try_around(self, C, box):
-        """Enumerate the rules of a box whose confusion is nearest to a tensor."""
+        """Enumerate the rules whose confusion tensors are nearest to a given one."""
         n_near = max(1, int(MAX_AROUND ** (1.0 / len(box))))
         near = []
         for a, kept in enumerate(box):
@@ -298,7 +298,7 @@ class _Search:
         self._enumerate(near)
 
     def _repair(self, C):
-        """From the rule nearest to a tensor, lessen the squares of all excesses."""
+        """Reduce the squared excesses, starting from the rule nearest to a tensor."""
         rule = [
             int(np.abs(tensors - C[a]).sum(axis=(1, 2)).argmin())
             for a, tensors in enumerate(self.points.tensors)
@@ -318,7 +318,7 @@ class _Search:
         self._enumerate([np.array([t]) for t in rule])
 
     def _thin(self, box):
-        """Go downhill from the best rule of a grid."""
+        """Descend from the best rule of a grid."""
         most = MAX_ENUMERATED if self.terms else MAX_AROUND
         n_each = max(2, int(most ** (1.0 / len(box))))
         steps = [max(1, -(-len(kept) // n_each)) for kept in box]
@@ -348,7 +348,8 @@ class _Search:
         left = np.flatnonzero(feasible)
         low = self._lower(box, left)
         sizes = [len(kept) for kept in box]
-        # Without any bounds each rule is looked at, and else the one of the least bound.
+        # Without bounds, every rule is evaluated; with bounds, the one with the smallest
+        # bound.
         knows = self.is_curved or self.pieces or self.terms
         for i in _least_first(low) if knows else range(len(left)):
             if low[i] >= self.value - SAME_VALUE:
@@ -374,7 +375,7 @@ class _Search:
                 np.maximum(low, _outer(tangent, box)[left], out=low)
 
     def _lower(self, box, left):
-        """Lower bounds of ψ for rules of a box, which are exact if they can be."""
+        """Lower bounds of ψ for the rules of a box, exact where possible."""
         low = np.full(len(left), -np.inf)
         for piece in self.pieces or self.tangents:
             np.maximum(low, _outer(piece, box)[left], out=low)
@@ -408,7 +409,7 @@ class _BoxOracle:
 
 
 def _least_first(values):
-    """The index of the least of values that may change in between, for ever."""
+    """Yield, without end, the index of the smallest value; values may change."""
     while len(values):
         yield int(np.argmin(values))
 
@@ -422,7 +423,7 @@ def _n_rules(box):
 
 
 def _outer(function, box):
-    """A linear function at all rules of a box, the last cell varying fastest."""
+    """A linear function at all rules of a box; the last cell varies fastest."""
     total, parts = function
     for part, kept in zip(parts, box, strict=True):
         total = np.add.outer(total, part[kept])

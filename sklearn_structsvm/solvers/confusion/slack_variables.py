@@ -1,4 +1,4 @@
-"""Slack variables that take the confusion tensor's place in metrics and constraints."""
+"""Slack variables that replace the confusion tensor in metrics and constraints."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 class Coordinates:
     """The entries that a problem depends on, each divided by its row sum.
 
-    z[c] = C[a, i, j] / π[a, i] for the entries (a, i, j) that the metric or a constraint
-    depends on; in rows where these are all, one is left out, as it is 1 minus the
-    others. The G-mean of k classes has k coordinates, the recalls; with a constraint on
-    two classes and m groups there are 2 m of them, those of section 8.2.
+    z[c] = C[a, i, j] / π[a, i] for the entries (a, i, j) on which the metric or a
+    constraint depends. In a row where these are all entries, one is omitted, since it is
+    1 minus the others. The G-mean of k classes has k coordinates, the recalls; with a
+    constraint on two classes and m groups there are 2 m of them, those of section 8.2.
 
-    All C >= 0 of the row sums are in the set Z = {z >= 0, sum over each row <= 1}, which
-    takes the place of the simplex that the paper's slack variables are in: it is smaller,
-    and metrics are convex where the row sums are what they are.
+    All C >= 0 with these row sums are in the set Z = {z >= 0, sum over each row <= 1}. It
+    replaces the simplex of the paper's slack variables: it is smaller, and metrics are
+    convex for these row sums.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Coordinates:
     ----------
     n : int
     groups : ndarray of shape (n_rows, n)
-        Which coordinates are in each row, as 0 and 1.
+        The coordinates of each row, as 0 and 1.
     """
 
     def __init__(self, problem):
@@ -39,7 +39,7 @@ class Coordinates:
         for r in np.flatnonzero(priors > 0.0):
             columns = np.flatnonzero(used[r])
             if len(columns) == k:
-                # Any of them but the diagonal.
+                # Any entry but the diagonal one may be omitted.
                 left_out = 1 if r % k == 0 else 0
                 columns = np.delete(columns, left_out)
             else:
@@ -64,7 +64,7 @@ class Coordinates:
         return np.reshape(C, -1)[self.index] / self.scale
 
     def tensor(self, z):
-        """A tensor of these coordinates and the problem's row sums."""
+        """A tensor with these coordinates and the problem's row sums."""
         k = self.shape[-1]
         C = np.zeros((len(self.priors), k))
         C.reshape(-1)[self.index] = z * self.scale
@@ -72,7 +72,7 @@ class Coordinates:
         return C.reshape(self.shape)
 
     def slopes(self, G):
-        """The gradient by the coordinates, of a function whose gradient by C is G."""
+        """The gradient in coordinates of a function whose gradient in C is G."""
         flat = np.reshape(G, -1)
         return self.scale * (flat[self.index] - flat[self.rest])
 
@@ -88,7 +88,7 @@ class Coordinates:
         return L.reshape(self.shape)
 
     def lowest(self, slopes):
-        """The point of Z where slopes · z is least."""
+        """The point of Z that minimizes slopes · z."""
         if self.single:
             return (slopes < 0.0).astype(np.float64)
         z = np.zeros(self.n)
@@ -98,7 +98,7 @@ class Coordinates:
         return z
 
     def least(self, slopes):
-        """The least slopes · z over Z."""
+        """The minimum of slopes · z over Z."""
         return float(slopes @ self.lowest(slopes))
 
     def project(self, z):
@@ -119,32 +119,32 @@ def project_solid_simplex(x, size):
     return size * project_simplices(x / size, np.array([0, len(x)]))
 
 
-# How far a minimum over the slack variables may be from what it is, relative to `tol`;
-# and the finest accuracy asked for.
+# The accuracy of a minimum over the slack variables, relative to `tol`, and the finest
+# accuracy.
 ACCURACY = 1e-2
 FINEST_MINIMUM = 1e-8
 
-# And relative to how far it is below what matters.
+# The same relative to its distance below the value that matters.
 ROUGH_SHARE = 0.1
 
-# Programs for one minimum, and halvings of a step.
+# The number of programs for one minimum, and of halvings of a step.
 MAX_PROGRAMS_OF_MINIMUM = 30
 MAX_STEP_HALVINGS = 20
 
-# Share of the way to the uniform point at which curvature is taken, and the step of its
+# Curvature is taken at this share of the way to the uniform point, with this step of the
 # differences.
 TOWARD_UNIFORM = 1e-4
 DIFFERENCE_STEP = 1e-5
 
-# How many have the curvature of a smooth metric; then come tangents.
+# The number of programs with the curvature of a smooth metric, before tangents are used.
 CURVED_PROGRAMS = 4
 
-# Tangents of a metric without a gradient everywhere that are kept.
+# The number of tangents kept of a metric that is not smooth everywhere.
 MAX_CUTS = 200
 
 
 def check_convex(problem, name):
-    """ValueError if a Lagrange dual would not have the same value as the problem."""
+    """Raise ValueError if a Lagrange dual could have another value than the problem."""
     if not problem.convex:
         raise ValueError(
             f"solver {name!r} is for convex metrics, and "
@@ -200,15 +200,15 @@ class MetricLagrangian:
 class MetricMinimizer:
     """min over ξ in Z of ψ(ξ) - <λ, ξ> + Σ_k μ_k φ_k(ξ), the second half of the dual.
 
-    By linear programs if ψ is a maximum of linear functions, and by ones that take the
-    largest of its tangents for it where it is not smooth. Where it is, quadratic programs
-    with its curvature come first; with rates of 0 even smooth metrics have kinks.
+    It is found by linear programs if ψ is a maximum of linear functions. If ψ is not
+    smooth, the largest of its tangents replaces it. If it is smooth, quadratic programs
+    with its curvature come first (at rates of 0 even smooth metrics have kinks).
 
     Parameters
     ----------
     lagrangian : MetricLagrangian
     tol : float
-        Of the run: minima are a share of it from what they are.
+        The tolerance of the run. Minima are accurate to a share of it.
     """
 
     def __init__(self, lagrangian, tol):
@@ -230,9 +230,9 @@ class MetricMinimizer:
             self.slopes, self.offsets = self.slopes[-MAX_CUTS:], self.offsets[-MAX_CUTS:]
 
     def minimize(self, multipliers, mu, xi, enough=-np.inf):
-        """From ξ: the minimizer, the value there, and a lower bound of the minimum.
+        """Starting from ξ: the minimizer, its value, and a lower bound of the minimum.
 
-        Where the value is below `enough` by far, that is all that is asked of it.
+        If the value is far below `enough`, no more accuracy is needed.
         """
         low, best = -np.inf, (np.inf, xi)
         for n_programs in range(MAX_PROGRAMS_OF_MINIMUM):
@@ -252,13 +252,13 @@ class MetricMinimizer:
         return best[1], best[0], low
 
     def _curved_step(self, multipliers, mu, xi, slopes):
-        """Toward the minimizer of the quadratic model, as far as the value falls."""
+        """Move toward the minimizer of the quadratic model, as far as the value falls."""
         Q = self._curvature(xi, mu, whole=True)
         target, _ = self._program(slopes - multipliers - Q @ xi, Q, xi, pieces=False)
         return self._fall(multipliers, mu, xi, target)
 
     def _piecewise_step(self, multipliers, mu, xi):
-        """The minimizer if ψ is its tangents; a lower bound if all else is linear."""
+        """The minimizer for ψ as its tangents; a lower bound if all else is linear."""
         rows, p = self.lagrangian.rows, len(self.lagrangian.ends)
         c, Q = mu[:p] @ rows - multipliers, None
         if mu[p:].any():
@@ -277,7 +277,7 @@ class MetricMinimizer:
         return target, float(bound)
 
     def _fall(self, multipliers, mu, xi, target):
-        """The first of ever smaller steps to the target that is one down."""
+        """The first of successively halved steps to the target that lowers the value."""
         before = self.lagrangian.value(xi, mu) - multipliers @ xi
         for k in range(MAX_STEP_HALVINGS):
             point = xi + 0.5**k * (target - xi)
@@ -290,7 +290,7 @@ class MetricMinimizer:
         return self.lagrangian.tangent(xi, np.zeros(self.lagrangian.n_multipliers))
 
     def _curvature(self, xi, mu, whole):
-        """Second derivatives, of the constraints alone if not `whole`."""
+        """Second derivatives; those of the constraints alone unless `whole`."""
         n = self.z.n
         xi = (1.0 - TOWARD_UNIFORM) * xi + TOWARD_UNIFORM * self.inside
 
@@ -306,7 +306,10 @@ class MetricMinimizer:
         return Q
 
     def _program(self, c, Q, xi, pieces):
-        """The program in (ξ, 1, v), v at least all pieces; its multipliers of these."""
+        """Solve the program in (ξ, 1, v), with v above all pieces.
+
+        Returns their multipliers.
+        """
         n, has_v = self.z.n, int(pieces)
         size, groups = n + 1 + has_v, self.z.groups
         D = np.zeros((len(groups) + has_v * len(self.offsets), size))

@@ -1,4 +1,4 @@
-"""Shared by the solvers of confusion problems: their options, and how they are run."""
+"""Shared by the solvers of confusion problems: options, and how to run them."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Kind(NamedTuple):
-    """The values that an option may have, as a check and in words."""
+    """The valid values of an option, as a check and in words."""
 
     is_right: Any
     words: str
@@ -16,7 +16,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a solver: what it is by default, and which values it may have."""
+    """An option of a solver: its default and its valid values."""
 
     default: Any
     kind: Kind
@@ -44,7 +44,7 @@ BOOLEAN = Kind(lambda value: isinstance(value, (bool, np.bool_)), "True or False
 
 
 def choice(default, *names):
-    """The option of one of the names."""
+    """An option whose value is one of these names."""
 
     def is_right(value):
         return isinstance(value, str) and value in names
@@ -52,16 +52,16 @@ def choice(default, *names):
     return Option(default, Kind(is_right, f"one of {names}"))
 
 
-# Of solvers that now and then optimize the weights of what they have found: iterations
-# between two such mixtures at first; they become fewer.
+# Some solvers optimize the weights of all found classifiers at intervals: the first
+# interval, in iterations. Later ones are longer.
 RECOMBINE_INTERVAL = Option(25, POSITIVE_INTEGER)
 
 
 class ConfusionSolver:
     """A solver of confusion problems: `run` repeats its `move`.
 
-    A subclass makes an `Incumbent`, and tells it what its moves find. The algorithms
-    whose numbers the subclasses name are those of [1]_, "the paper".
+    A subclass makes an `Incumbent`, and reports the results of its moves to it. The
+    algorithms whose numbers the subclasses name are those of [1]_, "the paper".
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class ConfusionSolver:
     Attributes
     ----------
     CALLED : str
-        What errors call it.
+        Its name in errors.
     MAX_ITER : int
         `max_iter` of `run` by default.
     OPTIONS : dict of {str: Option}
@@ -96,12 +96,12 @@ class ConfusionSolver:
             setattr(self, name, options.get(name, option.default))
 
     def move(self):
-        """One iteration; None, or the status that ends the run."""
+        """Make one iteration. Returns None, or the status that ends the run."""
         raise NotImplementedError
 
     @classmethod
     def check_options(cls, options):
-        """Error for options, or values of them, that the solver does not take."""
+        """Raise an error for unknown options and invalid values."""
         for name, value in options.items():
             if name not in cls.OPTIONS:
                 known = sorted(cls.OPTIONS)
@@ -141,25 +141,25 @@ class ConfusionSolver:
             Seconds.
         on_pass : callable or None
             Called after each iteration with its number, the last row of the history (a
-            dict) and whether the run ends here anyway; a true answer ends it.
+            dict) and whether the run ends here anyway. A true return value ends it.
         history : History or None
             To be filled: a row for each iteration, about the best mixture so far.
-            "dual_gap" is inf while that violates a constraint.
+            "dual_gap" is inf as long as it violates a constraint.
         **options
-            Those of the solver.
+            Options of the solver.
 
         Returns
         -------
         SolverResult
-            Whose solution is a `Mixture`.
+            Its solution is a `Mixture`.
 
         Raises
         ------
         InfeasibleConstraintError
-            If no classifier meets the constraints. The message has the smallest
+            If no classifier satisfies the constraints. The message states the smallest
             violation.
         TypeError, ValueError
-            For options that it does not take, and problems that it is not for.
+            For invalid options, and for problems that the solver does not support.
         """
         cls.check_options(options)
         max_iter = cls.MAX_ITER if max_iter is None else max_iter

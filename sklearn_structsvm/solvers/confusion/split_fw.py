@@ -24,27 +24,28 @@ class SplitFrankWolfe(ConfusionSolver):
 
     Algorithm 5 of the paper (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in
     the set ℱ of tensors that meet the constraints, by Frank-Wolfe steps in both for the
-    augmented Lagrangian and gradient steps in the multipliers λ of C = F. What is
-    returned is the best mixture of the classifiers found that meets the constraints, the
-    pruning of section 8.2.
+    augmented Lagrangian and gradient steps in the multipliers λ of C = F. The result is
+    the best mixture of the found classifiers that satisfies the constraints (the pruning
+    of section 8.2).
 
     With a = ∇ψ(C) + λ + ζ (C - F) and b = ∇ψ(F) - λ - ζ (C - F), the two linear programs
     of an iteration, over 𝒞 and over ℱ, bound ψ: for any C' in both,
     2 ψ(C') >= <∇ψ(C) + ∇ψ(F), C'> + h_C + h_F = <a, C'> + <b, C'> + h_C + h_F, the
     tangents being below ψ.
 
-    ℱ is made of C >= 0 with the problem's row sums, where the paper has the simplex: it
-    is smaller, and ψ is convex on it. C and F are measured in rates of their rows
-    (section 8.2).
+    ℱ consists of C >= 0 with the problem's row sums instead of the paper's simplex: it is
+    smaller, and ψ is convex on it. C and F are measured in rates of their rows (section
+    8.2).
 
     Parameters
     ----------
     step : {"line_search", "paper"}
-        Line 7 of the algorithm, or 2 / (t + 2) as in the paper's experiments.
+        "line_search" is line 7 of the algorithm, "paper" is 2 / (t + 2), as in its
+        experiments.
     penalty : float
         ζ.
     dual_steps : tuple of float
-        η in each part of the `max_iter` iterations; divided by the iteration.
+        η in each part of the `max_iter` iterations. It is divided by the iteration.
     recombine_interval : int
         Iterations between two prunings at first; there are fewer later.
     """
@@ -52,7 +53,7 @@ class SplitFrankWolfe(ConfusionSolver):
     CALLED = "solver='frank_wolfe' with constraints"
     OPTIONS = {
         "step": choice("line_search", "line_search", "paper"),
-        # What the paper's experiments have (appendix B.1).
+        # The values of the paper's experiments (appendix B.1).
         "penalty": Option(10.0, POSITIVE_NUMBER),
         "dual_steps": Option((0.5, 0.1, 0.001), POSITIVE_NUMBERS),
         "recombine_interval": RECOMBINE_INTERVAL,
@@ -89,7 +90,7 @@ class SplitFrankWolfe(ConfusionSolver):
             self.incumbent.recombine()
 
     def targets(self):
-        """The answers of the two linear programs; and the bound that they give."""
+        """The answers of the two linear programs, and the bound from them."""
         problem, z = self.problem, self.coordinates
         pull = self.multipliers + self.penalty * (self.c - self.f)
         slopes, constants = [], 0.0
@@ -105,7 +106,7 @@ class SplitFrankWolfe(ConfusionSolver):
         return z.of(C), to_f
 
     def line_search(self, along_c, along_f):
-        """Line 7: the step in [0, 1] that makes the augmented Lagrangian least."""
+        """Line 7: the step in [0, 1] that minimizes the augmented Lagrangian."""
         z, apart, along = self.coordinates, self.c - self.f, along_c - along_f
 
         def lagrangian(share):
@@ -120,29 +121,29 @@ class SplitFrankWolfe(ConfusionSolver):
         return best_step(lagrangian)
 
 
-# A convex constraint is violated by at most this if its tangents are enough of them.
+# Tangents are added until a convex constraint is violated by at most this.
 TANGENT_ACCURACY = 1e-6
 
-# Linear programs for one answer. Each adds a tangent to those of all answers before, so
-# that later ones need but one or two.
+# The number of linear programs for one answer. Each adds a tangent that all later answers
+# keep, so that these need only one or two.
 MAX_PROGRAMS_OF_ANSWER = 50
 
-# What scipy's `linprog` says if nothing meets the constraints.
+# The status of scipy's `linprog` if the constraints are infeasible.
 NO_POINT = 2
 
 
 class FeasibleRows:
-    """ℱ: the z in Z (see `Coordinates`) that meet a problem's constraints.
+    """ℱ: the z in Z (see `Coordinates`) that satisfy a problem's constraints.
 
-    Convex constraints that are not linear are given by tangents, which are kept: what is
-    minimized over is a polyhedron around ℱ that closes in on it, so that the minimum is
-    never above that over ℱ.
+    Convex constraints that are not linear are represented by tangents, which are kept. So
+    the minimum is taken over a polyhedron that encloses ℱ ever more tightly, and is never
+    above the minimum over ℱ.
 
     Parameters
     ----------
     problem : ConfusionProblem
     check_feasible : callable
-        Raises the error of constraints that are violated by a number at least.
+        Raises the error for constraints that are violated by at least a given amount.
     """
 
     def __init__(self, problem, check_feasible):
@@ -153,7 +154,7 @@ class FeasibleRows:
         self.ends = [-float(end) - z.constant(row) for row, end in zip(G, h, strict=True)]
 
     def minimize(self, slopes):
-        """The point of ℱ where slopes · z is least, and that minimum.
+        """The point of ℱ that minimizes slopes · z, and the minimum.
 
         Raises
         ------
