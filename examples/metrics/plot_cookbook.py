@@ -2,7 +2,7 @@
 Cookbook: thresholds, costs, fairness, many labels
 ==================================================
 
-.. index:: threshold, F1, imbalanced classes
+.. index:: ! threshold, ! F1, ! imbalanced classes
 
 Ten decision problems, each solved in a few lines, with the improvement that they bring:
 the recall at a precision of 0.9 rises from 0.60 to 0.78, the cost of a patient falls

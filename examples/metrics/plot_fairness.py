@@ -2,7 +2,7 @@
 Fairness: equal opportunity for two groups
 ==========================================
 
-.. index:: fairness, equal opportunity
+.. index:: ! fairness, ! equal opportunity
 
 A constraint brings the difference between the recalls of two groups from 0.15 down to
 0.03 on new examples, and the G-mean from 0.78 to 0.76. Creditworthy applicants should

@@ -2,7 +2,7 @@
 Image segmentation with a graph of pixels
 =========================================
 
-.. index:: image segmentation
+.. index:: ! segmentation, ! image segmentation
 
 Classifying the pixels of noisy images one at a time gets 12% wrong; taking neighbors
 into account cuts this to 1%. You will train a graph that ties each pixel to the four

@@ -2,7 +2,7 @@
 Named entity recognition with a CRF
 ===================================
 
-.. index:: NER, named entity recognition, POS tagging
+.. index:: ! NER, ! named entity recognition, ! POS tagging, ! CRF
 
 This example turns tagged sentences into a tagger with an F1 of 0.92 on the names in new
 sentences. You will turn tokens into features, search over a pipeline, look at the
