@@ -40,7 +40,7 @@ __all__ = [
     "get_metric",
     "make_cells",
 ]
-# Metrics and constraints are named where they are written.
+# Users import metrics and constraints from the modules that define them.
 __all__ += agreement.__all__
 __all__ += churn.__all__
 __all__ += costs.__all__

@@ -10,8 +10,8 @@ from sklearn_structsvm.confusion.ratios import RatioMetric
 
 __all__ = ["CohenKappa", "MatthewsCorrelation"]
 
-# Variance of the predictions below which gradients are not taken: a classifier that says
-# almost always the same has a correlation that jumps.
+# No gradient is computed if the variance of the predictions is below this: the
+# correlation of a classifier that almost always predicts the same class jumps.
 TINY_VARIANCE = 1e-6
 
 

@@ -28,10 +28,10 @@ from scipy.special import ndtri
 from sklearn_structsvm._utils.binomial import sum_p_value, union_p_value
 from sklearn_structsvm.confusion.constraint import Constraint
 
-# What counts add to both outcomes of a rate, so that its variance is not 0.
+# This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
 
-# Bisections of how much looser constraints would have to be.
+# The number of bisections that determine how much looser constraints must be.
 ALLOWANCE_STEPS = 12
 
 

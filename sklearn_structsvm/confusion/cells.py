@@ -178,21 +178,21 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
     """Index of the label that counts as positive, as in scikit-learn.
 
     It is `pos_label`; or else 1 of the labels 0 and 1 or -1 and 1, and True of booleans.
-    Of other labels none is taken for it in silence.
+    For other labels there is no default.
 
     Parameters
     ----------
     classes : array-like of shape (k,)
     pos_label : label or None
     name : str
-        Of what singles the label out.
+        Name of the object that needs the label.
     parameter : str, default="pos_label"
-        What it calls the label.
+        Name of its parameter for the label.
 
     Raises
     ------
     ValueError
-        Which names the labels, for one that is none of them, or if it must be given.
+        If the label is unknown, or if it must be given. The message lists the labels.
     """
     if pos_label is not None:
         return label_index(classes, pos_label, parameter)
@@ -207,7 +207,7 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
 
 
 def _plain_name(name):
-    """A group's name as Python objects, so that a message shows no NumPy types."""
+    """A group's name as Python objects, so that messages show no NumPy types."""
     if isinstance(name, (tuple, list, np.ndarray)):
         return tuple(_plain_name(part) for part in name)
     return name.item() if isinstance(name, np.generic) else name
@@ -219,6 +219,9 @@ def _parts(name):
 
 
 def same_name(known, group):
-    """Do two names of groups agree? A name of one part may be given without a tuple."""
+    """Whether two group names agree.
+
+    A name with one part may be given without a tuple.
+    """
     known, group = _plain_name(known), _plain_name(group)
     return known == group or known == (group,) or (known,) == group

@@ -8,11 +8,12 @@ from sklearn.utils import check_random_state
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
 from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
-# Differences of a function of moderate curvature are right to about 1e-9, and at the edge
-# of the set, where they are one-sided, to 1e-6 of the largest slope.
+# Differences of a function with moderate curvature are accurate to about 1e-9. At the
+# edge of the set, where they are one-sided, they are accurate to 1e-6 of the largest
+# slope.
 GRADIENT_RTOL = 1e-4
 
-# By how much a value may be on the wrong side for rounding.
+# Rounding may put a value on the wrong side by this much.
 VALUE_ATOL = 1e-9
 
 
@@ -167,7 +168,7 @@ def _check_convex(metric, C, other, rng):
         )
     G, h = metric.tangent(C)
     below, value = np.vdot(G, other) + h, metric.value(other)
-    # A tangent by differences is as wrong as the gradient is.
+    # A tangent from differences has the error of the gradient.
     if below > value + max(VALUE_ATOL, 1e-8 * np.abs(G).max()):
         raise ValueError(
             f"tangent of {name} is not below it: {below:.6g} where the value is "

@@ -6,8 +6,8 @@ from sklearn.base import BaseEstimator
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored
 
-# What is predicted with less than this probability is never predicted: rounding leaves
-# as much of nothing if shares are summed.
+# A class that is predicted with less than this probability is never predicted: sums of
+# shares leave this much rounding error.
 NEVER = 1e-14
 
 

@@ -1,4 +1,4 @@
-"""Mean cost of the predictions, with costs of their own for each example."""
+"""Mean cost of the predictions, with individual costs for each example."""
 
 from typing import NoReturn
 

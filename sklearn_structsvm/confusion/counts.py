@@ -101,7 +101,7 @@ def confusion_tensor(
         baseline = encode(y_baseline, classes, "y_baseline")
     codes, cells = make_cells(y, weights, classes, groups, baseline)
     predicted = y_pred if probable else encode(y_pred, classes, "y_pred")
-    # Counts of whole weights are exact, so that they are divided and not the weights.
+    # Counts of integer weights are exact, so the counts are divided and not the weights.
     return count(codes, y, predicted, weights, cells.shape) / weights.sum(), cells
 
 

@@ -1,4 +1,4 @@
-"""How often each label occurs, is expected and is predicted, and how calibrated it is."""
+"""How often each label occurs, is expected and is predicted, and its calibration."""
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +12,7 @@ def label_diagnostics(proba, truth, weights, predicted):
     Parameters
     ----------
     proba : {ndarray, sparse matrix} of shape (n, L)
-        Probabilities; those that are not stored are 0.
+        Probabilities. Entries that are not stored are 0.
     truth : {ndarray, sparse matrix} of shape (n, L)
         Indicator of the true labels.
     weights : ndarray of shape (n,)
@@ -30,8 +30,8 @@ def label_diagnostics(proba, truth, weights, predicted):
     p, y = sparse.csr_array(proba), sparse.csr_array(truth)
     total, n_labels = weights.sum(), p.shape[1]
     share, expected = y.T @ weights / total, p.T @ weights / total
-    # What probabilities promise beyond what occurs, by bin. Where none is stored, a true
-    # label counts in the first bin.
+    # The expected minus the actual occurrences, by bin. If no probability is stored, a
+    # true label counts in the first bin.
     hits = y.multiply(p).tocsr()
     known = _by_bin(hits, np.ones(hits.nnz), weights)
     excess = _by_bin(p, p.data, weights) - known

@@ -1,4 +1,4 @@
-"""The set of labels of the largest expected F-measure of each row."""
+"""The set of labels with the largest expected F-measure for each row."""
 
 import numpy as np
 from scipy import sparse
@@ -11,11 +11,11 @@ def best_sets(rows, beta=1.0, only=0):
 
     .. math:: \max_{S} \; E \frac{(1 + \beta^2) |S \cap T|}{\beta^2 |T| + |S|}
 
-    where the labels in T are there independently of one another, each with its
-    probability. The best set of a given size are then the most probable labels [1]_, and
-    one pass over the sizes, with the distribution of \|T\| less one label, finds the best
-    size in O(m²) for m labels that are not impossible; the algorithm of [2]_ has the same
-    order for rational β², the general one of [3]_ is for dependent labels. 0/0 is 0.
+    where the labels in T occur independently, each with its probability. The best set of
+    a given size then consists of the most probable labels [1]_. One pass over the sizes,
+    with the distribution of \|T\| without one label, finds the best size in O(m²) for m
+    labels with positive probability. The algorithm of [2]_ has the same order for
+    rational β²; the general one of [3]_ is for dependent labels. 0/0 is 0.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def best_sets(rows, beta=1.0, only=0):
     beta : float
         β.
     only : int, default=0
-        The only size of a set that there may be, for `values`; 0 for any.
+        The only allowed size of a set, for `values`. 0 allows all sizes.
 
     Returns
     -------

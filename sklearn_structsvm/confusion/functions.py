@@ -42,7 +42,7 @@ __all__ = [
     "quantification_loss",
 ]
 
-# What the docstrings share.
+# The shared parts of the docstrings.
 _SHARED_TEXTS = {
     "<SAMPLE>": """
     y_true, y_pred : array-like of shape (n,)

@@ -4,10 +4,10 @@ import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
-# What is predicted or not, as classes of a metric.
+# "Not predicted" and "predicted", as the classes of a metric.
 ABSENT_PRESENT = np.array([0, 1])
 
-# Rounding makes entries of 0 as large as this; a G-mean would take their root.
+# Rounding can make entries of 0 as large as this. The G-mean takes their root.
 NO_MASS = 1e-13
 
 
@@ -15,8 +15,8 @@ class LabelMean(ConfusionMetric):
     """The mean of a metric over labels: a metric of the L matrices (2, 2) of labels.
 
     ψ(C) = 1/L Σ_l ψ₂(L C_l), where C of shape (L, 2, 2) sums to 1, and each C_l to 1/L.
-    With a single label it is ψ₂ itself, which makes the micro-average of it, the pairs
-    of rows and labels being the examples then.
+    With a single label it is ψ₂ itself. This is the micro-average if the pairs of rows
+    and labels are the examples.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class LabelMean(ConfusionMetric):
 
     @property
     def convex(self):
-        """Whether ψ₂ is."""
+        """Whether ψ₂ is convex."""
         return self.metric.convex
 
     @property
@@ -53,10 +53,10 @@ class LabelMean(ConfusionMetric):
 
 
 class LabelLoss:
-    """ψ₂ of one label as a function of what is predicted: its hits and its number.
+    """ψ₂ of one label as a function of its hits and its number of predictions.
 
-    With the label's share p of the examples fixed, the matrix is one of t, the share that
-    is predicted and right, and q, the share that is predicted.
+    For a fixed share p of examples with the label, the matrix is a function of t, the
+    share that is correctly predicted, and q, the share that is predicted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Probabilities of labels by row, dense or of some labels only."""
+"""Probabilities of labels by row, for all labels or only for some."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,19 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
 
-# How far rounding in float32 may take a probability out of [0, 1].
+# Rounding in float32 may put a probability outside [0, 1] by this much.
 OUT_OF_RANGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class LabelRows:
-    """η of shape (n, L) by row; what is not stored is 0.
+    """η of shape (n, L), stored by row. Entries that are not stored are 0.
 
     Attributes
     ----------
     starts : ndarray of shape (n + 1,), intp
     labels : ndarray of int32
-        Of each entry; every label at most once a row.
+        The label of each entry. A label occurs at most once per row.
     eta : ndarray of float64
         In (0, 1].
     n_labels : int
@@ -36,12 +36,12 @@ class LabelRows:
 
     @classmethod
     def of(cls, probabilities, name="probabilities"):
-        """Read an array or a sparse matrix, which is not made dense.
+        """Read an array or a sparse matrix, without making it dense.
 
         Raises
         ------
         ValueError
-            For another shape, and for numbers that are no probabilities.
+            If the shape is wrong, or if a number is not a probability.
         """
         if sparse.issparse(probabilities):
             check_sparse(probabilities, name)
@@ -76,7 +76,7 @@ class LabelRows:
 
 
 def _stored(dense):
-    """CSR of an array, most of which is not 0."""
+    """The CSR form of an array with few zeros."""
     n, n_labels = dense.shape
     if not np.all(dense):
         return sparse.csr_array(dense)

@@ -1,4 +1,4 @@
-"""The best threshold of each label, of all that there are."""
+"""The best threshold of each label, among all thresholds."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from sklearn_structsvm.confusion.label_metric import (
     matrices_of_hits,
 )
 
-# How far rounding takes sums of weights, which sum to 1: a constraint that is violated by
-# no more is met.
+# The rounding error of sums of weights, which sum to 1. A constraint that is violated by
+# at most this much counts as satisfied.
 WEIGHT_SUM_ROUNDING = 1e-12
 
 
@@ -24,10 +24,10 @@ def best_metric_threshold(
     Parameters
     ----------
     eta : ndarray of shape (m,)
-        Probabilities of the label, of the examples for which they are not 0.
+        Nonzero probabilities of the label.
     hits : ndarray of shape (m,)
-        Weights of those that have the label, 0 of the others; or the probabilities times
-        the weights, to count these.
+        Weights of the examples that have the label, and 0 for the others. To count
+        probabilities, the probabilities times the weights.
     weights : ndarray of shape (m,)
     rest : float
         Hits among the examples whose probability is 0.
@@ -41,12 +41,12 @@ def best_metric_threshold(
     Returns
     -------
     threshold : float
-        Midway between two probabilities, inf to predict none, -inf to predict all. Of
-        those that are equally good the highest one.
+        Midway between two probabilities, inf to predict none, -inf to predict all. Among
+        equally good ones the highest.
     loss : float
         ψ₂, or inf if no threshold meets the constraints.
     violation : float
-        The least of all thresholds'; -inf without constraints.
+        The smallest violation over all thresholds; -inf without constraints.
     """
     order = np.argsort(-eta)
     eta = eta[order]

@@ -72,7 +72,7 @@ class LinearLoss(CostMetric):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if isinstance(self.costs, dict):
-            # In files of skops, which are JSON, keys cannot be pairs.
+            # Files of skops are JSON, whose keys cannot be pairs.
             state = state | {"costs": None, "_items": list(self.costs.items())}
         return state
 

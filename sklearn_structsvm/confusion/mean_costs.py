@@ -1,4 +1,4 @@
-"""Costs that examples have of their own: checks, and their mean over predictions."""
+"""Individual costs of the examples: checks, and their mean over predictions."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def check_costs(costs, n, classes):
     """
     k, shape = len(classes), as_array("costs", costs).shape
     found, labels = column_names(costs), np.asarray(classes).tolist()
-    # Names of columns are strings in polars, Arrow and files, whatever labels are.
+    # In polars, Arrow and files, column names are strings, whatever the labels are.
     if found is not None and all(isinstance(column, str) for column in found):
         labels = [str(label) for label in labels]
     places = places_by_name("costs", found, labels, "Its columns must be the labels")

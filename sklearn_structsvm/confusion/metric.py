@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn_structsvm.confusion.cells import Cells, label_index
 from sklearn_structsvm.confusion.scoring import Scored
 
-# Step of a central difference relative to the scale of its variable: the cube root of the
-# rounding unit balances rounding (unit / step) and curvature (step²).
+# The step of a central difference relative to the scale of its variable. The cube root of
+# the rounding unit balances rounding (unit / step) and curvature (step²).
 CENTRAL_STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
@@ -229,10 +229,10 @@ class ConfusionMetric(Scored, BaseEstimator):
 def gradient_by_differences(value, C):
     """Gradient of `value` at C along moves of mass within a row.
 
-    The reference of a row is its largest entry, at which the result is 0; elsewhere it is
-    the change of the value for mass moved from there. Where an entry is less than a step
-    the differences are one-sided, of second order, so that no matrix with a negative
-    entry is ever evaluated. Rows without mass are left at 0.
+    The largest entry of a row is its reference, where the result is 0. Elsewhere it is
+    the change of the value per mass that is moved from the reference. If an entry is
+    smaller than a step, differences are one-sided and of second order, so no matrix with
+    a negative entry is evaluated. Rows without mass get 0.
 
     Parameters
     ----------

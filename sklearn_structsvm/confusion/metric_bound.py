@@ -143,7 +143,7 @@ class MetricBound(SelectiveConstraint):
         return np.array(found) if found else None
 
     def _linear_forms(self, cells):
-        """(mask, mass, (pieces, offsets), B): B is what one piece was multiplied by."""
+        """(mask, mass, (pieces, offsets), B), B the denominator of a single piece."""
         if self.has_convex:
             return
         metric = get_metric(self.metric, cells.classes)
@@ -155,7 +155,7 @@ class MetricBound(SelectiveConstraint):
                 yield mask, mass, (forms[0], forms[1] - bound), None
             elif ratio is not None:
                 A, B = ratio
-                # So that <B, C> is at most 1.
+                # This makes <B, C> at most 1.
                 most = float(priors @ B.max(axis=1))
                 A, B = (A / most, B / most) if most > 0.0 else (A, B)
                 yield mask, mass, ((A - bound * B)[None], np.zeros(1)), B
@@ -191,7 +191,7 @@ class MetricBound(SelectiveConstraint):
         return G, h - bound
 
     def _values(self, C, cells, metric):
-        """(ψ - bound, mask, mass) of what is selected."""
+        """(ψ - bound, mask, mass) of each selection."""
         bound = self.bound(metric)
         if metric.needs_groups:
             yield float(metric.value(cells.by_group(C)) - bound), None, 1.0
@@ -201,7 +201,7 @@ class MetricBound(SelectiveConstraint):
             yield float(value - bound), mask, mass
 
     def _masses(self, cells):
-        """Masks of the cells that are selected, with their share of the sample."""
+        """The masks of the selected cells, with their shares of the sample."""
         for group in selected_groups(self, cells):
             mask = cells.cells_of(group)
             mass = cells.priors[mask].sum()

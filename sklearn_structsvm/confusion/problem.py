@@ -9,7 +9,7 @@ from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric
 
-# Rounding makes a violation of 0 as large as this.
+# Rounding can make a violation of 0 as large as this.
 NO_VIOLATION = 1e-14
 
 
@@ -18,9 +18,10 @@ class ConfusionProblem:
 
     min ψ(C)  over C in 𝒞  with  <G[p], C> + h[p] <= 0 for all p and φ_q(C) <= 0 for all q
 
-    (OP2 of the paper; OP1 without constraints). 𝒞 is known through `lmo` alone. All
-    tensors here are of shape (m, k, k); a metric of the (k, k) matrix of all examples
-    gets the sum over the cells, and one that needs groups the sum over each group.
+    (OP2 of the paper; OP1 without constraints). 𝒞 is accessible only through the oracle.
+    All tensors here have the shape (m, k, k). A metric of the (k, k) matrix of all
+    examples gets the sum over the cells, and a metric that needs groups the sum over the
+    cells of each group.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class ConfusionProblem:
         self.constraints = tuple(constraints)
         self.shape = cells.shape
         self.priors = np.asarray(cells.priors, dtype=np.float64)
-        # With costs of each example there is a slab more, see `CostLMO`.
+        # With individual costs there is an additional slab, see `CostLMO`.
         self.costs = oracle if hasattr(oracle, "cost_range") else None
         if self.costs is not None:
             slab = np.eye(1, self.shape[-1])
@@ -121,8 +122,8 @@ class ConfusionProblem:
         probabilities : array-like of shape (n, k)
             Of the labels 0, ..., k - 1.
         y : array-like of shape (n,) or None, default=None
-            Labels, which C counts then: for two classes exactly, by all thresholds. None
-            counts the probabilities.
+            Labels to count (for two classes exactly, over all thresholds). None counts
+            the probabilities.
         constraints : sequence of Constraint, default=()
         sample_weight : array-like of shape (n,) or None, default=None
         sensitive_features : array-like of shape (n,) or (n, p) or None, default=None
@@ -135,8 +136,8 @@ class ConfusionProblem:
         Raises
         ------
         ValueError
-            For what the metric or a constraint refuses, and for what are no
-            probabilities, labels, weights or groups.
+            If the metric or a constraint rejects the data, or if the probabilities,
+            labels, weights or groups are invalid.
         """
         n, k = np.shape(probabilities)
         codes = groups = names = None
@@ -161,7 +162,7 @@ class ConfusionProblem:
 
     @property
     def uniform(self):
-        """The confusion tensor of the classifier that draws any label: inside of 𝒞."""
+        """The confusion tensor of the uniformly random classifier, which is inside 𝒞."""
         k = self.shape[-1]
         C = np.repeat(self.priors[:, :, None] / k, k, axis=2)
         if self.costs is not None:
@@ -254,7 +255,7 @@ class ConfusionProblem:
         return mask
 
     def features(self, tensors):
-        """Linear functions of each tensor that ψ and the constraints are functions of.
+        """Linear functions of each tensor that determine ψ and the constraints.
 
         Parameters
         ----------
@@ -278,7 +279,7 @@ class ConfusionProblem:
     def violation(self, C):
         """The largest violation, each in its constraint's own units; -inf without any.
 
-        What rounding makes of 0 is 0.
+        Rounding errors around 0 count as 0.
         """
         worst = self._largest(C, self._flat_denominators)
         return 0.0 if 0.0 < worst <= NO_VIOLATION else worst
@@ -286,9 +287,9 @@ class ConfusionProblem:
     def excess(self, C):
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.
 
-        Of rates whose denominators vary, such as precision, that is the violation times
-        the denominator, which makes it convex: what solvers minimize. If it is
-        positive, the violation is no less.
+        For rates with a varying denominator, such as precision, this is the violation
+        times the denominator, which makes it convex. Solvers minimize it. If it is
+        positive, the violation is at least as large.
         """
         return self._largest(C, None)
 
@@ -310,7 +311,7 @@ class ConfusionProblem:
         return np.concatenate(found)
 
     def _closed_form(self, method):
-        """A form that a metric of all examples has for the class priors."""
+        """A form of a metric of all examples, for the class priors."""
         if self.metric.needs_groups or self.metric.needs_costs:
             return None
         return method(self._of_cells(self.priors).sum(axis=0))
@@ -320,7 +321,7 @@ class ConfusionProblem:
         return self.cells.by_group(C) if self.metric.needs_groups else C.sum(axis=0)
 
     def _spread(self, G):
-        """Coefficients of a sum over cells, or over those of a group, for each cell."""
+        """Repeat the coefficients of a sum over cells (of a group) for each cell."""
         if self.metric.needs_groups and np.ndim(G) == 3:
             groups = self.cells.groups
             G = np.asarray(G)[

@@ -17,7 +17,7 @@ from sklearn_structsvm.confusion.rate_constraint import (
 
 __all__ = ["Quantification"]
 
-# No logarithm is taken below this share of a class's own target.
+# Logarithms are not taken below this share of a class's target.
 TINY_RATIO = 1e-12
 
 
@@ -123,13 +123,14 @@ class Quantification(SelectiveConstraint):
             return G, -float(self.at_most)
         q = C[mask].sum(axis=(0, 1)) / mass
         used = p > 0.0
-        # In units of p: what a class costs that is never predicted, and the end of the
-        # line to there.
+        # In units of p: the cost of a class that is never predicted, and the end of the
+        # line to it.
         never = 2.0 + self.at_most / p[used]
         least = np.maximum(np.exp(1.0 - never), TINY_RATIO)
         ratio = np.maximum(q[used] / p[used], least)
         rare = q[used] / p[used] < least
-        # p log(p / q) is p (1 - log r) - p / (p r) q where q = p r, the tangent's r.
+        # p log(p / q) is at least p (1 - log r) - p / (p r) q, with equality at q = p r,
+        # where r belongs to the tangent.
         slopes = np.zeros(len(p))
         slopes[used] = np.where(rare, -(never + np.log(least)) / least, -1.0 / ratio)
         G[mask] = slopes / mass

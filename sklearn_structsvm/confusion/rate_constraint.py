@@ -13,7 +13,7 @@ from sklearn_structsvm.confusion.ratios import OneClassMetric
 
 
 def selected_groups(constraint, cells):
-    """Group indices that `group` and `per_group` name; [None] is all the examples."""
+    """The group indices given by `group` and `per_group`; [None] is all examples."""
     if constraint.group is not None and constraint.per_group:
         raise ValueError("Pass either group or per_group=True, but not both.")
     if constraint.per_group:
@@ -29,7 +29,7 @@ def selected_groups(constraint, cells):
 
 
 def one_per_group(constraint, cells):
-    """The constraints that `per_group` stands for: the same on each group."""
+    """The constraints given by `per_group`: the same one for each group."""
     if not constraint.per_group:
         return [constraint]
     options = constraint.get_params(deep=False) | {"per_group": False}
@@ -37,7 +37,7 @@ def one_per_group(constraint, cells):
 
 
 class SelectiveConstraint(Constraint):
-    """Base: of all examples, of those of one group, or of each group's."""
+    """Base class: for all examples, for one group, or for each group."""
 
     @property
     def needs_groups(self) -> bool:  # type: ignore[override]
@@ -51,14 +51,14 @@ class RateConstraint(SelectiveConstraint):
     """Base: lower and upper bounds on a rate of one class, or of each.
 
     A subclass gives `rate_of(index, mask, cells)`. The parameters of all are those of
-    :class:`Recall`, and a rate whose denominator no classifier can make positive (no
-    example of the class in the group) is not bounded. Without any bound it stands for
+    :class:`Recall`, and a rate is not bounded if no classifier can make its denominator
+    positive (no example of the class in the group). Without bounds the object represents
     the metric that `resolve` returns.
 
     Attributes
     ----------
     more_is_better : bool
-        Of the rate, as a metric.
+        Whether larger values of the rate are better.
     """
 
     more_is_better = True
@@ -208,7 +208,7 @@ class RateConstraint(SelectiveConstraint):
         elif as_array(name, value).ndim == 0:
             wanted = dict.fromkeys(range(k), value)
             if k == 2 and self.label is None:
-                # As in scikit-learn, where a rate of two classes is the positive one's.
+                # As in scikit-learn, a rate of two classes refers to the positive one.
                 index = positive_index(cells.classes, None, type(self).__name__, "label")
                 wanted = {index: value}
         elif np.shape(value) == (k,):
@@ -242,7 +242,7 @@ class RateConstraint(SelectiveConstraint):
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         G, h = [np.zeros((0, *cells.shape))], []
         for sign, bound, N, D in self._one_sided(cells):
-            # sign (rate - bound) <= 0, multiplied by a denominator that can vary.
+            # sign (rate - bound) <= 0, multiplied by a denominator that varies.
             if np.ndim(D):
                 G.append(sign * (N - bound * D)[None])
                 h.append(0.0)
@@ -265,14 +265,14 @@ class RateConstraint(SelectiveConstraint):
 
 
 def check_number(value, name, low, high):
-    """The value as a float; a ValueError if it is none, or out of [low, high]."""
+    """The value as a float. ValueError if it is not a number in [low, high]."""
     if isinstance(value, Real) and low <= value <= high:
         return float(value)
     raise ValueError(f"{name} must be a number from {low} to {high}, got {value!r}.")
 
 
 class RateMetric(OneClassMetric):
-    """The metric that a rate without bounds stands for.
+    """The metric that a rate without bounds represents.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class RateMetric(OneClassMetric):
 
     @property
     def convex(self):
-        """Whether the rate is linear: all but the precision are."""
+        """Whether the rate is linear, which is true for all but the precision."""
         return np.ndim(self._parts(np.ones(2) / 2, 0)[1]) == 0
 
     def _parts(self, priors, index):
@@ -313,7 +313,7 @@ class RateMetric(OneClassMetric):
     def ratio(self, priors):
         N, B = self._parts(priors, self.positive(len(priors)))
         if np.ndim(B) == 0:
-            # Of matrices of these row sums <1, C> is Σ priors.
+            # For matrices with these row sums, <1, C> is Σ priors.
             B = np.full(N.shape, B / np.sum(priors))
         return (B - N if self.greater_is_better else N), B
 

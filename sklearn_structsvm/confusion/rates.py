@@ -201,7 +201,7 @@ class Coverage(RateConstraint):
 
     def _by_class(self, value, name, cells, free=np.nan):
         if name == "target" and isinstance(value, str) and value == "priors":
-            # Which may be above 1 by rounding.
+            # Rounding may put it above 1.
             value = np.minimum(cells.label_shares.sum(axis=0), 1.0)
             if self.label is not None:
                 value = float(value[cells.class_index(self.label)])
@@ -258,7 +258,7 @@ class Precision(RateConstraint):
         self, index: int, mask: np.ndarray, cells: Cells
     ) -> tuple[np.ndarray, Any]:
         N, D = np.zeros(cells.shape), np.zeros(cells.shape)
-        # Of the share of these cells, which is all that can be predicted.
+        # Relative to the share of these cells, the most that can be predicted.
         mass = cells.priors[mask].sum()
         if mass > 0.0:
             N[mask, index, index] = 1.0 / mass

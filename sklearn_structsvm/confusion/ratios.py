@@ -11,16 +11,16 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["FBeta", "Jaccard", "MacroF1", "MicroF1"]
 
-# No gradient is taken of a ratio whose denominator is below this share of the sample.
+# No gradient of a ratio is computed if its denominator is below this share of the sample.
 TINY_SHARE = 1e-9
 
 
 class RatioMetric(ConfusionMetric):
     """Base: ψ(C) = <A, C> / <B, C>; a subclass gives `ratio(priors)`.
 
-    Both the sets where such a loss is at most t and where it is at least t are convex,
-    but ψ itself is not; bisection and Dinkelbach's method find its minimum all the same.
-    0/0 is a loss of 1, a score of 0, as scikit-learn's `zero_division` is by default.
+    ψ is not convex, but the sets on which it is at most t, and at least t, are. So
+    bisection and Dinkelbach's method find its minimum. 0/0 is a loss of 1, which is a
+    score of 0, like the default of scikit-learn's `zero_division`.
     """
 
     smooth = True
@@ -57,7 +57,7 @@ class OneClassMetric(RatioMetric):
     """
 
     def positive(self, n_classes: int) -> int:
-        """Index of the class that counts, see `positive_index`."""
+        """Index of the positive class, see `positive_index`."""
         if self.pos_label is not None:
             return self.index_of(self.pos_label, "pos_label")
         classes = getattr(self, "_classes", np.arange(n_classes))
@@ -81,7 +81,7 @@ class OneClassMetric(RatioMetric):
 
 
 def macro_value(C, hit, kept, label_weight):
-    """1 - mean_i N_i / D_i, over the classes that are in the sample or predicted."""
+    """1 - mean_i N_i / D_i over the classes that occur or are predicted."""
     scores, _ = _class_scores(C, hit, kept, label_weight)
     return float(1.0 - scores.mean()) if len(scores) else 1.0
 
@@ -97,7 +97,7 @@ def macro_gradient(C, hit, kept, label_weight):
 
 
 def macro_terms(priors, hit, kept, label_weight):
-    """The ratio of each class that the sample has, weighted equally."""
+    """The ratios of all classes in the sample, weighted equally."""
     k, present = len(priors), np.flatnonzero(np.asarray(priors) > 0.0)
     return [
         (1.0 / len(present), *one_class_ratio(i, k, hit, kept, label_weight))

@@ -6,14 +6,14 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["Balanced", "GMean", "HMean", "MinMax", "QMean"]
 
-# Gradients are taken with no recall below this. The G-mean's slope at 0 is infinite;
-# here it is at most 1e4 times a plain recall's, and no classifier worth having has a
-# recall as low.
+# Gradients are computed with all recalls at least this large. The slope of the G-mean at
+# 0 is infinite. Here it is at most 1e4 times that of a plain recall, and no useful
+# classifier has such a low recall.
 TINY_RECALL = 1e-4
 
 
 class RecallMetric(ConfusionMetric):
-    """Base: ψ(C) = f(r), r_i = C_ii / Σ_j C_ij over the classes that the sample has.
+    """Base: ψ(C) = f(r), r_i = C_ii / Σ_j C_ij over the classes in the sample.
 
     A subclass gives `loss(recalls)` and `slopes(recalls)`, its gradient. A class with an
     empty row has no recall and is left out, as by scikit-learn's balanced accuracy.
@@ -33,7 +33,7 @@ class RecallMetric(ConfusionMetric):
     def value(self, C: np.ndarray) -> float:
         priors = C.sum(axis=1)
         present = priors > 0.0
-        # On the way between two matrices rounding may leave an entry a little below 0.
+        # Between two matrices, rounding may put an entry slightly below 0.
         right = np.maximum(C.diagonal()[present], 0.0)
         return float(self.loss(right / priors[present]))
 
@@ -83,7 +83,7 @@ class Balanced(RecallMetric):
     def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         (G,), (h,) = self.pieces(priors)
         ones = np.ones_like(G)
-        # <ones, C> is the constant Σ priors, so that the offset is a matrix too.
+        # <ones, C> is the constant Σ priors, so the offset is a matrix as well.
         return G + h / np.sum(priors) * ones, ones / np.sum(priors)
 
 
@@ -201,5 +201,5 @@ class MinMax(RecallMetric):
 
 
 def _geometric_mean(recalls):
-    # Not `mean`, which takes three times as long for few numbers.
+    # `mean` takes three times as long for few numbers.
     return np.exp(np.log(recalls).sum() / len(recalls))

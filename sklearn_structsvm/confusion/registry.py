@@ -95,7 +95,7 @@ def _named_metric(name, classes):
 
 
 def _has_gradient_of_a_user(metric):
-    """Is there a gradient that could disagree with the value, neither of them ours?"""
+    """Whether a user-defined gradient could disagree with a user-defined value."""
     if metric.needs_groups:  # how many are not known here
         return False
     kinds = [

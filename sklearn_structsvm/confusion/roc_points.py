@@ -1,11 +1,11 @@
-"""Two classes: all thresholds of each cell, and the confusion that each one leads to."""
+"""All thresholds of each cell for two classes, with their confusion tensors."""
 
 import numpy as np
 
 # A threshold keeps this share of the gap between two scores as a distance from both.
 MARGIN = 0.25
 
-# No number of a probability is written with more decimals.
+# A probability is written with at most this many decimals.
 MOST_DECIMALS = 17
 
 
@@ -13,29 +13,29 @@ class RocPoints:
     """The points of the ROC curve of each cell: class 1 above a threshold.
 
     Point t of a cell predicts class 1 for the examples with the t highest of its distinct
-    scores. Its part of the confusion tensor is of shape (2, 2). If examples have costs,
-    it has a part of the slab as well, see `CostLMO`.
+    scores. Its part of the confusion tensor is of shape (2, 2). With individual costs it
+    also contributes to the slab, see `CostLMO`.
 
     Parameters
     ----------
     scores : ndarray of shape (n,), float32 or float64
         Probabilities of class 1.
     shares : ndarray of shape (n,)
-        How much of each example counts as class 1: its label, or a share.
+        The share of each example that counts as class 1 (0 or 1 for a label).
     weights : ndarray of shape (n,)
     cells : ndarray of shape (n,)
     n_cells : int
     costs : ndarray of shape (n, 2) or None
         Costs of predictions.
     cost_range : (float, float) or None
-        The mean costs that the slab calls 0 and 1.
+        The mean costs that the slab represents as 0 and 1.
 
     Attributes
     ----------
     shape : tuple
-        Of the tensor, slab included.
+        The shape of the tensor, including the slab.
     sizes : list of int
-        How many points each cell has; 1 for a cell without examples.
+        The number of points of each cell; 1 for a cell without examples.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RocPoints:
             self._gaps.append((edges[1:], edges[:-1], scores.dtype.type))
             if costs is not None:
                 low, high = cost_range
-                # The slab is 0 if all classifiers cost the same.
+                # The slab is 0 if all classifiers have the same cost.
                 unit = weights[rows] / (high - low) if high > low else 0.0 * rows
                 gains = _running(unit * (costs[rows, 1] - costs[rows, 0]))[cuts]
                 least = low / (high - low) if high > low and a == 0 else 0.0
@@ -66,11 +66,11 @@ class RocPoints:
 
     @property
     def sizes(self):
-        """How many points each cell has."""
+        """The number of points of each cell."""
         return [len(tensors) for tensors in self.tensors]
 
     def parts(self, L):
-        """<L, C> as the sum of a constant and a part of each cell.
+        """<L, C> as a constant plus a part for each cell.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class RocPoints:
         ----------
         points : sequence of int
         fallback : ndarray of shape (m, 2, 2)
-            For cells without examples.
+            The losses of cells without examples.
         """
         L = np.zeros((len(self.tensors), 2, 2))
         for a, t in enumerate(points):
@@ -121,7 +121,7 @@ class RocPoints:
         return L
 
     def threshold(self, a, t):
-        """Threshold of a point: the shortest decimal that is well inside of its gap."""
+        """The threshold of a point, the shortest decimal well inside its gap."""
         below, above, dtype = self._gaps[a]
         low, high = below[t], above[t]
         if np.isinf(low) or np.isinf(high):
@@ -130,12 +130,12 @@ class RocPoints:
 
 
 def short_number(low, high):
-    """A short decimal θ with low <= θ < high, far from both if there is room.
+    """A short decimal θ with low <= θ < high, far from both if possible.
 
     Parameters
     ----------
     low, high : np.float32 or np.float64
-        Two scores, low < high. The condition holds in their precision.
+        Two scores with low < high. The condition holds in their precision.
 
     Returns
     -------

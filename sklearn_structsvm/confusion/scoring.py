@@ -17,19 +17,19 @@ from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.mean_costs import mean_cost
 
-# Where a new word of a name such as GMean or MicroF1 begins.
+# The beginnings of words in a name such as GMean or MicroF1.
 WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 
 
 class Scored(DocumentedMixin):
-    """Mixin: makes a callable of an object that has `measured(C, cells)`.
+    """Mixin that makes an object with `measured(C, cells)` callable.
 
     Attributes
     ----------
     greater_is_better : bool
-        Of what `measured` returns.
+        Whether larger results of `measured` are better.
     needs_costs : bool
-        Whether it is of costs that examples have of their own.
+        Whether it depends on individual costs of the examples.
     """
 
     greater_is_better = True
@@ -37,11 +37,11 @@ class Scored(DocumentedMixin):
     _public_module = "sklearn_structsvm.metrics"
 
     def measured_cost(self, cost: float) -> float:
-        """The value that users see for a mean cost, of an object that `needs_costs`."""
+        """The value shown to users for a mean cost, if the object `needs_costs`."""
         raise NotImplementedError
 
     def measured(self, C: np.ndarray, cells: Cells) -> float:
-        """The value that users see for the confusion tensor C of shape (m, k, k)."""
+        """The value shown to users for the confusion tensor C of shape (m, k, k)."""
         raise NotImplementedError
 
     def positive_label(self, classes: Any) -> Any:
@@ -56,7 +56,7 @@ class Scored(DocumentedMixin):
 
     @property
     def __name__(self):
-        """The name by which scikit-learn shows a scorer of this object."""
+        """The name that scikit-learn shows for a scorer of this object."""
         return re.sub(WORD_START, "_", type(self).__name__).lower()
 
     def __call__(
@@ -70,7 +70,7 @@ class Scored(DocumentedMixin):
         y_baseline: ArrayLike | None = None,
         costs: Any = None,
     ) -> float:
-        """The measure of predictions; or, given (estimator, X, y), of an estimator.
+        """The measure of predictions or, given (estimator, X, y), of an estimator.
 
         Parameters
         ----------
@@ -79,19 +79,19 @@ class Scored(DocumentedMixin):
             `labels`.
         sample_weight : array-like of shape (n,) or None, default=None
         labels : array-like of shape (k,) or None, default=None
-            All classes, in order; those that occur, sorted, by default.
+            All classes, in order. By default the sorted classes that occur.
         sensitive_features : array-like of shape (n,) or (n, p) or None, default=None
-            The groups, for what needs them.
+            The groups, if they are needed.
         y_baseline : array-like of shape (n,) or None, default=None
-            The labels of a baseline classifier, for what needs them.
+            The labels of a baseline classifier, if they are needed.
         costs : array-like of shape (n, k) or (n, k, k) or None, default=None
-            The costs of each example, for what needs them.
+            The costs of each example, if they are needed.
 
         Returns
         -------
         measure : float
-            Of an estimator (so that the object itself can be given as ``scoring=``) the
-            measure with the sign that makes greater better.
+            For an estimator, the sign is such that greater is better, so the object
+            itself can be used as ``scoring=``.
         """
         if args:
             if len(args) > 1 or not hasattr(y_true, "predict"):
@@ -163,8 +163,8 @@ class ConfusionScorer(_BaseScorer):
 
     def __init__(self, score_func, sign, kwargs, response_method):
         super().__init__(score_func, sign, kwargs, response_method=response_method)
-        # What is asked for if the user says nothing: see scikit-learn's metadata
-        # routing. Version 1.8 does not read it of a class, as a scorer has no `score`.
+        # The default requests: see scikit-learn's metadata routing. Version 1.8 does not
+        # read them from a class, because a scorer has no `score`.
         self._metadata_request = MetadataRequest(owner=type(self).__name__)
         self.set_score_request(sensitive_features=True, costs=True, sample_weight=None)
 
@@ -241,13 +241,13 @@ def counted_groups(estimator, X, sensitive_features):
 
 
 def check_baseline(baseline):
-    """ValueError if what a constraint compares with is no classifier."""
+    """Raise ValueError if a constraint's baseline is not a classifier."""
     if not hasattr(baseline, "predict"):
         raise ValueError(f"baseline must be a fitted classifier, got {baseline!r}.")
 
 
 def baseline_labels(baseline, X, sensitive_features):
-    """Predictions of the classifier that a constraint compares with."""
+    """Predictions of the classifier with which a constraint compares."""
     check_baseline(baseline)
     return respond(baseline, "predict", X, sensitive_features)
 
@@ -255,7 +255,7 @@ def baseline_labels(baseline, X, sensitive_features):
 def respond(estimator, method, X, sensitive_features, costs=None):
     """`estimator.method(X)`, with groups and costs if given and understood.
 
-    Costs are known of new examples only if they are of each label, (n, k, k).
+    Costs of new examples are known only if they are given for each label, (n, k, k).
     """
     given = {"sensitive_features": sensitive_features}
     if np.ndim(costs) == 3:
@@ -269,7 +269,7 @@ def respond(estimator, method, X, sensitive_features, costs=None):
 
 
 def takes(estimator, method, name):
-    """Would `estimator.method(X, name=...)` be understood?"""
+    """Whether `estimator.method(X, name=...)` is supported."""
     parameters = signature(getattr(estimator, method)).parameters
     if name in parameters:
         return True
@@ -277,6 +277,6 @@ def takes(estimator, method, name):
         return False
     if get_config().get("enable_metadata_routing"):
         return bool(get_routing_for_object(estimator).consumes(method, [name]))
-    # Without routing, a pipeline hands all that it does not know to its last step.
+    # Without routing, a pipeline passes everything it does not know to its last step.
     steps = getattr(estimator, "steps", None)
     return bool(steps) and takes(steps[-1][1], method, name)

@@ -1,9 +1,9 @@
-"""Smoothed labels: the labels themselves, drawn toward the probabilities.
+"""Smoothed labels, which lie between the labels and the probabilities.
 
-A rule is fitted to what it was counted on. The labels of few examples are noise, and the
-best rule for them is not that for new examples; probabilities are without this noise, but
-may be wrong. What is counted here is between the two, and the nearer to the labels the
-more of them there are. Weights are numbers of examples. The constants are one choice for
+A rule fits the labels that are counted. The labels of few examples are noisy, and the
+best rule for them is not the best for new examples. Probabilities do not have this noise,
+but may be wrong. Smoothed labels lie between the two, and are closer to the labels the
+more of these there are. Weights are numbers of examples. The constants are the same for
 all data, see benchmarks/README.md.
 """
 
@@ -11,17 +11,18 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-# How near to 0 a probability is taken to be at least.
+# The smallest distance of a probability from 0.
 NEAREST = 1e-9
 
-# The prior of a sigmoid's two parameters: its inverse variance, by itself and around the
+# The prior of a sigmoid's two parameters: its inverse variance, alone and around the
 # sigmoid of all labels.
 PRIOR_PRECISION, PRIOR_PRECISION_AROUND = 1.0, 5.0
 
-# A label's own share of what is counted is n / (n + this), if it is there n times.
+# If a label occurs n times, its own share of the counts is n / (n + this).
 LABELS_FOR_HALF = 100.0
 
-# A window of examples by score reaches so far to each side: WINDOW n^WINDOW_POWER.
+# A window of examples, sorted by score, extends this far to each side: WINDOW
+# n^WINDOW_POWER.
 WINDOW, WINDOW_POWER = 0.25, 0.8
 
 MAX_SOFTMAX_STEPS = 200
@@ -29,7 +30,7 @@ MAX_NEWTON_STEPS, MAX_NEWTON_HALVINGS, NEWTON_TOLERANCE = 50, 30, 1e-8
 
 
 def nearest_to_zero(*probabilities, at_least=NEAREST):
-    """Replacement for 0: half of the least positive probability, if not too small.
+    """The replacement for 0: half of the smallest positive probability, if not too small.
 
     A forest of 50 trees that says 0 does not mean one in a billion.
 
@@ -43,7 +44,7 @@ def nearest_to_zero(*probabilities, at_least=NEAREST):
 
 
 def log_odds(eta, floor=NEAREST):
-    """log η / (1 - η), of η not nearer to 0 and 1 than `floor`."""
+    """log η / (1 - η), for η at least `floor` away from 0 and 1."""
     eta = np.clip(np.asarray(eta, dtype=np.float64), floor, 1.0 - floor)
     return np.log(eta) - np.log1p(-eta)
 
@@ -58,13 +59,13 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
     z : ndarray of shape (m,)
         Log odds.
     hits : ndarray of shape (m,)
-        Weights of those of each z that have the label.
+        Weights of the examples with each z that have the label.
     weights : ndarray of shape (m,)
-        Of all of them.
+        Weights of all examples.
     around : (float, float)
-        Mean of the prior, where the search starts.
+        Mean of the prior, which is the start.
     precision : float
-        Of the prior.
+        Precision of the prior.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
                 break
             step = step / 2.0
         else:
-            # Nothing is left but rounding.
+            # Only rounding is left.
             return found
         found, value = found - step, after
         if np.abs(step).max() < NEWTON_TOLERANCE:
@@ -102,10 +103,10 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
 
 
 def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
-    """Hits of a label, drawn toward its probabilities by a sigmoid of its own.
+    """Hits of a label, moved toward its probabilities by its own sigmoid.
 
-    Where a probability is 0, the sigmoid says 0 as well. If all of them are, nothing is
-    left, and a rule does not predict the label for all rows where it was never learned.
+    The sigmoid of a probability of 0 is 0. If all probabilities are 0, no hits are left,
+    so a rule does not predict a label everywhere that was never learned.
 
     Parameters
     ----------
@@ -134,11 +135,13 @@ def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
 
 
 def smoothed_shares(scores, positive, weights, cells, n_cells):
-    """How much of each example to count as positive, for rules by thresholds on scores.
+    """The share of each example that counts as positive, for rules by thresholds.
 
-    In each cell: a sigmoid of the scores, and what it leaves of the labels in the mean
-    over the examples with scores around each one. Those are n^.8 / 2 of n, the fewer in
-    proportion the more there are, so that in the end the labels are counted.
+    In each cell, the share is a sigmoid of the score plus the mean residual over the
+    examples with similar scores. These are n^.8 / 2 of n examples, a share that falls
+    with n, so that finally the labels are counted. Examples with equal scores get the
+    same share, in any order. If there are more of them than the window has, it is the
+    share of their labels.
 
     Examples of one score get one share, in whatever order they are. If they are more
     than the window, it is that of their labels.
@@ -148,7 +151,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
     scores : ndarray of shape (n,)
         Probabilities of the positive class.
     positive : ndarray of shape (n,)
-        1 for examples of it, 0 for others.
+        1 for positive examples, 0 for others.
     weights : ndarray of shape (n,)
         Numbers of examples.
     cells : ndarray of shape (n,)
@@ -166,7 +169,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
         rows = np.flatnonzero((cells == cell) & (weights > 0.0))
         if not len(rows):
             continue
-        # Of each score that there is.
+        # One value for each distinct score.
         _, first, of_row = np.unique(scores[rows], return_index=True, return_inverse=True)
         masses, positives = (
             np.bincount(of_row, weights=part[rows]) for part in (weights, hits)
@@ -182,7 +185,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
 
 
 def _around(masses, values):
-    """Means of values over a window of mass around the middle of each, ends reflected."""
+    """Means of values over a window of mass around each, with reflection at the ends."""
     places = np.concatenate([[0.0], np.cumsum(masses)])
     sums = np.concatenate([[0.0], np.cumsum(masses * values)])
     total = places[-1]
@@ -200,7 +203,7 @@ def _around(masses, values):
 
 
 def fit_softmax(Z, y, weights):
-    """The most probable (a, b_1, ..., b_k) of softmax(a Z + b), a prior as for sigmoids.
+    """The most probable (a, b_1, ..., b_k) of softmax(a Z + b), with the sigmoids' prior.
 
     Parameters
     ----------
@@ -215,7 +218,7 @@ def fit_softmax(Z, y, weights):
     -------
     found : ndarray of shape (k + 1,)
     loss : float
-        What is least there: minus the logarithm of likelihood and prior.
+        The minimum: the negative logarithm of likelihood times prior.
     """
     Z, rows, total = Z.astype(np.float64, copy=False), np.arange(len(y)), weights.sum()
     start = np.zeros(Z.shape[1] + 1)

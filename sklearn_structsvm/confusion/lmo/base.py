@@ -124,10 +124,10 @@ class LMO(BaseEstimator):
             Its confusion tensor: the weighted share of the examples in cell a with label
             i that it predicts to be j. Sums to 1. See `count`.
         handle : object
-            The classifier, or whatever `predict` knows it by.
+            The classifier, or anything from which `predict` can use it.
         bound : float or None
-            A number that <L, C'> is not below for any classifier of yours. It may be left
-            out, or None, and <L, C> then stands for it: of an `exact` oracle it is one.
+            A lower bound of <L, C'> over all your classifiers. If it is omitted or None,
+            <L, C> is used, which is correct if the oracle is `exact`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no __call__.")
 

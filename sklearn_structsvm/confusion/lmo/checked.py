@@ -1,4 +1,4 @@
-"""An oracle of any kind as solvers call it: what it returns is checked and complete."""
+"""A wrapper for any oracle: its results are checked and completed for solvers."""
 
 from numbers import Real
 
@@ -11,7 +11,7 @@ from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
 # Confusion tensors of a user's LMO may miss their row sums by this much.
 PRIORS_ATOL = 1e-6
 
-# And a bound may be above the cost of the classifier by this share of the largest loss.
+# A bound may be above the cost of the classifier by this share of the largest loss.
 BOUND_RTOL = 1e-9
 
 
@@ -35,7 +35,7 @@ class CheckedLMO:
         (m, k, k).
     priors_ : ndarray of shape (m, k)
     exact : bool
-        What `lmo.exact` says; False if it says nothing.
+        The attribute `lmo.exact`, or False if there is none.
     """
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
@@ -61,14 +61,15 @@ class CheckedLMO:
         -------
         C : ndarray of shape (m, k, k)
         handle : (ndarray of shape (m, k, k), object)
-            L, and the LMO's own handle.
+            L and the LMO's own handle.
         bound : float
-            The LMO's, or <L, C> if it has none: true only if the LMO is exact.
+            The LMO's bound, or <L, C> if it has none, which is valid only if the LMO is
+            exact.
 
         Raises
         ------
         TypeError
-            If what it gave is not (C, handle) or (C, handle, bound).
+            If the result is not (C, handle) or (C, handle, bound).
         ValueError
             If C is not the confusion tensor of any classifier, or the bound is above the
             cost of C.
@@ -101,7 +102,7 @@ class CheckedLMO:
                 f"it must be {self.shape_}."
             )
         off = np.abs(C.sum(axis=2) - self.priors_).max()
-        # So written that a NaN fails, too.
+        # This form of the condition also rejects NaN.
         if not (off <= PRIORS_ATOL and C.min() >= -PRIORS_ATOL):
             raise ValueError(
                 f"{self._name} gave a confusion tensor that is negative or whose rows do "
@@ -114,7 +115,7 @@ class CheckedLMO:
             raise TypeError(
                 f"The bound of {self._name} must be a number or None; got {bound!r}."
             )
-        # A NaN fails, too.
+        # This also rejects NaN.
         if not bound <= cost + BOUND_RTOL * largest:
             raise ValueError(
                 f"{self._name} gave the bound {bound:.6g}, which is above the cost "

@@ -1,10 +1,10 @@
-"""The plug-in rule for examples that have costs of their own.
+"""The plug-in rule for examples with individual costs.
 
-To the confusion tensor C of shape (m, k, k) a slab is added, which is the mean cost K of
-the predictions as if it were the confusion of a cell more: [m, 0, 0] is κ = (K - low) /
-(high - low), [m, 0, 1] is 1 - κ, all else 0, low and high being the least and the
-largest mean cost of any predictions. So rows sum to constants there as elsewhere, and
-solvers need not know that it is none.
+The confusion tensor C of shape (m, k, k) gets an additional slab, which represents the
+mean cost K of the predictions like the confusion of one more cell. Entry [m, 0, 0] is κ =
+(K - low) / (high - low), [m, 0, 1] is 1 - κ, and all others are 0, where low and high are
+the smallest and largest possible mean costs. So its rows have constant sums like all
+others, and solvers need no special treatment of it.
 """
 
 import numpy as np
@@ -23,16 +23,17 @@ from sklearn_structsvm.confusion.mean_costs import costs_of_labels
 class CostLMO:
     """The best rule for a loss tensor and a price of the mean cost.
 
-    Costs of shape (n, k, k) are known of new examples too: the rule is argmin_j Σ_i η_i
-    (L[a, i, j] + λ c[r, i, j]) [1]_. Of shape (n, k) they are known in training alone,
-    where they may be what a label made of them, and the rule sees features only: for two
-    classes whose labels are counted, it is the best threshold for the costs (of each
-    cell); else their mean over the examples of each cell and label stands for them.
+    Costs of shape (n, k, k) are known for new examples, too. The rule is argmin_j Σ_i η_i
+    (L[a, i, j] + λ c[r, i, j]) [1]_. Costs of shape (n, k) are known in training only,
+    and may depend on the actual label, so the rule sees only the features. For two
+    classes whose labels are counted, it is the best threshold for the costs in each cell.
+    Otherwise, the mean cost over the examples of each cell and label replaces the
+    individual costs.
 
-    A threshold is one above which class 1 is predicted. Ones below which it is are
-    considered as well in cells if this is what the mean costs ask for: predicting 1
-    costs less, compared with 0, for label 0 than for label 1. Elsewhere they would be
-    the best of few rows by chance, and wrong about others.
+    Class 1 is predicted above a threshold. Predicting it below a threshold is considered
+    only in cells whose mean costs ask for it, because predicting 1 instead of 0 costs
+    less for label 0 than for label 1. In other cells, such a rule would be the best for a
+    few rows by chance, and wrong for others.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class CostLMO:
         self.counted = counted
 
     def fit(self, P, y, sample_weight, cells, n_cells, costs):
-        """Read the sample; as of `PluginLMO`, and with costs."""
+        """Read the sample, as in `PluginLMO`, with costs."""
         self.P = as_probabilities(P).astype(np.float64, copy=False)
         n, k = self.P.shape
         self.y = check_codes(y, n, k)
@@ -74,7 +75,7 @@ class CostLMO:
         by_label = self.counted == "labels"
         self.by_threshold = by_label and k == 2 and not self.knows_costs
         self.exact = not by_label or self.by_threshold
-        # What the rule expects predictions to cost, and what counts.
+        # The costs that the rule expects, and the costs that are counted.
         if self.knows_costs:
             self.expected = np.einsum("ri,rij->rj", self.P, costs)
         else:
@@ -94,12 +95,12 @@ class CostLMO:
         return self
 
     def price(self, L):
-        """λ: what L charges for a unit of the mean cost."""
+        """λ: the price that L puts on a unit of the mean cost."""
         low, high = self.cost_range
         return float(L[-1, 0, 0] - L[-1, 0, 1]) / (high - low) if high > low else 0.0
 
     def __call__(self, L):
-        """(C, handle, bound) for L of shape (m + 1, k, k), the slab being the last."""
+        """(C, handle, bound) for L of shape (m + 1, k, k), with the slab last."""
         L = as_losses(L, self.shape_).copy()
         if self.by_threshold:
             predicted, handle = self._thresholds(L)
@@ -144,7 +145,7 @@ class CostLMO:
         return C
 
     def _sort(self):
-        """Rows of each cell from the most probable down, and where thresholds can be."""
+        """The rows of each cell by falling probability, and possible thresholds."""
         M = self.mean_costs
         self.may_fall = M[:, 1, 1] - M[:, 1, 0] > M[:, 0, 1] - M[:, 0, 0]
         self.parts = []
@@ -152,7 +153,7 @@ class CostLMO:
             rows = np.flatnonzero((self.cells == a) & (self.weights > 0.0))
             rows = rows[np.argsort(-self.P[rows, 1], kind="stable")]
             scores = self.P[rows, 1]
-            # After how many rows the threshold is: none, where scores differ, all.
+            # A threshold follows this many rows: none, those where scores differ, or all.
             cuts = np.flatnonzero(np.append(np.diff(scores) != 0.0, len(rows) > 0)) + 1
             between = (scores[cuts[:-1] - 1] + scores[cuts[:-1]]) / 2.0
             thresholds = np.concatenate([[2.0], between, [-1.0] * (len(cuts) > 0)])
@@ -168,7 +169,7 @@ class CostLMO:
             gain = of_label[:, 1] - of_label[:, 0]
             gain = gain + price * (costs[rows, 1] - costs[rows, 0])
             sums = np.concatenate([[0.0], np.cumsum(self.weights[rows] * gain)])[cuts]
-            # Those above the threshold are predicted 1; turned, those below it.
+            # Rows above the threshold are predicted 1; if turned, the rows below it.
             turned = sums[-1] - sums
             up = not self.may_fall[a] or sums.min() <= turned.min()
             best = int(np.argmin(sums if up else turned))
@@ -190,11 +191,11 @@ def rule_costs(P, L, cells, price=0.0, costs=None):
 
 
 def _mean_costs(costs, y, cells, weights, m):
-    """(m, k, k): of predicting j for label i in a cell.
+    """Mean costs (m, k, k) of predicting j for label i in a cell.
 
-    Of costs that depend on the label, their mean over all examples of the cell; of those
-    that are what a label made of them, over the examples of the label. If there are
-    none of these, over those of all cells.
+    If costs are given for each label, this is the mean over all examples of the cell. If
+    they are given for the actual label, it is the mean over the cell's examples of the
+    label or, if there are none, over those of all cells.
     """
     k = costs.shape[1]
     if costs.ndim == 3:

@@ -2,12 +2,14 @@
 
 Algorithms 9 and 10 of Narasimhan et al.: for a loss tensor L (m, k, k), the classifier
 that minimizes <L, C> given a model of the class probabilities η predicts, for an x of
-cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). L is all that it is known by.
+cell a, argmin_j Σ_i η_i(x) L[a, i, j] (Proposition 5). The classifier is represented by L
+alone.
 
-Algorithm 10 takes the group a = A(x) to be a function of x. If it is not, and may not
-be asked for, <L, C> is Σ_a Σ_i P(a, i | x) L[a, i, h(x)] in the mean over x, which is
-least for h(x) = argmin_j Σ_a Σ_i P(a, i | x) L[a, i, j]: the same rule, with the pairs of
-group and label for its classes. If P(a | x) is 0 or 1 it is that of Algorithm 10.
+Algorithm 10 takes the group a = A(x) to be a function of x. If the group is not a
+function of x and must not be used, <L, C> is the mean over x of Σ_a Σ_i P(a, i | x) L[a,
+i, h(x)] which is smallest for h(x) = argmin_j Σ_a Σ_i P(a, i | x) L[a, i, j]: the same
+rule with pairs of group and label as classes. If P(a | x) is 0 or 1, it is the rule of
+Algorithm 10.
 """
 
 import numpy as np
@@ -26,16 +28,17 @@ from sklearn_structsvm.confusion.lmo.base import LMO
 
 COUNTED = ("probabilities", "labels")
 
-# Enough to know the classes' shares by, if they only decide an order of rows.
+# This many rows are enough to estimate the class shares if these only determine an order
+# of rows.
 ROWS_FOR_SHARES = 4096
 
 
 class PluginLMO(LMO):
     """The plug-in rule over a sample: the best classifier for a loss tensor, in one pass.
 
-    What it gets as X, in `fit` and in `predict`, are class probabilities, or, for rules
-    that do not see the groups, those of the pairs (group, label), groups varying slowest.
-    Handles are loss tensors.
+    X, in `fit` and in `predict`, contains class probabilities. For rules that do not see
+    the groups, it contains those of the pairs (group, label), with groups varying
+    slowest. Handles are loss tensors.
 
     Parameters
     ----------
@@ -84,7 +87,7 @@ class PluginLMO(LMO):
 
     @property
     def exact(self):
-        """Whether bounds are true."""
+        """Whether bounds are valid."""
         return self.counted == "probabilities"
 
     def fit(self, X, y=None, sample_weight=None, cells=None, n_cells=None):
@@ -93,8 +96,8 @@ class PluginLMO(LMO):
         Parameters
         ----------
         X : array-like of shape (n, g k)
-            Class probabilities of each example. Those in float32 are worked on in
-            float32, in half the time; all else in float64.
+            Class probabilities of each example. float32 values are processed in float32,
+            in half the time, and others in float64.
         y : array-like of shape (n,) or None
             Labels as 0, ..., k - 1; not needed if only probabilities are counted.
         sample_weight : array-like of shape (n,) or None
@@ -122,7 +125,7 @@ class PluginLMO(LMO):
         cells, m = as_cells(cells, n, n_cells)
         weights = check_weights(sample_weight, n)
         self.shape_ = (m, k, k)
-        # The rule sees pairs of group and label, and of the cell what is left.
+        # The rule sees pairs of group and label, and the remaining part of the cell.
         group, cells = np.divmod(cells, m // self.n_groups)
         if self.n_groups > 1 and y is not None:
             y = group * k + y
@@ -151,7 +154,7 @@ class PluginLMO(LMO):
         handle : ndarray of shape (m, k, k)
             A copy of L, from which `predict` predicts.
         bound : float
-            <L, C>, which is the least over all classifiers if `exact`.
+            <L, C>, which is the minimum over all classifiers if `exact`.
         """
         L = as_losses(L, self.shape_).copy()
         C = self._confusion(L, self.counted)
@@ -164,7 +167,7 @@ class PluginLMO(LMO):
         ----------
         L : array-like of shape (m, k, k)
         counted : {"probabilities", "labels"} or None
-            As `counted` of the class; None for the same.
+            Same as `counted` of the class, which is the default.
 
         Returns
         -------
@@ -191,11 +194,11 @@ class PluginLMO(LMO):
         )
 
     def without_examples(self):
-        """A copy that is not fitted: `predict` needs no more."""
+        """An unfitted copy, which is all that `predict` needs."""
         return clone(self)
 
     def mixture_confusion(self, Ls, weights, counted=None):
-        """Confusion tensor of a randomized classifier: the mean of those of its parts.
+        """Confusion tensor of a randomized classifier, the mean over its parts.
 
         Parameters
         ----------
@@ -221,12 +224,12 @@ class PluginLMO(LMO):
 
 
 def by_pair(L, n_groups):
-    """Loss tensors by cell and label as those by pair (group, label): a copy, if g > 1.
+    """Convert loss tensors from cells and labels to pairs (group, label).
 
     Parameters
     ----------
     L : ndarray of shape (..., g p, k, q)
-        Of p cells of each of g groups.
+        Losses for p cells in each of g groups. The result is a copy if g > 1.
     n_groups : int
 
     Returns
@@ -252,7 +255,7 @@ def by_cell(C, n_groups):
 
 
 def _n_labels(P, n_groups):
-    """k, of probabilities of shape (n, g k)."""
+    """The number k of classes, given probabilities of shape (n, g k)."""
     k, rest = divmod(P.shape[1], n_groups)
     if rest:
         raise ValueError(
@@ -268,11 +271,10 @@ def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
     Parameters
     ----------
     probabilities : array-like of shape (n, g k)
-        Of the pairs of group and label, if g > 1.
+        Probabilities of the classes, or of the pairs of group and label if g > 1.
     L : array-like of shape (g p, k, k), or (k, k)
     cells : array-like of shape (n,) or None
-        Which of the p cells of its group each row is in, 0, ..., p - 1; None for all
-        zero.
+        The cell of each row within its group, 0, ..., p - 1. None means all zero.
     n_groups : int
         g.
     n_threads : int
@@ -281,7 +283,7 @@ def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
     -------
     ndarray of shape (n,), intp
         argmin_j Σ_i η_i L[a, i, j], or with groups argmin_j Σ_ai η_ai L[a, i, j]; the
-        first if there are several.
+        first one in case of ties.
 
     Examples
     --------
@@ -338,10 +340,10 @@ def _blocks_by_cell(P, cells, m, n_threads):
 
 
 def likely_choices(P, weights, n_threads):
-    """A number for each row; rows of one number are treated alike by many rules.
+    """A key for each row. Many rules treat rows with equal keys alike.
 
-    It says which class the rules of equal and of balanced costs choose. Sums over the
-    rows that one class is chosen for take less time where these stand together.
+    The key contains the choices of the rules with equal and with balanced costs. Sums
+    over the rows with the same choice are faster if these rows are adjacent.
     """
     rows = np.flatnonzero(weights)
     rows = rows[:: max(1, len(rows) // ROWS_FOR_SHARES)]
@@ -351,7 +353,7 @@ def likely_choices(P, weights, n_threads):
 
 
 def segments(key, weights, ties):
-    """Rows in the order of their keys, those without weight left out.
+    """The rows in the order of their keys, without rows of weight zero.
 
     Parameters
     ----------
@@ -359,13 +361,13 @@ def segments(key, weights, ties):
         Not negative.
     weights : ndarray of shape (n,) or None
     ties : ndarray of shape (n,), int, or None
-        By which rows of one key are ordered; not negative.
+        Order of the rows with equal keys. Not negative.
 
     Returns
     -------
     order : ndarray of shape (n_kept,), intp
     ends : ndarray, intp
-        Where in `order` the rows of each key that occurs end.
+        The end of each occurring key's rows in `order`.
     keys : ndarray, intp
         The keys that occur, ascending.
     """
@@ -382,6 +384,6 @@ def segments(key, weights, ties):
 
 
 def _stable_order(values):
-    """Indices that sort; in linear time if 16 bits hold the values."""
+    """Indices that sort the values, in linear time if they fit into 16 bits."""
     values = values.astype(np.min_scalar_type(int(values.max(initial=0))))
     return np.argsort(values, kind="stable")

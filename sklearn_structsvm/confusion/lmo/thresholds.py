@@ -1,4 +1,4 @@
-"""Two classes: exact linear minimization over all thresholds, one for each cell."""
+"""Exact linear minimization for two classes, over thresholds for each cell."""
 
 import numpy as np
 
@@ -13,16 +13,17 @@ from sklearn_structsvm.confusion.smoothing import smoothed_shares
 class ThresholdLMO(PluginLMO):
     """The best thresholds for a loss tensor, on the labels of a sample.
 
-    In each cell, the classifiers that predict class 1 where η_1 is above a threshold,
-    and those that do so where it is below, reach points (FP, TP) whose convex hull is a
-    polygon. It is made once, by one sort; a vertex of it is the best of all of them, and
-    of all their mixtures. So bounds are true for the labels, and not for the model only.
+    In each cell, some classifiers predict class 1 if η_1 is above a threshold, and others
+    if it is below. Their points (FP, TP) have a polygon as convex hull, which a single
+    sort computes. One of its vertices is the best of all these classifiers and of their
+    mixtures. So bounds are valid for the labels, not only for the model.
 
     Parameters
     ----------
     smooth : bool, default=False
-        Whether the labels are smoothed by `smoothed_shares`, for which the vertices are
-        then the best. `confusion` and `mixture_confusion` count the labels all the same.
+        Whether to smooth the labels by `smoothed_shares`. The vertices are then the best
+        for the smoothed labels, while `confusion` and `mixture_confusion` still count the
+        labels.
     n_threads : int, default=1
 
     Attributes
@@ -93,7 +94,7 @@ class ThresholdLMO(PluginLMO):
         return self
 
     def _make_hulls(self, scores, positive, cells, weights):
-        """Confusions and loss tensors of all vertices, as they are and turned round."""
+        """Confusions and loss tensors of all vertices, above and below thresholds."""
         by_cell = np.argsort(cells, kind="stable")
         if weights is not None:
             by_cell = by_cell[weights[by_cell] > 0.0]
@@ -131,10 +132,11 @@ class ThresholdLMO(PluginLMO):
         C : ndarray of shape (m, 2, 2)
             Their confusion tensor on the labels.
         handle : ndarray of shape (m, 2, 2)
-            A loss tensor whose plug-in classifier has these thresholds, midway between
-            two probabilities, so that no example is tied. Of a cell without examples, L.
+            A loss tensor whose plug-in classifier has these thresholds. They lie midway
+            between two probabilities, so no example is tied. For a cell without examples,
+            it is L.
         bound : float
-            <L, C>, the least over all thresholds.
+            <L, C>, the minimum over all thresholds.
         """
         L = as_losses(L, self.shape_)
         found = np.empty(len(L), dtype=np.intp)
@@ -156,9 +158,9 @@ def _both_confusions(vertices):
 def _both_losses(thresholds, above):
     """(2, v, 2, 2): tensors for each vertex, and for it turned round.
 
-    Predicting 1 costs θ - η_1 where those above the threshold θ are predicted so, and
-    η_1 - θ where those below are; predicting 0 costs nothing. Costs stay exact: θ - 1
-    and then (θ - 1) - θ = -1 are so in floating point for 0 <= θ <= 2.
+    Predicting 1 costs θ - η_1 for rules above the threshold θ, and η_1 - θ for rules
+    below it; predicting 0 costs nothing. The costs are exact: θ - 1 and then (θ - 1) - θ
+    = -1 have no rounding error for 0 <= θ <= 2.
     """
     tensors = np.zeros((2, len(above), 2, 2))
     for turned in (0, 1):

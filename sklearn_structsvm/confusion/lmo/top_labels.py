@@ -1,4 +1,4 @@
-"""Exactly k labels for each row: the sets of labels that cost least."""
+"""Exactly k labels for each row: the sets of labels with the lowest cost."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,13 +15,14 @@ from sklearn_structsvm.confusion.label_metric import (
 from sklearn_structsvm.confusion.lmo._top_labels import ascend, count_labels, top_labels
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 
-# Numbers to hold if all choices of all rows are tried: 8 MB, and some 20 ms.
+# If all choices for all rows are tried, at most this many numbers are stored: 8 MB, and
+# about 20 ms.
 MAX_ENUMERATED = 2**20
 
 
 @dataclass
 class LabelSets:
-    """k labels for each row, and what they add up to.
+    """k labels for each row, and their sums.
 
     Attributes
     ----------
@@ -29,8 +30,8 @@ class LabelSets:
     eta : ndarray of shape (n, k)
         Their probabilities.
     hits, predicted : ndarrays of shape (L,)
-        t and q of each label: the expected share of the rows that it is right for, and
-        the share that it is predicted for.
+        t and q of each label: the expected share of rows for which it is correctly
+        predicted, and the share for which it is predicted.
     """
 
     labels: np.ndarray
@@ -50,11 +51,11 @@ class LabelSets:
 class TopLabelsLMO:
     """The best rule that predicts k labels for each row, for any loss tensor.
 
-    Labels are the cells: C[l, i, j] is the share of the pairs of a row and a label that
-    are of label l, which is there (i = 1) or not, and which is predicted (j = 1) or not.
-    It counts the probabilities. For a loss tensor, predicting label l for a row gains
-    what is linear in η_l, and the k largest gains are the best of all sets. So bounds are
-    true, for mixtures too.
+    Labels are the cells: C[l, i, j] is the share of pairs of a row and a label that have
+    label l, where i says whether the row has it and j whether it is predicted. It counts
+    the probabilities. For a loss tensor, the gain of predicting label l for a row is
+    linear in η_l, and the labels with the k largest gains form the best set. So bounds
+    are valid, also for mixtures.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class TopLabelsLMO:
     prior : ndarray of shape (L,)
         p: the expected share of the rows that have each label.
     weights : ndarray of shape (n,)
-        Of sum 1.
+        Weights that sum to 1.
 
     Examples
     --------
@@ -104,14 +105,14 @@ class TopLabelsLMO:
         self._room = np.empty(k), np.zeros(n_labels, dtype=np.intp)
 
     def __call__(self, L):
-        """The best sets for L: their tensor, L itself, and <L, C>, the least of all."""
+        """The best sets for L: their tensor, L itself, and the minimum <L, C>."""
         L = as_losses(L, self.shape_)
         sets = self.choose(gains_of_losses(L))
         C = matrices_of_hits(sets.hits, sets.predicted, self.prior) / len(L)
         return C, L, float(np.vdot(L, C))
 
     def choose(self, gains):
-        """The k labels of each row that gain most.
+        """The k labels with the largest gains in each row.
 
         Parameters
         ----------
@@ -134,16 +135,17 @@ class TopLabelsLMO:
         return LabelSets(labels, eta, hits, predicted)
 
     def ascend(self, sets, coefficients, order):
-        """One pass over the rows: each takes the labels that are best beside the others'.
+        """One pass over the rows, in which each takes the best labels given all others.
 
         Parameters
         ----------
         sets : LabelSets
-            Left as they are.
+            They are not modified.
         coefficients : ndarray of shape (L, 6)
-            Of the labels' losses, see `LabelLoss`.
+            Coefficients of the labels' losses, see `LabelLoss`.
         order : ndarray of shape (L,), int32
-            Of the labels that a row does not store, its first k are tried.
+            Among the labels that a row does not store, the first k of this order are
+            tried.
 
         Returns
         -------
@@ -159,17 +161,17 @@ class TopLabelsLMO:
         return self.counted(labels, eta)
 
     def enumerated(self, losses):
-        """The best of all choices of k labels a row, if they are few.
+        """The best of all choices of k labels per row, if there are few.
 
         Parameters
         ----------
         losses : callable
-            From t and q, of shape (m, L) each, to the losses of the labels, (m, L).
+            Maps t and q, each of shape (m, L), to the losses of the labels, (m, L).
 
         Returns
         -------
         LabelSets or None
-            None if there are more than can be tried, or only one.
+            None if there are too many choices, or only one.
         """
         n, n_labels = len(self.rows), self.rows.n_labels
         n_choices = comb(n_labels, self.k)
@@ -181,7 +183,7 @@ class TopLabelsLMO:
         eta = self.rows.matrix().toarray()
         hits = predicted = np.zeros((1, n_labels))
         for of_row, weight in zip(eta, self.weights, strict=True):
-            # Those of the rows so far, with each choice of this one.
+            # The sums over the rows so far, with each choice for this row.
             hits, predicted = (
                 (before[:, None] + weight * part).reshape(-1, n_labels)
                 for before, part in ((hits, of_row * chosen), (predicted, chosen))
@@ -197,13 +199,13 @@ class TopLabelsLMO:
 
 
 def gains_of_losses(L):
-    """(L, 2): what predicting each label saves, as a linear function of η."""
+    """The gain of predicting each label, as a linear function of η, (L, 2)."""
     _, by_hits, by_predicted = np.moveaxis(coefficients_of_hits(L, 0.0), -1, 0)
     return -np.stack([by_predicted, by_hits], axis=1)
 
 
 def best_labels(rows, gains, k, room=None):
-    """The k labels of the largest gain of each row, best first; ties to smaller labels.
+    """The k labels with the largest gains per row, best first, then by label.
 
     Returns
     -------
@@ -224,5 +226,5 @@ def best_labels(rows, gains, k, room=None):
 
 
 def by_constant(gains):
-    """Labels by falling gain where η = 0, smaller ones first."""
+    """Labels by falling gain at η = 0, then by label."""
     return np.argsort(-gains[:, 0], kind="stable").astype(np.int32)

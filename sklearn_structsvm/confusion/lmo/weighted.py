@@ -14,8 +14,8 @@ from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 from sklearn_structsvm.confusion.lmo.base import LMO
 
-# A saving this much smaller than the largest of all is rounding in the costs: without
-# it, examples would be repeated with labels that are worth nothing.
+# A saving smaller than this share of the largest one is rounding in the costs. Without
+# this limit, examples would be repeated with labels that save nothing.
 NEGLIGIBLE = 1e-10
 
 
@@ -108,11 +108,11 @@ class WeightedLMO(LMO):
         return self.count(predicted), classifier
 
     def without_examples(self) -> Self:
-        """A copy that is not fitted."""
+        """An unfitted copy."""
         return clone(self)
 
     def _weighted_labels(self, L):
-        """Rows, labels that save something there, and the weighted savings."""
+        """Rows, the labels that save something in them, and the weighted savings."""
         savings = L.max(axis=2, keepdims=True) - L
         savings[savings <= NEGLIGIBLE * savings.max()] = 0.0
         weights = savings[self.cells_, self.y_] * self.weights_[:, None]
@@ -132,13 +132,13 @@ class ConstantClassifier:
 
 
 class RelabeledClassifier:
-    """A classifier fitted to 0, 1, ..., which some libraries insist on.
+    """A classifier fitted to 0, 1, ..., as some libraries require.
 
     Parameters
     ----------
     classifier : fitted classifier
     labels : ndarray
-        What its labels stand for.
+        The meaning of its labels.
     """
 
     def __init__(self, classifier, labels):
@@ -150,12 +150,12 @@ class RelabeledClassifier:
 
 
 def fit_weighted(classifier, X, y, weights):
-    """Fit a classifier with a weight for each example, by whatever way it has.
+    """Fit a classifier with a weight for each example, in any way it supports.
 
     Parameters
     ----------
     classifier : classifier
-        Is fitted.
+        It will be fitted.
     X : as `classifier` takes it
     y : ndarray of shape (n,)
         Labels 0, 1, ...
@@ -178,7 +178,7 @@ def fit_weighted(classifier, X, y, weights):
         name, last = classifier.steps[-1]
         prefix = f"{name}__"
         if has_fit_parameter(last, "sample_weight"):
-            # With routing, every step would have to say that it wants none.
+            # With routing, every step would have to declare that it wants none.
             with config_context(enable_metadata_routing=False):
                 return classifier.fit(X, y, **{f"{prefix}sample_weight": weights})
     if f"{prefix}class_weight" not in classifier.get_params():
