@@ -2,7 +2,7 @@
 A loan rule in one line for each group, with a promise
 ======================================================
 
-.. index:: ! decision rule, ! threshold, ! fairness
+.. index:: ! decision rule, threshold, fairness
 
 Someone who is refused a loan may ask by which rule. A mixture of rules that is drawn by
 chance is no good answer. You will find the best single rule, read it in words, see what
