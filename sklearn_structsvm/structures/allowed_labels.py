@@ -1,8 +1,8 @@
-"""Labels that nodes of single examples may have: the argument `allowed` of predictions.
+"""The labels that nodes of single examples may have, for the argument `allowed`.
 
-Checked, it is `AllowedLabels`, a mask of shape (T_i, k) for each example. Scores of the
-other labels are lowered by BARRED, which no sum of scores makes up for: a labeling that
-has one is the best only if there is no other.
+Checked, it is `AllowedLabels`, a mask of shape (T_i, k) for each example. The scores of
+all other labels are lowered by BARRED, which exceeds any sum of scores. So a labeling
+with such a label is the best only if there is no other.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ BARRED = 1e100
 
 
 class NoAllowedLabeling(ValueError):
-    """No labeling of an item of X keeps to `allowed` and `transitions`."""
+    """No labeling of an item of X satisfies both `allowed` and `transitions`."""
 
     def __init__(self, item, place):
         super().__init__(item, place)
@@ -28,7 +28,7 @@ class NoAllowedLabeling(ValueError):
         return self.of(self.item)
 
     def of(self, i, name="allowed"):
-        """The message, for item i of X, if labels are barred by this argument."""
+        """The message for item i of X, if this argument bars labels."""
         return (
             f"{name}[{i}] and `transitions` leave X[{i}] no labeling: no label of "
             f"{self.place} goes with those after it, or below."
@@ -38,7 +38,7 @@ class NoAllowedLabeling(ValueError):
 class AllowedLabels(Sequence):
     """Masks of the labels that nodes may have, of several examples.
 
-    As a sequence it has a mask of shape (T_i, k) for each example. What it stores is the
+    As a sequence it has a mask of shape (T_i, k) for each example. It stores only the
     nodes at which labels are barred.
 
     Parameters
@@ -46,9 +46,9 @@ class AllowedLabels(Sequence):
     bounds : ndarray of shape (n + 1,), dtype intp
         Example i has the nodes bounds[i]:bounds[i + 1].
     nodes : ndarray of shape (m,), dtype intp
-        Those at which labels are barred, in increasing order.
+        The nodes at which labels are barred, in increasing order.
     masks : ndarray of shape (m, k), dtype bool
-        Which labels they may have.
+        The labels that these nodes may have.
     """
 
     def __init__(self, bounds, nodes, masks):
@@ -68,14 +68,14 @@ class AllowedLabels(Sequence):
         return iter([rows[start:end] for start, end in pairwise(bounds)])
 
     def take(self, places):
-        """Those of some of the examples, in increasing order."""
+        """The masks of some examples, in increasing order."""
         starts, lengths = self.bounds[places], np.diff(self.bounds)[places]
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         ends = [starts[0], starts[-1] + lengths[-1]]
         first, last = np.searchsorted(self.nodes, ends)
         nodes, masks = self.nodes[first:last], self.masks[first:last]
         if bounds[-1] < ends[1] - ends[0]:
-            # Some in between have nodes, too.
+            # Some examples in between have nodes, too.
             item = np.searchsorted(starts, nodes, side="right") - 1
             own = nodes < (starts + lengths)[item]
             item, nodes, masks = item[own], nodes[own], masks[own]
@@ -83,7 +83,7 @@ class AllowedLabels(Sequence):
         return AllowedLabels(bounds, nodes - starts[0], masks)
 
     def in_order(self, order):
-        """The same with node order[v], of all, in the place v; no longer by examples."""
+        """The same with node order[v] at place v, without division into examples."""
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
         places = places[self.nodes]
@@ -92,7 +92,7 @@ class AllowedLabels(Sequence):
         return AllowedLabels(bounds, places[by_place], self.masks[by_place])
 
     def any_of_each(self, is_so):
-        """Whether it is so at any of `nodes`, for each example."""
+        """Whether this holds at any of `nodes`, for each example."""
         items = np.searchsorted(self.bounds, self.nodes[is_so], side="right") - 1
         return np.bincount(items, minlength=len(self)) > 0
 
@@ -116,7 +116,7 @@ def as_allowed_labels(masks):
 
 
 def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
-    """What users pass, read.
+    """Read the argument as users pass it.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
     Raises
     ------
     ValueError
-        Naming the example and the node, if there are more or fewer of them, if a label is
-        unknown, or if a node has none.
+        If the numbers of examples or nodes do not match, if a label is unknown, or if a
+        node has no label. The message names the example and the node.
     """
     words = "None or a sequence with an entry for each item of X"
     check_sequence(name, allowed, words)
@@ -188,10 +188,10 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
 
 
 def lowered(theta, allowed, transition=None):
-    """Scores of one example's labels, of which those not allowed are below all others.
+    """Scores of one example's labels, with barred labels below all others.
 
-    By more than labelings differ, and no more than that, which would take digits from
-    the others.
+    They are lower by just more than labelings differ: a larger difference would cost the
+    others digits.
     """
     spread = np.ptp(theta, axis=1).sum()
     if transition is not None and transition.size:

@@ -113,36 +113,36 @@ class Structure(DocumentedMixin, BaseEstimator):
     """
 
     _public_module = "sklearn_structsvm.structures"
-    # What parameters may be, as of scikit-learn's estimators. Those that are not listed
-    # are not checked.
+    # The valid values of parameters, as in scikit-learn's estimators. Parameters that are
+    # not listed are not checked.
     _parameter_constraints: dict[str, Any] = {}
-    # Whether X is one 2-D array with a row per example, and y as for scikit-learn's
-    # own classifiers.
+    # Whether X is a 2-D array with a row per example, and y as for scikit-learn's
+    # classifiers.
     flat = False
-    # Whether labels are encoded by `classes_`, so that `classes` and `class_weight` of
-    # an estimator have a meaning.
+    # Whether labels are encoded by `classes_`, so that `classes` and `class_weight` of an
+    # estimator apply.
     has_classes = False
-    # Whether compiled dual blocks are marginals of labels, whatever the features are.
+    # Whether compiled dual blocks are marginals of labels, independently of the features.
     _dual_is_of_labels = False
-    # Whether labelings of one example may differ in length. If they may not, one of
-    # a wrong length is an error that is found in training.
+    # Whether labelings of one example may differ in length. If not, a wrong length is an
+    # error during training.
     variable_length = False
-    # Whether `loss_augmented_decode` chooses from more than the labelings, as that of a
-    # linear program may. Then `decode` need not be exact.
+    # Whether `loss_augmented_decode` chooses from more than the labelings, as a linear
+    # program may. Then `decode` need not be exact.
     relaxed = False
-    # Whether `constrained_decode` can be asked, which angular search needs, and
-    # `slack_augmented_decode`: True for a class that defines it.
+    # Whether `constrained_decode` (needed by angular search) and `slack_augmented_decode`
+    # are available: True for a class that defines the method.
     has_constrained_decode = False
     has_slack_augmented_decode = False
-    # Whether sums over all labelings can be computed, which conditional random fields
-    # need: True for a class that defines `marginals`, and has an oracle that `has_sums`.
+    # Whether sums over all labelings are available, as conditional random fields need
+    # them: True for a class that defines `marginals` and whose oracle `has_sums`.
     has_sums = False
-    # Whether upper bounds of the sums can be: True for a class that defines `_make_sums`,
-    # `marginals` being those of the bounds.
+    # Whether upper bounds of the sums are available: True for a class that defines
+    # `_make_sums`. `marginals` then belong to the bounds.
     has_bounded_sums = False
 
     def __init_subclass__(cls: Any, **kwargs: Any) -> None:
-        """Let a subclass inherit nothing that its own methods have made untrue."""
+        """Remove inherited claims that the subclass's own methods invalidate."""
         super().__init_subclass__(**kwargs)
         if cls.make_oracle is not Structure.make_oracle:
             _check_overrides(cls)
@@ -248,12 +248,12 @@ class Structure(DocumentedMixin, BaseEstimator):
         return self
 
     def _check_parameters(self):
-        """Error if a parameter is none, unless scikit-learn is told not to look."""
+        """Raise an error for invalid parameters, unless scikit-learn skips validation."""
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
-        """Check that X and y have the same, positive length; return them as lists."""
+        """Check that X and y have the same positive length. Returns them as lists."""
         X = as_list(X, "X")
         if y is None:
             return X, None
@@ -265,11 +265,11 @@ class Structure(DocumentedMixin, BaseEstimator):
         return X, y
 
     def _is_empty(self, x):
-        """Whether an example, as checked, has nothing to label."""
+        """Whether a checked example has nothing to label."""
         return False
 
     def _n_entries(self, x):
-        """Numbers that compiled code copies of an example, as checked."""
+        """The number of values of a checked example that compiled code copies."""
         return 0
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
@@ -287,7 +287,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         return np.array(labelings) if self.flat else as_object_array(labelings)
 
     def _items(self, X):
-        """The examples of X one by one, as the methods in Python take them."""
+        """Yield the examples of X as the Python methods take them."""
         return X
 
     def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
@@ -312,7 +312,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         They may come from a pickle or have been set by hand, so estimators call this
         before each prediction. The cost is at most the number of classes squared.
         """
-        # A user's structure without this flag may keep a list of its own.
+        # A user's structure without this flag may have its own list.
         if self.has_classes or np.ndim(getattr(self, "classes_", ())) != 1:
             check_classes(self.classes_)
         for name, shape in self._fitted_shapes().items():
@@ -331,7 +331,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         return {}
 
     def _count_weights(self):
-        """The right value of `n_weights_`."""
+        """The correct value of `n_weights_`."""
         return self.n_weights_
 
     def weight_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -347,13 +347,13 @@ class Structure(DocumentedMixin, BaseEstimator):
         return ()
 
     def _make_sums(self, X, y):
-        """What gives the log-loss and its gradient: an oracle that `has_sums`."""
+        """The oracle of the log-loss and its gradient, which `has_sums`."""
         return self.make_oracle(X, y)
 
     def _mean_squares(self, X, weights):
         """About Σ_i p_i E φ_j(x_i, y)² for random labels y: the scale of each weight.
 
-        Ones if a structure does not know; solvers need the order of magnitude.
+        Ones if a structure does not know it. Solvers need the order of magnitude only.
         """
         return np.ones(self.n_weights_)
 
@@ -366,7 +366,7 @@ class Structure(DocumentedMixin, BaseEstimator):
         return coef
 
 
-# What a structure claims, and the method that it is about.
+# The claims of a structure, each with the method to which it refers.
 CLAIMS = {
     "has_constrained_decode": "constrained_decode",
     "has_slack_augmented_decode": "slack_augmented_decode",
@@ -393,7 +393,7 @@ def _has_new_decoders(cls, claim):
 
 
 def _check_overrides(cls):
-    """TypeError if training and prediction would be of different structures."""
+    """Raise TypeError if training and prediction would use different structures."""
     compiled = _place(cls, "make_oracle")
     parent = cls.__mro__[compiled].__name__
     for name, needed in (
@@ -411,7 +411,7 @@ def _check_overrides(cls):
 
 
 def as_list(items, name):
-    """A sequence of examples as a list; ValueError if it is none or empty."""
+    """A sequence of examples as a list. ValueError if it is not a sequence, or empty."""
     check_sequence(name, items, "a sequence with one item per example")
     items = list(items)
     if not items:
@@ -420,12 +420,12 @@ def as_list(items, name):
 
 
 def as_object_array(items):
-    """A 1-D array with one item per example, whatever the items are."""
+    """A 1-D array with one item per example, for items of any type."""
     if not items:
         return np.empty(0, dtype=object)
     if not any(isinstance(item, (list, tuple, dict)) or np.ndim(item) for item in items):
         result = np.array(items)
-        # numpy makes 1 to "1" beside "a".
+        # numpy would convert 1 to "1" beside "a".
         if result.dtype.kind not in "US" or len({type(item) for item in items}) == 1:
             return result
     result = np.empty(len(items), dtype=object)

@@ -163,7 +163,7 @@ class ChainStructure(ForestStructure):
         }
 
     def span_tables(self) -> TagTables:
-        """What the names of the classes say; ValueError if they are not entity tags."""
+        """The tables of entity tags. ValueError if the classes are not entity tags."""
         return TagTables(self.classes_)
 
     def spans(
@@ -177,9 +177,9 @@ class ChainStructure(ForestStructure):
     ) -> list[Span]:
         """Compute the probabilities of spans of one sequence, each as a whole.
 
-        Of the spans that `labels` spell or, if there are none, of all those with at least
-        the probability `threshold`. `tags` are the `span_tables`. `allowed`, of shape
-        (T, n_classes), says which labels the positions may have.
+        These are the spans described by `labels` or, without labels, all spans with at
+        least the probability `threshold`. `tags` are the `span_tables`. `allowed`, of
+        shape (T, n_classes), says which labels the positions may have.
         """
         theta, transition = self.potentials(x, w)
         if transition is None:

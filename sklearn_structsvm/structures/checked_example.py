@@ -1,4 +1,4 @@
-"""One example of a structure that is checked: its labelings, and what they are worth."""
+"""One example of a structure under test: its labelings and their values."""
 
 import copy
 import reprlib
@@ -11,33 +11,33 @@ from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures._callback import label_key, outline, sparse_vector
 from sklearn_structsvm.structures.base import length_of
 
-# Relative to the largest values there are. What is wrong is wrong by more; decoders in
-# float32, and those that solve linear programs, are right to this.
+# The tolerance relative to the largest values. Wrong values differ by more; decoders in
+# float32 and linear programs are accurate to this.
 RTOL = 1e-6
-# If x has more labelings, they are not listed.
+# If x has more labelings than this, they are not listed.
 MAX_LABELINGS = 1000
 LAMS = (0.0, 0.25, 1.0, 4.0)
-# Constants of h that slack rescaling may ask for.
+# The constants of h that slack rescaling may use.
 ONES = (1.0, 0.25, 4.0)
-# Tried for each example and each w.
+# The number of trials for each example and each w.
 N_ANGLES = 6
-# Units in the last place by which sums of losses in another order may differ.
+# The number of units in the last place by which reordered sums of losses may differ.
 ULPS = 16
 
 
 class CheckedExample:
-    """The known labelings of an example, and the questions asked about it.
+    """The known labelings of an example, and the answers of its decoders.
 
     Attributes
     ----------
     labelings : list
-        Those that are known, the true one first.
+        The known labelings, beginning with the true one.
     losses, norms : list of float
         Their losses, and norms of their joint features.
     is_complete : bool
-        Whether decoders choose from these and no others.
+        Whether these are all labelings from which decoders choose.
     listed : list of int
-        Places of those that `labelings` lists, each once.
+        Places of the labelings that the structure lists, each once.
     answers : dict
         (trial, None) -> place of what `decode` answered, and (trial, lam) -> that of
         `loss_augmented_decode`.
@@ -52,7 +52,7 @@ class CheckedExample:
         self.n_trials = 0
         self._features, self._points = None, {}
         self.add(truth, "y")
-        # An equal one need not be the same one.
+        # An equal object need not be identical.
         for loss in (self.losses[0], self._loss(copy.deepcopy(truth))):
             if loss != 0.0:
                 raise ValueError(
@@ -61,7 +61,7 @@ class CheckedExample:
                 )
 
     def list_labelings(self, labelings):
-        """Add all there are, if they are listed and not too many."""
+        """Add all labelings, if the structure lists them and there are not too many."""
         found = labelings(self.x)
         found = [] if found is None else list(islice(found, MAX_LABELINGS + 1))
         if not found or len(found) > MAX_LABELINGS:
@@ -76,7 +76,7 @@ class CheckedExample:
         self.listed = sorted(set(listed))
 
     def ask(self, method, **arguments):
-        """Call a method of the structure, which is to leave its arguments alone."""
+        """Call a method of the structure, which must not change its arguments."""
         before = picture(arguments)
         try:
             answer = getattr(self.structure, method)(*arguments.values())
@@ -95,7 +95,7 @@ class CheckedExample:
         return answer
 
     def add(self, labeling, method):
-        """The place of a labeling that `method` returned, checked on its first sight."""
+        """The place of a labeling returned by `method`, which is checked if it is new."""
         where = f"{method} of {self.name} returns {brief(labeling)} for example {self.i}"
         if labeling is None:
             raise ValueError(f"{where}, which is not a labeling.")
@@ -124,7 +124,7 @@ class CheckedExample:
         self.rows.append(phi)
         self._features, self._points = None, {}
         if self.is_complete:
-            # Of another type, perhaps.
+            # It may have another type.
             same = self._same_as(place, range(place))
             if same is None:
                 raise ValueError(f"{where}, which is not among its labelings.")
@@ -138,7 +138,7 @@ class CheckedExample:
         return self.find(vector, self.losses[place], others)
 
     def find(self, vector, loss, places):
-        """A place whose joint feature is `vector` beyond the true labeling's, or None."""
+        """A place whose joint feature exceeds the true one by `vector`, or None."""
         places = np.asarray(places)
         features, norms = self.features, np.array(self.norms)
         # ||φ - φ(truth) - vector||², without an array of differences.
@@ -154,7 +154,7 @@ class CheckedExample:
 
     @property
     def size(self):
-        """By which joint features, and sums of a few of them, are judged."""
+        """The tolerance of joint features and of sums of a few of them."""
         return 4.0 * max(self.norms)
 
     def _joint_feature(self, labeling):
@@ -214,7 +214,7 @@ class CheckedExample:
         return self._points[key]
 
     def ask_decoders(self, w):
-        """Ask both decoders, each question twice."""
+        """Call both decoders, twice with each question."""
         for lam in (None, *LAMS):
             method, asked = "decode", {"x": self.x, "w": w}
             if lam is not None:
@@ -231,7 +231,7 @@ class CheckedExample:
         self.n_trials += 1
 
     def check_decoders(self, weights):
-        """Compare their answers with all labelings that are known by now."""
+        """Compare their answers with all labelings known so far."""
         for (t, lam), place in self.answers.items():
             w = weights[t]
             plain = self.answers[t, 0.0]
@@ -295,10 +295,10 @@ def check_constrained(example, w, rng, ask, method):
     w : ndarray of shape (n_weights,)
     rng : RandomState
     ask : callable
-        (lam, alpha, beta, strict_alpha, strict_beta) -> the labeling's score, loss and
-        words for it, or None.
+        (lam, alpha, beta, strict_alpha, strict_beta) -> score, loss and description of
+        the labeling, or None.
     method : str
-        Words for what is asked.
+        Description of the operation.
     """
     if not w.any() and not example.structure.relaxed:
         _check_strictness(example, ask, method)
@@ -310,7 +310,7 @@ def check_constrained(example, w, rng, ask, method):
         lam, beta, alpha = rng.choice(LAMS), rng.choice(rays), rng.choice([*rays, np.inf])
         strict = [bool(flag) for flag in rng.randint(2, size=2)]
         found = ask(lam, alpha, beta, *strict)
-        # The answer may be new.
+        # The answer may be a new labeling.
         scores, losses, tol = example.points(w)
         roundings = _roundings(RTOL + tol, RTOL * losses.max(), alpha, beta)
         room = _room(1.0 + scores, losses, alpha, beta)
@@ -343,24 +343,24 @@ def check_constrained(example, w, rng, ask, method):
 
 
 def _room(h, g, alpha, beta):
-    """α h - g and g - β h, which are positive within an angle."""
+    """α h - g and g - β h, which are positive inside the angle."""
     return np.stack([h if alpha == np.inf else alpha * h - g, g - beta * h])
 
 
 def _roundings(tol_h, tol_g, alpha, beta):
-    """By how much these may be off."""
+    """The tolerance of these values."""
     above = tol_h if alpha == np.inf else alpha * tol_h + tol_g
     return np.array([above, beta * tol_h + tol_g])
 
 
 def _check_strictness(example, ask, method):
-    """At w = 0, where h = 1: is the largest loss left out by a strict ray through it?
+    """Check at w = 0, where h = 1, that a strict ray excludes the largest loss.
 
-    If the structure adds losses up in another order its ray is off by roundings, so
-    that the rays next to it are tried as well.
+    If the structure sums losses in another order, its ray differs by rounding, so the
+    neighboring rays are tried as well.
     """
     g = max(example.losses)
-    # Numbers below a power of 2 are half as far from one another as those above.
+    # Below a power of 2, neighboring numbers are half as far apart as above it.
     ulp = np.spacing(np.nextafter(g, 0.0))
     rays = [g + n * ulp for n in sorted(range(-ULPS, ULPS + 1), key=abs)]
 
@@ -383,7 +383,7 @@ def _check_strictness(example, ask, method):
             if asked[-1][0] > asked[-1][1]:
                 break
         else:
-            # If the largest loss is not found at all something else is wrong.
+            # If the largest loss is not found at all, something else is wrong.
             if max(asked)[0] < g * (1.0 - RTOL):
                 continue
             raise ValueError(
@@ -394,7 +394,7 @@ def _check_strictness(example, ask, method):
 
 
 def picture(value):
-    """The content of a value, to tell later whether it was changed."""
+    """The content of a value, to detect later changes."""
     if sparse.issparse(value):
         names = ("data", "indices", "indptr", "row", "col")
         return [picture(getattr(value, name)) for name in names if hasattr(value, name)]
@@ -408,7 +408,7 @@ def picture(value):
 
 
 def brief(labeling):
-    """A labeling for an error message, which breaks off if it is long."""
+    """A labeling for an error message, cut off if it is long."""
     if isinstance(labeling, (np.ndarray, np.generic)):
         labeling = labeling.tolist()
     return reprlib.repr(labeling)

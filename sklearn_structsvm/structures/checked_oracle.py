@@ -17,7 +17,7 @@ N_THREADS = 3
 
 
 def check_oracle(structure, X, y, examples, weights, rng):
-    """Compare what `make_oracle` returns with what is known of the examples.
+    """Compare the result of `make_oracle` with the known labelings.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def check_oracle(structure, X, y, examples, weights, rng):
     Raises
     ------
     ValueError, TypeError
-        Which names the operation, the example and the values.
+        The message names the operation, the example and the values.
     """
     oracle = structure.make_oracle(X, y)
     name = f"{type(oracle).__name__} of {type(structure).__name__}"
@@ -94,7 +94,7 @@ class CheckedBlock:
         self.probe = Probe(oracle, block, w)
         self.scores, self.losses, self.tol = example.points(w)
         self.loss_tol = RTOL * self.losses.max()
-        # What max_oracle finds, by lam.
+        # The results of max_oracle, by lam.
         self.maxima = {}
 
     def check(self, rng):
@@ -166,7 +166,7 @@ class CheckedBlock:
         return self.oracle.labeling_from_object(self.block, saved)
 
     def check_dual_state(self, s, v, rng):
-        """Directions of several parts, moves, projections, and what is saved."""
+        """Check directions of several parts, moves, projections and saved states."""
         probe, before = self.probe, self.oracle.get_blocks()
         other, _ = probe.direction([1.0], [v])
         corner, _ = probe.direction([1.0], [s])
@@ -176,7 +176,7 @@ class CheckedBlock:
         for scores in probe.scores([s, v, s]):
             for found, feature in zip(scores, (corner, other, corner), strict=True):
                 self.expect("score of several", found, self.w @ feature, self.tol)
-        # Of no labeling, and of three, the second of which does not count.
+        # Directions of no labeling, and of three, the second of which has weight zero.
         vector, norm = probe.direction([], [], 2.0)
         gap = np.linalg.norm(vector - corner)
         what = "distance of a direction from the sum of its parts"
@@ -206,7 +206,7 @@ class CheckedBlock:
         self.expect("block_score once restored", probe.block_score(), 0.0, self.tol)
 
     def check_soft_oracle(self):
-        """Against the probabilities of all labelings, hot and cold."""
+        """Compare with the probabilities of all labelings, for large and small w."""
         scores, losses = (of[self.example.listed] for of in (self.scores, self.losses))
         values = scores + losses
         for share in (1.0, 0.01):
@@ -216,7 +216,7 @@ class CheckedBlock:
             P /= P.sum()
             found = self.probe.soft(temperature)
             expected = soft, P @ scores, P @ losses
-            # As many logarithms are rounded whatever the scores are.
+            # The rounding of the logarithms does not depend on the scores.
             tol = (self.tol + self.loss_tol) / share + RTOL * temperature
             words = ("soft maximum", "mean score", "mean loss")
             for what, one, other in zip(words, found, expected, strict=True):

@@ -164,7 +164,7 @@ def check_structure(
 
 
 def _fit_structure(structure, X, y):
-    """The structure once it is fitted, with X and y as `make_oracle` takes them."""
+    """The fitted structure, with X and y in the form that `make_oracle` takes."""
     name = type(structure).__name__
     try:
         copied = clone(structure)
@@ -201,7 +201,7 @@ def _fit_structure(structure, X, y):
 
 
 def _weights(structure, examples, n_trials, rng):
-    """Random ones by which scores are about as large as losses, and w = 0."""
+    """Random weights whose scores are about as large as losses, and w = 0."""
     largest = max(max(example.norms) for example in examples)
     unit = 1.0 / largest if largest > 0.0 else 1.0
     sizes = np.append(unit * 10.0 ** rng.uniform(-1, 1, size=n_trials), 0.0)
@@ -234,7 +234,7 @@ def _constrained_decode(example, w, lam, alpha, beta, strict_alpha, strict_beta)
 
 
 def _check_batch(structure, X, examples, weights):
-    """`decode_batch` against `decode`."""
+    """Compare `decode_batch` with `decode`."""
     name = type(structure).__name__
     for t, w in enumerate(weights):
         found = structure.decode_batch(X, w)

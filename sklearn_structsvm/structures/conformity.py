@@ -1,6 +1,6 @@
 """How unlikely each label is: the scores of conformal prediction.
 
-All of them are nonconformity scores: the smaller, the more a label is to be expected.
+All of them are nonconformity scores: small scores belong to likely labels.
 """
 
 import numpy as np
@@ -24,7 +24,8 @@ def aps(probabilities, rng=None):
     order = np.argsort(-probabilities, axis=1, kind="stable")
     own = np.take_along_axis(probabilities, order, axis=1)
     share = 0.0 if rng is None else rng.random((len(own), 1))
-    # Without a share the first label has exactly 0, and those of a row increase.
+    # Without a random share, the first label has exactly 0, and the scores of a row
+    # increase.
     before = np.cumsum(own, axis=1)[:, :-1]
     sums = np.hstack([np.zeros((len(own), 1)), before]) + share * own
     result = np.empty_like(sums)
@@ -42,7 +43,7 @@ def raps(probabilities, rng=None):
 
 
 def margin(scores):
-    """How far each score is below the best of its row."""
+    """The distance of each score from the best one of its row."""
     return scores.max(axis=1, keepdims=True, initial=-np.inf) - scores
 
 

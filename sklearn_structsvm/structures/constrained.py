@@ -1,19 +1,19 @@
-"""The constrained λ-oracle of chains, forests and independent labels, exactly.
+"""The exact constrained λ-oracle of chains, forests and independent labels.
 
 The search works in the plane of h (margin) and g (loss), see `constrained_argmax`.
 
 1. The λ-oracle alone often satisfies the constraints: one Viterbi pass.
 2. Otherwise it violates one of them, s(y) = a h + b g >= 0. The labelings are then
-   searched in decreasing order of the Lagrangian h + λ g + μ s, which bounds the
-   value of every feasible labeling from above. Any μ >= 0 is right; the one that
-   makes the bound tightest leaves the fewest labelings to look at. One multiplier is
-   enough: if the best labeling lies outside of the cone between two rays, the best
-   point of the labelings' convex hull inside lies on the ray that was crossed.
+   searched in decreasing order of the Lagrangian h + λ g + μ s, which bounds the value of
+   every feasible labeling from above. Any μ >= 0 is valid. The one with the tightest
+   bound leaves the fewest labelings to examine. One multiplier is enough: if the best
+   labeling lies outside of the cone between two rays, the best point of the labelings'
+   convex hull inside lies on the ray that was crossed.
 3. Labelings are partitioned as in `k_best`. A part is dropped if its maximum of
-   a constraint's s is negative, for then no labeling in it is feasible, or if its
-   maximum of h + λ g is not above the value of the best feasible labeling so far.
-   In a forest, its positions in an order that has parents first, the suffix that a
-   prefix leaves is several trees, whose maxima add up.
+   a constraint's s is negative, for then no labeling in it is feasible, or if its maximum
+   of h + λ g is not above the value of the best feasible labeling so far. In a forest
+   whose parents come first, the rest after a prefix consists of several trees, whose
+   maxima add up.
 """
 
 import heapq
@@ -28,10 +28,10 @@ from sklearn_structsvm.structures._k_best import (
     suffix_scores,
 )
 
-# Relative to the largest sum that can occur and per position: far above the rounding
-# of sums in different orders (about 3 units each), so that no part is dropped by it.
+# Relative to the largest possible sum and per position: far above the rounding of
+# reordered sums (about 3 units each), so that rounding drops no part.
 SLACK = 32 * np.finfo(np.float64).eps
-# The multiplier's search ends by itself after a few steps; rounding could prolong it.
+# The search for the multiplier ends after a few steps, but rounding could prolong it.
 MAX_MULTIPLIER_STEPS = 30
 
 
@@ -128,7 +128,7 @@ def constrained_argmax(
         return in_angle(*point, alpha, beta, strict_alpha, strict_beta)
 
     objective = (1.0, lam)
-    # s(y) >= 0 for both, scaled so that no coefficient exceeds 1.
+    # s(y) >= 0 for both constraints, scaled so that no coefficient exceeds 1.
     upper = (1.0, -1.0 / alpha) if alpha > 1 else (alpha, -1.0)
     lower = (-1.0, 1.0 / beta) if beta > 1 else (-beta, 1.0)
     best = problem.argmax(objective)
@@ -206,7 +206,7 @@ class _Plane:
         if self.costs[steps, self.truth].any():
             raise ValueError("costs must be zero at the true labels.")
         self.parents = steps - 1 if parents is None else _as_forest(parents, T)
-        # Node potentials of h: the truth's share taken off position by position.
+        # Node potentials of h: the truth's share is subtracted position by position.
         self.margins = self.theta - self.theta[steps, self.truth, np.newaxis]
         self.margins[0] += 1.0
         if transition is not None:
@@ -238,9 +238,9 @@ class _Plane:
         return y
 
     def choices(self):
-        """By position t, what takes from labels those that part t depends on.
+        """For each position t, an index of the labels on which part t depends.
 
-        These are the label of t, and those before that transitions from t on read.
+        These are the label of t, and earlier labels that transitions from t on use.
         """
         last_read = list(range(len(self.theta)))
         if self.transition is not None:
@@ -254,7 +254,7 @@ class _Plane:
         return result
 
     def rounding(self, direction):
-        """More than the rounding error of a sum a h + b g."""
+        """A bound of the rounding error of a sum a h + b g."""
         a, b = map(abs, direction)
         size = 1.0 + 2.0 * np.abs(self.theta).max(axis=1).sum()
         if self.transition is not None:
@@ -264,7 +264,7 @@ class _Plane:
 
 
 def _tightest_bound(problem, objective, constraint, outside):
-    """Direction h + λ g + μ s with the μ >= 0 of least maximum over the labelings.
+    """The direction h + λ g + μ s with the μ >= 0 that minimizes the maximum.
 
     `outside` is a point of largest h + λ g, with s < 0 (or s = 0). The maximum is
     convex and piecewise linear in μ: at its minimum two labelings tie, one on each
@@ -340,8 +340,9 @@ def _branch_and_bound(problem, guide, objective, constraints, is_feasible, max_p
     padding = problem.rounding(guide)
     parents, choices = problem.parents, problem.choices()
     best, best_value = None, -np.inf
-    # A part: minus its bound, its number (which settles ties), and what makes its
-    # first labeling: another one, the position where they differ, the label there.
+    # A part: its negative bound, its number (which breaks ties), and the origin of its
+    # first labeling: another labeling, the position where they differ, and the label
+    # there.
     start = np.zeros(len(problem.theta), dtype=np.intc)
     heap = [(-np.inf, 0, start, 0, suffixes[0, 0].argmax())]
     seen = set()
@@ -359,8 +360,8 @@ def _branch_and_bound(problem, guide, objective, constraints, is_feasible, max_p
         bounds = np.minimum(highest[0] + padding, highest[3])
         open_parts = (highest[1:3] >= lowest).all(axis=0) & (bounds > best_value)
         for t in np.flatnonzero(open_parts).tolist():
-            # Parts with equal prefix sums and equal choices left are copies of each
-            # other. There are many if w = 0 or potentials are small integers.
+            # Parts with equal prefix sums and equal remaining choices are copies of each
+            # other. There are many if w = 0 or if potentials are small integers.
             part = (t, choices[t](names), *path[:, t])
             if part not in seen:
                 seen.add(part)

@@ -40,13 +40,13 @@ class FlatStructure(Structure):
     """φ(x, y) = x ⊗ μ(y): one score Wᵀx per class or label, W of shape (F, k).
 
     With a constant feature (`bias` of `fit` not zero), W has one more row. A subclass
-    says what μ(y) is. Weights are flattened features-first.
+    defines μ(y). Weights are flattened features-first.
     """
 
     flat = True
     _dual_is_of_labels = True
     has_classes = True
-    # What scikit-learn's tags say of y.
+    # The type of y in scikit-learn's tags.
     multi_class = False
     multi_label = False
 
@@ -225,7 +225,7 @@ class _SingleLabel(FlatStructure):
         return np.where(codes < 0, -np.inf, logs[np.arange(len(codes)), codes])
 
     def least_costly(self, X: Any, marginals: Any) -> np.ndarray:
-        """Labels of least expected cost, of what `marginals` of X returned."""
+        """The labels of smallest expected cost, given the result of `marginals`."""
         costs = marginals @ as_in(marginals, self.label_costs_)
         return self._labels(row_argmax(-costs))
 

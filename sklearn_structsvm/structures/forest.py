@@ -24,7 +24,7 @@ class ForestStructure(NodeStructure):
     of labels by `_allowed`, and makes oracles; if `y` is None, these only decode and sum.
     """
 
-    # What `transitions` can forbid: a first label, a pair, and a last label.
+    # Whether `transitions` can forbid a first label, a pair, and a last label.
     _forbidden: tuple[str, str, str]
 
     def _forest(self, X):
@@ -43,7 +43,7 @@ class ForestStructure(NodeStructure):
         raise NotImplementedError
 
     def _allowed(self):
-        """The table that `transitions` stand for."""
+        """The table of `transitions`."""
         return tables.allowed_transitions(self.transitions, self.classes_)
 
     def _refuse_impossible(self, X):
@@ -76,9 +76,9 @@ class ForestStructure(NodeStructure):
         tables.check_allowed(self.allowed_, len(self.classes_))
 
     def _truth(self, X, y):
-        """Encoded labels, once they are seen to have nothing that `transitions` forbid.
+        """Encode labels after checking that `transitions` allow them.
 
-        None if there are no labels, once X is seen to have some that may be.
+        Returns None if y is None, after checking that X has possible labelings.
         """
         if y is None:
             self._check_possible(X)
@@ -127,7 +127,7 @@ class ForestStructure(NodeStructure):
         return self._split_nodes(X, self.classes_[labels])
 
     def _oracle_of(self, X, y, allowed):
-        """An oracle of labels that are allowed, or of all."""
+        """An oracle of the allowed labels, or of all labels."""
         if allowed is None:
             return self._compiled_oracle(X, y)
         return self._compiled_oracle(X, y, allowed)
@@ -140,7 +140,7 @@ class ForestStructure(NodeStructure):
         possible = tables.below(self.allowed_, parents, allowed[i])
         possible[parents < 0] &= self.allowed_[-1, :-1]
         dead = ~possible.any(axis=1)
-        # What is above it is without labels for its sake.
+        # The scores above it belong to labels that are not barred.
         node = int(np.where(dead, tables.depths_of(parents), -1).argmax())
         raise NoAllowedLabeling(i, f"{self._place} {node}")
 
@@ -175,8 +175,8 @@ class ForestStructure(NodeStructure):
             return None
         labels = np.empty_like(found)
         labels[order] = found
-        # Forbidden labelings score lowest: one is found only if no allowed one is
-        # feasible.
+        # Forbidden labelings have the lowest scores, so one is found only if no allowed
+        # one is feasible.
         return None if self._impossible(X, labels)[0] else self.classes_[labels]
 
     def joint_feature(self, x: Any, y: Any) -> Any:
@@ -204,9 +204,9 @@ class ForestStructure(NodeStructure):
         return self._node_scores(x, parts), parts.get("transition")
 
     def _topological_potentials(self, x, w, more=0.0):
-        """Forbidden labelings score lower than all others, even by `more` than that.
+        """Potentials in which forbidden labelings score lowest, with a margin of `more`.
 
-        `more` is the largest difference of any other score that is added to these.
+        `more` is the largest difference in any other score that will be added.
         """
         order, parents = self._order(x)
         theta, transition = self.potentials(x, w)
@@ -308,7 +308,7 @@ class ForestStructure(NodeStructure):
     def _sums(self, X, y, w, n_threads, allowed=None):
         sums = self._oracle_of(X, y, allowed).marginals(w, n_threads)
         if allowed is not None and self.allowed_ is not None:
-            # Probability is left to labels that are barred only if there are no others.
+            # Barred labels keep probability only if there are no others.
             allowed = as_allowed_labels(allowed)
             nodes = np.concatenate(list(self._split_nodes(X, sums[0])))
             is_bad = (nodes[allowed.nodes] > 0.0) & ~allowed.masks

@@ -192,8 +192,8 @@ class GraphStructure(SumBounds):
         "inference": [StrOptions(set(GRAPH_INFERENCES))],
     }
     _item, _place = "graph", "node"
-    # A labeling of a relaxation has entries for each label of a node, and each pair of
-    # labels of an edge.
+    # A labeling of the relaxation has entries for each label of a node, and for each pair
+    # of labels of an edge.
     variable_length = True
 
     def __init__(
@@ -249,7 +249,7 @@ class GraphStructure(SumBounds):
         self._polytopes: dict[Any, Any] = {}
 
     def _resolve_inference(self):
-        """How the graphs of `fit` are decoded."""
+        """The decoder of the graphs of `fit`."""
         if not self.has_cycles_:
             return "forest"
         if len(self.classes_) == 2:
@@ -426,7 +426,7 @@ class GraphStructure(SumBounds):
         return self._point_feature(x, *self._marginals(x, y))
 
     def _point_feature(self, x, nodes, pairs):
-        """The joint feature vector of weights of labels, (T, k), and pairs, (m, k²)."""
+        """The joint feature vector from weights of labels and pairs of labels."""
         transition = None
         if self.transition:
             places = self._pair_of.ravel()
@@ -530,7 +530,7 @@ class GraphStructure(SumBounds):
         return np.eye(k)[codes], np.eye(k * k)[pairs]
 
     def _named(self, decoded, x):
-        """A labeling of the oracle, or a point if it is half integral."""
+        """The labeling of the oracle, or a point of the relaxation."""
         T = x[0].shape[0]
         if len(self.classes_) != 2 or len(decoded) == T or not (decoded[:T] == 2).any():
             return self.classes_[decoded[:T]]

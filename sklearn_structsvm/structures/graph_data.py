@@ -1,4 +1,4 @@
-"""Checks of the graphs that users pass, and their form for `GraphOracle`."""
+"""Checks of users' graphs, and their form for `GraphOracle`."""
 
 import numpy as np
 from scipy import sparse
@@ -45,7 +45,7 @@ def check_graph_labels(y, X):
 
 
 def split_weights(y):
-    """Labels and node weights of an item of y; None for no weights."""
+    """Labels and node weights of an item of y, or None if it has no weights."""
     if isinstance(y, (tuple, list)) and len(y) == 2 and np.ndim(y[0]) == 1:
         return y[0], y[1]
     return y, None
@@ -58,7 +58,7 @@ def known_part(X, y, allowed):
     -------
     X, y : lists
     kept : ndarray of dtype intp
-        Which graphs they are of; of others no node is left.
+        The graphs that keep some nodes.
     """
     items, labelings, kept = [], [], []
     for i, (x, y_i, mask) in enumerate(zip(X, y, allowed, strict=True)):
@@ -92,7 +92,7 @@ def pair_weights(transition, k):
 
 
 def rooted_forest(x):
-    """An item of the `parents` of a `GraphOracle`: None if the graph has a cycle."""
+    """An item of `parents` of a `GraphOracle`, or None if the graph has a cycle."""
     T, edges = x[0].shape[0], x[1]
     if len(edges) >= T:
         return None

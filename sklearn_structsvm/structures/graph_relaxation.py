@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn_structsvm._utils.tolerances import SCORE_ROUNDING
 from sklearn_structsvm.structures.polytope import Polytope
 
-# Weights of a vertex this close to 0 and 1 are those of a labeling.
+# Weights of a vertex within this distance of 0 and 1 are those of a labeling.
 INTEGRAL = 1e-9
 
 
@@ -29,8 +29,8 @@ def best_point(theta, tables, edges, polytopes):
         Label indices, or a point of which some entries are fractional.
     """
     if not np.any(tables):
-        # Independent nodes, as when all weights are zero. The simplex method would take
-        # long, because many points are best.
+        # Nodes are independent, as with zero weights. The simplex method would take long,
+        # because many points are optimal.
         return theta.argmax(axis=1)
     T, k = theta.shape
     key = (T, edges.tobytes())
@@ -73,10 +73,10 @@ def rounded_labels(theta, tables, edges):
 
 
 def half_integral_point(decoded, T, edges):
-    """The labels that a `GraphOracle` decoded, as a point of the local polytope.
+    """The result of a `GraphOracle` as a point of the local polytope.
 
-    The label 2 of one of the T nodes is half 0 and half 1. The flags of edges follow:
-    whether the labels at both ends are equal if both are half.
+    Label 2 of a node means half 0 and half 1. The flags of edges follow: whether the
+    labels at both ends are equal if both are half.
     """
     half = decoded[:T] == 2
     nodes = np.where(half[:, np.newaxis], 0.5, np.eye(3)[decoded[:T], :2])

@@ -1,8 +1,7 @@
-"""Labels of training data that are not known: `MISSING`, and sets of labels.
+"""Unknown labels of training data: `MISSING` and sets of labels.
 
-Checked, y has some allowed labeling in the place of each that is not known, and masks of
-the labels that the nodes may have stand beside it, as for the argument `allowed` of
-predictions.
+After the check, y has some allowed labeling in place of each unknown one, together with
+masks of the labels that the nodes may have, as for the argument `allowed` of predictions.
 """
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn_structsvm._utils.labels import MISSING
 
 __all__ = ["MISSING"]
 
-# What a set of labels is; lists and tuples may be labelings of their own.
+# Types of sets of labels. Lists and tuples may be labelings.
 SETS = (set, frozenset)
 HIDDEN_TYPES = {type(MISSING), type(None), *SETS}
 
@@ -22,12 +21,12 @@ NOTHING_KNOWN = (
 
 
 def is_hidden(entry):
-    """Whether an entry of a labeling is not one label."""
+    """Whether an entry of a labeling is hidden."""
     return entry is None or entry is MISSING or isinstance(entry, SETS)
 
 
 def known_places(entries):
-    """Where the entries of a labeling are labels."""
+    """A mask of the entries of a labeling that are labels."""
     return np.array([t for t, entry in enumerate(entries) if not is_hidden(entry)], int)
 
 
@@ -45,19 +44,19 @@ def as_entries(labels):
 
 
 def _plainer(entry):
-    """None for MISSING, and the label for a set of one."""
+    """None for MISSING, and the label for a set with one label."""
     if isinstance(entry, SETS) and len(entry) == 1:
         return next(iter(entry))
     return None if entry is MISSING else entry
 
 
 def split_hidden(y, parts_of, join):
-    """A y that is known, and what hides it.
+    """Split y into a completely known y and its hidden entries.
 
     Parameters
     ----------
     y : sequence
-        As users pass it.
+        The labels as users pass them.
     parts_of : callable
         From an item of y to its labels.
     join : callable
@@ -66,7 +65,7 @@ def split_hidden(y, parts_of, join):
     Returns
     -------
     y : sequence
-        With any labels in the place of hidden ones; as it is if there are none.
+        The same with arbitrary labels in place of hidden ones.
     entries : list of lists, or None
         Labels, sets of labels, and None for any label, of each item; None if no label
         of any item is hidden.
@@ -114,7 +113,7 @@ def members_of(entries):
 
 
 def first_hidden(entries):
-    """The item and the place of the first hidden label."""
+    """The item and the position of the first hidden label."""
     return next(
         (i, t)
         for i, own in enumerate(entries)

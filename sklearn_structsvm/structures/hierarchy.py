@@ -22,8 +22,8 @@ from sklearn_structsvm.structures.polytope import (
     snapped,
 )
 
-# Of the largest score, by which a prediction prefers fewer leaves and the first ones:
-# where sets tie, the answer of the linear program depends on those before it.
+# A share of the largest score by which a prediction prefers fewer and earlier leaves. If
+# sets tie, the linear program's answer would depend on previous ones.
 PREFERENCE = 1e-7
 
 
@@ -149,7 +149,7 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
         if self.inference_ == "lp":
             self._polytope = Polytope(*graph.inequalities())
 
-    # A labeling of the relaxation holds all nodes.
+    # A labeling of the relaxation contains all nodes.
     variable_length = True
     labelings = IndicatorLabels.labelings
 

@@ -33,7 +33,7 @@ class Hierarchy:
     children: np.ndarray
 
     def check(self):
-        """ValueError if the arrays are no numbered graph, parents first."""
+        """Raise ValueError if the arrays are not a numbered graph with parents first."""
         for name in ("nodes", "children", "leaves"):
             check_shape(name, getattr(self, name), "n")
         k = len(self.nodes)
@@ -58,10 +58,10 @@ class Hierarchy:
         return U
 
     def covers(self, Y):
-        """The nodes that stand for sets of leaves, (n, n_nodes): all below is in them.
+        """The nodes that represent sets of leaves, (n, n_nodes).
 
-        Nodes below another such node are left out, so that in a forest no smaller set of
-        nodes has exactly these leaves below.
+        All leaves below such a node are in the set. Nodes below another such node are
+        omitted, so in a forest no smaller set of nodes has exactly these leaves.
         """
         whole = np.zeros((len(Y), len(self.nodes)), dtype=bool)
         whole[:, self.leaves] = Y
@@ -97,8 +97,8 @@ class Hierarchy:
         """Best score with a leaf minus best without it, of a forest's node scores.
 
         Messages up: d, the best score of a node's subtree with the node on. Messages
-        down: `rest`, the best score of all else with the node on, and `off`, the best
-        of all with the node off. O(n_nodes) for each row of theta, (n, n_nodes).
+        down: `rest`, the best score of all other nodes with the node on, and `off`, the
+        best score with the node off. O(n_nodes) for each row of theta, (n, n_nodes).
         """
         k = len(self.nodes)
         d, rest, off = theta.copy(), np.empty_like(theta), np.empty_like(theta)
@@ -116,7 +116,7 @@ class Hierarchy:
             elif len(below):
                 outside = rest[:, [n]] + theta[:, [n]]
                 rest[:, below] = outside + others
-                # Without c, n may be off, or on for another of its children.
+                # Without c, n may be off, or on because of another child.
                 rival = _best_of_others(d[:, below])
                 on = outside + np.where(rival > 0.0, others, rival)
                 off[:, below] = np.maximum(off[:, [n]], on)

@@ -1,4 +1,4 @@
-"""Several labels per example, as an indicator matrix: its names, costs and loss."""
+"""Several labels per example, as an indicator matrix: names, costs and loss."""
 
 from collections.abc import Iterable
 from itertools import product

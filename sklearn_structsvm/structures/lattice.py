@@ -1,8 +1,8 @@
 """All labelings whose score is near the best one, as a lattice.
 
-In a forest, the score of a labeling is that of the best one minus its regrets: what is
-lost at each node by its label, once that of its parent is given, and all below is best.
-Regrets are at least zero, so partial sums tell early which labelings are too far.
+In a forest, the score of a labeling is the best score minus its regrets. The regret of a
+node is the loss from its label, given its parent's label and the best labels below.
+Regrets are at least zero, so partial sums exclude labelings early.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ import numpy as np
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.structures.transitions import below
 
-# Units that the slack is divided into for counting.
+# The number of units into which the slack is divided for counting.
 N_UNITS = 256
 
-# Up to so many labelings are counted one by one.
+# At most this many labelings are counted one by one.
 MAX_COUNTED = 4096
 
 
@@ -45,7 +45,7 @@ class LabelingLattice:
 
     def __init__(self, order, parents, regrets, slack, classes):
         self.slack, self.classes = float(slack), classes
-        # What is forbidden is infinitely far.
+        # Forbidden labels are infinitely far.
         self._limit = min(self.slack, np.finfo(np.float64).max)
         self._order, self._parents, self._regrets = order, parents, regrets
         T, k = regrets.shape[:2]
@@ -91,7 +91,7 @@ class LabelingLattice:
             return 1.0, 1.0
         finite = self._regrets[np.isfinite(self._regrets)]
         if not np.isfinite(self.slack) or self.slack >= finite.sum():
-            # Nothing but what is forbidden is too far.
+            # Only forbidden labelings are too far.
             exact = self._count(np.where(np.isfinite(self._regrets), 0, 1), 0)
             return exact, exact
         if self.slack <= 0.0:
@@ -101,7 +101,7 @@ class LabelingLattice:
             return exact, exact
         with np.errstate(over="ignore"):
             units = np.minimum(self._regrets / (self.slack / N_UNITS), N_UNITS + 1)
-        # Rounding, here and in sums, must not take the bounds to the wrong side.
+        # Rounding, here and in sums, must not make the bounds invalid.
         eps = (len(self.nodes) + 4) * np.finfo(np.float64).eps
         costly = np.ceil(units * (1.0 + eps)).astype(np.intp)
         cheap = np.floor(units * (1.0 - eps)).astype(np.intp)
@@ -120,7 +120,7 @@ class LabelingLattice:
         total[0] = 1.0
         for t in reversed(range(T)):
             parent, own = self._parents[t], ways[t]
-            # A root has the same costs for each label of a parent that it has not.
+            # A root has no parent, so its costs do not depend on a parent's label.
             rows = range(k) if parent >= 0 else range(1)
             sums = np.zeros((len(rows), budget + 1))
             for p in rows:
@@ -147,7 +147,7 @@ class LabelingLattice:
         if self.slack < 0.0:
             return
         codes = np.zeros(T, dtype=np.intp)
-        # Places, labels and sums of regrets to go on with.
+        # Positions, labels and sums of regrets with which to continue.
         waiting: list[tuple[int, int, float]] = [(-1, -1, 0.0)]
         while waiting:
             t, code, total = waiting.pop()
@@ -178,7 +178,7 @@ def make_lattice(structure, x, w, slack):
 
 
 def score_gaps(structure, X, y, w):
-    """How far the score of each labeling is below the best; inf for impossible ones.
+    """The distance of each labeling's score from the best; inf for impossible ones.
 
     y holds arrays of labels, of which some may be unknown.
     """
@@ -218,7 +218,7 @@ def _regrets_of(structure, x, w):
 
 
 def _forbidden(structure, parents, shape):
-    """Which pairs of labels `transitions` of the structure rule out."""
+    """The pairs of labels that the structure's `transitions` rule out."""
     allowed = getattr(structure, "allowed_", None)
     if allowed is None:
         return np.zeros(shape, dtype=bool)
@@ -230,7 +230,7 @@ def _forbidden(structure, parents, shape):
 
 
 def _sum_regrets(codes, parents, regrets):
-    """Sum over the nodes, in their order: as `LabelingLattice` adds them."""
+    """Sum over the nodes, in the order used by `LabelingLattice`."""
     total = 0.0
     for t, (code, parent) in enumerate(zip(codes, parents, strict=True)):
         total = total + regrets[t, codes[parent] if parent >= 0 else 0, code]

@@ -1,4 +1,4 @@
-"""Shared by structures with a label for each of several nodes."""
+"""Shared by structures with a label for each node."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -46,11 +46,11 @@ from sklearn_structsvm.structures.hidden_labels import (
 
 
 class NodeStructure(Structure):
-    """Labels of nodes with features, pairs of them depending on each other.
+    """Labels of nodes with features, with dependent pairs of labels.
 
-    A subclass has parameters named as the parts of its weights: "emission",
-    "transition", and those of `_biases`; and "normalize_loss" and "label_costs". It
-    says what an example is by `_rows` and what its weights are good for.
+    A subclass has parameters named as the parts of its weights: "emission", "transition",
+    and those of `_biases`; and "normalize_loss" and "label_costs". It defines the form of
+    an example by `_rows`, and the use of the weights.
     """
 
     has_classes = True
@@ -59,13 +59,13 @@ class NodeStructure(Structure):
         "emission": ["boolean", StrOptions({"given", "both"})],
     }
 
-    # Parts of the weights that have one number per class, in their order.
+    # The weight parts with one number per class, in order.
     _biases: tuple[str, ...] = ("bias",)
-    # Words for an example and for one node of it.
+    # Names for an example and for one of its nodes.
     _item, _place = "example", "node"
 
     def _rows(self, x):
-        """What an example has for each of its nodes: features, or a pair with scores."""
+        """The node data of an example: features, or a pair of features and scores."""
         return x
 
     def _features(self, x):
@@ -73,11 +73,11 @@ class NodeStructure(Structure):
         return self._rows(x)[0] if self._has_both else self._rows(x)
 
     def _scores(self, x):
-        """The scores of another model, which may be all that an example has."""
+        """The scores of another model, which may be an example's only data."""
         return self._rows(x)[1] if self._has_both else self._rows(x)
 
     def _check_rows(self, rows, part="", kind="sequence"):
-        """What `_rows` returns of each example, checked; `part` and `kind` name it."""
+        """The checked result of `_rows` for each example; `part` and `kind` name it."""
         n_features = getattr(self, "n_features_in_", None)
         if self._is_given:
             return validation.check_scores(rows, n_features, part=part, kind=kind)
@@ -132,7 +132,7 @@ class NodeStructure(Structure):
         return self
 
     def _learn(self, X, labels, classes, class_weight):
-        """Set what `fit` learns, from these labels of any nodes."""
+        """Set the fitted attributes, from these labels of any nodes."""
         self.n_features_in_ = self._features(X[0]).shape[1]
         self.classes_ = learn_classes(labels, classes)
         weight = class_weight_vector(class_weight, self.classes_, labels)
@@ -153,18 +153,18 @@ class NodeStructure(Structure):
         """ValueError if true labels are ruled out."""
 
     def split_hidden(self, y: Any) -> tuple[Any, Any]:
-        """A known y, and what hides it; see `hidden_labels.split_hidden`."""
+        """A known y and its hidden entries; see `hidden_labels.split_hidden`."""
         return split_hidden(y, self._labels_of, self._with_labels)
 
     def learn_partial(
         self, X: Any, y: Any, entries: Any, classes: Any, class_weight: Any
     ) -> tuple[Any, Any]:
-        """Same as `fit`, of labels of which some are hidden.
+        """Same as `fit`, if some labels are hidden.
 
         Parameters
         ----------
         X, y : sequences of n examples and labelings, as checked
-            With any labels in the place of hidden ones.
+            The data, with arbitrary labels in place of hidden ones.
         entries : list of n lists
             As `hidden_labels.split_hidden` returns them.
         classes, class_weight : as for `fit`
@@ -173,7 +173,7 @@ class NodeStructure(Structure):
         Returns
         -------
         y : list of n labelings
-            Ones that are allowed.
+            Allowed labelings.
         allowed : list of n ndarrays of shape (T_i, k)
             Masks of the labels that the nodes may have.
         """
@@ -201,15 +201,15 @@ class NodeStructure(Structure):
         return list(map(self._with_labels, y, labels)), allowed
 
     def _best_allowed(self, X, w, allowed):
-        """Same as `decode_batch`, among labels that are allowed."""
+        """Same as `decode_batch`, restricted to allowed labels."""
         raise NotImplementedError
 
     def _labels_of(self, y):
-        """The labels of an example's nodes, which a labeling may have more beside."""
+        """The labels of an example's nodes; a labeling may contain more than these."""
         return y
 
     def known_nodes(self, y: Any, y_pred: Any, entries: Any) -> tuple[Any, Any]:
-        """Labelings and predictions at the nodes whose labels are known."""
+        """Labelings and predictions at the nodes with known labels."""
         places = list(map(known_places, entries))
         return (
             list(map(self._at_nodes, y, places)),
@@ -217,7 +217,7 @@ class NodeStructure(Structure):
         )
 
     def _at_nodes(self, y, places):
-        """The part of a labeling that is about these nodes."""
+        """The part of a labeling that belongs to these nodes."""
         return y[places]
 
     def _with_labels(self, y, labels):
@@ -225,9 +225,9 @@ class NodeStructure(Structure):
         return labels
 
     def _costs(self, allowed):
-        """Costs of labels for an oracle, and their row of each node.
+        """Costs of labels for an oracle, and each node's row of them.
 
-        A label costs what it does for the label that is allowed for which it costs least.
+        The cost of a label is its smallest cost over the allowed labels.
         """
         if allowed is None:
             return self.label_costs_, None
@@ -237,12 +237,12 @@ class NodeStructure(Structure):
 
     @property
     def _is_given(self):
-        """Whether features are the scores of the labels, by another model."""
+        """Whether the features are label scores of another model."""
         return self.emission == "given"
 
     @property
     def _has_both(self):
-        """Whether such scores stand beside features that have weights."""
+        """Whether such scores are combined with features that have weights."""
         return self.emission == "both"
 
     def _check_scores(self, X):
@@ -302,7 +302,7 @@ class NodeStructure(Structure):
     def _node_features(self, X, order=None, allowed=None):
         """Features of the nodes of all examples, as kernels read them.
 
-        The scores of labels that are not allowed are below all others.
+        Labels that are not allowed have lower scores than all others.
         """
         features = self._unmasked_features(X, order)
         if allowed is None:
@@ -329,7 +329,7 @@ class NodeStructure(Structure):
         return [self._features(x).shape[0] for x in X]
 
     def _starts(self, X):
-        """Where the nodes of each example start, and where those of the last one end."""
+        """The start of each example's nodes, and the end of the last one's."""
         return validation.starts_of(map(self._features, X))
 
     def _matrices(self, X):
@@ -351,7 +351,7 @@ class NodeStructure(Structure):
             "bias": np.full(k, n_nodes / k),
             "transition": self._mean_squares_of_pairs(X, weights, n_nodes),
         }
-        # Other biases are those of one node of an example.
+        # Other biases belong to one node of an example.
         one = np.full(k, np.sum(weights) / k)
         return np.concatenate([sizes.get(name, one) for name, _ in self._parts()])
 
@@ -360,7 +360,7 @@ class NodeStructure(Structure):
         return np.full(k * k, n_nodes / k**2)
 
     def _bias_nodes(self, x):
-        """By the name of each bias, an index of the nodes at which it counts."""
+        """For each bias, an index of the nodes at which it counts."""
         return {"bias": slice(None)}
 
     def _join_parts(self, x, nodes, transition):
@@ -451,10 +451,10 @@ class NodeStructure(Structure):
         return result
 
     def _lowered_potentials(self, x, w, allowed):
-        """The same, with labels that are not allowed below all others.
+        """The same, with barred labels below all others.
 
-        That far below takes no digits from the others: `_k_best` never adds the score of
-        such a label to one that counts, as each node has a label that is allowed.
+        This large distance costs no digits: each node has an allowed label, so `_k_best`
+        never adds the score of a barred label to one that counts.
         """
         order, theta, transition, parents = self._topological_potentials(x, w)
         if allowed is not None:
@@ -462,13 +462,13 @@ class NodeStructure(Structure):
         return order, theta, transition, parents
 
     def _refuse_conflicts(self, X, allowed, is_bad):
-        """An error of the first bad example, for which no labeling was found.
+        """The error for the first of the bad examples, which have no labeling.
 
-        There is none if nothing but `allowed` bars labels: it leaves each node some.
+        If only `allowed` bars labels there is none, because each node has some left.
         """
 
     def _impossible(self, X, labels):
-        """Whether encoded labelings, one after another, are ruled out for all scores."""
+        """Whether encoded labelings, one after another, are impossible for all scores."""
         return np.zeros(len(X), dtype=bool)
 
     def labelings(self, x: Any) -> Iterable[Any] | None:
@@ -484,14 +484,14 @@ class NodeStructure(Structure):
         return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
 
     def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """Accuracy over nodes; a sample weight counts for each node of its example."""
+        """Accuracy over nodes; the weight of an example counts for each of its nodes."""
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
     def joined_labels(self, y: Any) -> np.ndarray:
         """All labels, one example after another."""
         y = [np.asarray(y_i) for y_i in y if len(y_i)] or [np.empty(0, dtype=object)]
         if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
-            # numpy makes 1 to "1" beside "a".
+            # numpy would convert 1 to "1" beside "a".
             y = [y_i.astype(object) for y_i in y]
         return np.concatenate(y)
 
@@ -517,7 +517,7 @@ class NodeStructure(Structure):
 
 
 def depths_of(parents):
-    """Ancestors of each node; -1 if a cycle makes them endless."""
+    """The number of ancestors of each node; -1 on a cycle."""
     children = np.argsort(parents, kind="stable")
     starts = np.searchsorted(parents[children], np.arange(-1, len(parents) + 1))
     depths = np.full(len(parents), -1)
@@ -532,7 +532,7 @@ def depths_of(parents):
 
 
 def places_in(order, nodes):
-    """Places of nodes in an order of all of them; -1 stays -1."""
+    """The places of nodes in an order; -1 stays -1."""
     places = np.full(len(order) + 1, -1)
     places[order] = np.arange(len(order))
     return places[nodes]

@@ -134,7 +134,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     (6, 2, 2)
     """
 
-    # A labeling of the relaxation holds the pairs as well.
+    # A labeling of the relaxation contains the pairs as well.
     variable_length = True
     labelings = IndicatorLabels.labelings
 
@@ -384,7 +384,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         singles, both = self._energies(_row(x), w)
         costs, signs = self._costs(truth)
         pairwise = self._matrix_of_pairs(both)
-        # Flips are counted from the truth: see _pairwise.pyx.
+        # Flips are relative to the truth: see _pairwise.pyx.
         scores = flip_scores(
             signs * (singles[0] + pairwise @ truth), pairwise * np.outer(signs, signs)
         )
@@ -419,7 +419,7 @@ def pairwise_polytope(k, pairs):
 
 
 def _read_pairs(pairs, Y):
-    """`pairs` as an array of shape (m, 2); ValueError if it is none."""
+    """`pairs` as an array of shape (m, 2). ValueError if it is invalid."""
     k = Y.shape[1]
     if isinstance(pairs, str):
         if pairs not in ("all", "tree"):
@@ -464,7 +464,7 @@ def _read_inference(inference, k):
 def _tree(Y):
     """Edges of a spanning tree of the columns with the largest mutual information."""
     information = _mutual_information(Y)
-    # All positive, for zero means no edge here.
+    # All values are positive, because zero means that there is no edge.
     lengths = 1.0 + information.max() - information
     edges = minimum_spanning_tree(np.triu(lengths, 1)).nonzero()
     return sorted(zip(*(ends.tolist() for ends in edges), strict=True))

@@ -200,7 +200,7 @@ class PictorialStructure(Structure):
         ]
 
     def _check_parents(self):
-        """The parents as an array, once all parameters are seen to be sound."""
+        """Check all parameters, and return the parents as an array."""
         parents = as_array("parents", self.parents)
         check_shape("parents", parents, "n_parts")
         if len(parents) == 0:
@@ -288,7 +288,7 @@ class PictorialStructure(Structure):
         return children, parents[children]
 
     def _types(self, labelings):
-        """Types of parts, in the last axis of labelings as `check_data` leaves them."""
+        """The types of parts, in the last axis of checked labelings."""
         if self.n_types == 1:
             return np.zeros(labelings.shape[:-1], dtype=np.intp)
         return labelings[..., 2]
@@ -425,7 +425,7 @@ class PictorialStructure(Structure):
         return float(costs.mean() if self.normalize_loss else costs.sum())
 
     def _costs(self, kind, y_true, y):
-        """Cost of each part, with the operations of the oracle, to the last bit."""
+        """The cost of each part, bit for bit as in the oracle."""
         squares = ((y - y_true)[:, :2] ** 2).sum(axis=1)
         radius = self._radius(y_true)
         if kind == "missed":

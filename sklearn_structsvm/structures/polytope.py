@@ -1,10 +1,10 @@
-"""Linear programs over one polytope, solved again and again for other objectives.
+"""Linear programs over one polytope, solved repeatedly with other objectives.
 
-The oracles of a relaxation are such programs: max c·z over {0 <= z <= 1, A z <= b},
-where the polytope is that of the structure and c comes from the weights. Its
-constrained λ-oracle has two more rows, the rays of `maximize_between`. The simplex
-method of HiGHS starts from the basis of the call before. If there is a faster way
-to maximize without the rays, the function `maximize_between` does with that alone.
+The oracles of a relaxation are such programs: max c·z over {0 <= z <= 1, A z <= b}, where
+the polytope is that of the structure and c comes from the weights. Its constrained
+λ-oracle has two more rows, the rays of `maximize_between`. The simplex method of HiGHS
+starts from the basis of the previous call. If there is a faster way to maximize without
+the rays, the function `maximize_between` needs only that.
 
 HiGHS is an optional dependency: ``pip install highspy``.
 """
@@ -17,20 +17,20 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_floats, check_integer, check_sparse
 
-# Of rows, bounds and reduced costs, after objective and rays have been scaled to a
-# largest entry of 1. HiGHS has 1e-7 by default, which a duality gap would show.
+# Tolerance of rows, bounds and reduced costs, after objective and rays are scaled to a
+# largest entry of 1. The default of HiGHS, 1e-7, would be visible in a duality gap.
 TOLERANCE = 1e-9
 # A linear program's z counts as 0, 1/2 or 1 within this.
 SNAPPED = 10 * TOLERANCE
-# HiGHS's names for its simplex methods. The dual one comes first: every variable has two
-# bounds, so that any basis is feasible for it once nonbasic variables are at the right
-# ones, and a new objective starts from the last basis. For 150 nodes of 8 labels with 434
-# edges it takes 8,500 iterations, which are cheap, and a few hundred where the objective
-# is near the last one; the primal one takes 32,000, and presolve makes it 12,000.
+# The names of HiGHS for its simplex methods. The dual one comes first: every variable has
+# two bounds, so it can start a new objective from the last basis after moving nonbasic
+# variables to the right bounds. For 150 nodes with 8 labels and 434 edges, it takes 8,500
+# cheap iterations, and a few hundred if the objective is near the last one. The primal
+# method takes 32,000, or 12,000 with presolve.
 DUAL, PRIMAL = 1, 4
-# The search for a multiplier ends by itself after a few steps; rounding could prolong it.
+# The search for a multiplier ends after a few steps, but rounding could prolong it.
 MAX_PROGRAMS = 50
-# Of sums of many terms, relative to the sum of their sizes.
+# The accuracy of sums of many terms, relative to the sum of their sizes.
 PRODUCT_ROUNDING = 1e-13
 
 
@@ -47,7 +47,7 @@ class Polytope:
     A : {array-like, sparse matrix} of shape (m, n)
     b : array-like of shape (m,)
     n_equations : int
-        The first so many rows are A z = b.
+        This many rows, the first ones, are equations A z = b.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class Polytope:
         return self._solve(c, (lower, upper))
 
     def __getstate__(self):
-        # Plain arrays, which skops reads without being told to trust a type.
+        # Plain arrays, which skops reads without trusting a type.
         A = self.A
         return {
             "A": (A.data, A.indices, A.indptr),
@@ -199,7 +199,7 @@ class Polytope:
             highs.setOptionValue("simplex_strategy", strategy)
             if highs.run() == load_highs().HighsStatus.kError:
                 # All instances in a process share their threads, and others may have
-                # asked for another number of them. 0 takes those that there are.
+                # requested another number. 0 takes the existing ones.
                 highs.setOptionValue("threads", 0)
                 highs.run()
             status = highs.getModelStatus()
@@ -207,7 +207,7 @@ class Polytope:
                 return True
             if status == statuses.kInfeasible:
                 return False
-            # Trouble that a basis has brought is gone without it.
+            # Problems caused by a basis disappear without it.
             highs.clearSolver()
         raise RuntimeError(
             f"HiGHS found no optimum: {highs.modelStatusToString(status)}."
@@ -248,7 +248,7 @@ class Polytope:
 
 
 def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
-    """argmax h(z) + lam g(z) over β h(z) <= g(z) <= α h(z), by maximizing alone.
+    """argmax h(z) + lam g(z) over β h(z) <= g(z) <= α h(z), using only `maximize`.
 
     For a polytope of which `maximize` is the linear oracle, with h(z) = h·z + h0,
     g(z) = g·z + g0 >= 0 and α >= β. In the plane of h and g it is a convex polygon, and
@@ -308,7 +308,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
 
 
 def maximize_product(maximize, h, h0, g, g0):
-    """argmax h(z) g(z) over the points of a polytope with h(z) > 0, by maximizing alone.
+    """argmax h(z) g(z) over points of a polytope with h(z) > 0, using only `maximize`.
 
     Arguments as for `maximize_between`. The polygon in the plane of h and g is convex,
     so that the best point is on the edge at which a hyperbola touches it. Of two corners
@@ -355,7 +355,7 @@ def _best_mixture(a, point_a, b, point_b):
 
 
 def snapped(z):
-    """z with what rounding left of 0, 1/2 and 1 taken off, so that equal ones are."""
+    """z with values near 0, 1/2 and 1 rounded to these, so equal points are equal."""
     halves = np.rint(2.0 * z) / 2.0
     return np.where(np.abs(z - halves) <= SNAPPED, halves, z)
 
@@ -367,14 +367,14 @@ def _scaled(a, limit=0.0):
 
 @cache
 def _silent_highs():
-    """The class of HiGHS's instances, of which no instance prints anything.
+    """A class of HiGHS instances that print nothing.
 
-    Its own prints a banner while an instance is made, before options can be set.
+    The original class prints a banner on creation, before options can be set.
     """
 
     class SilentHighs(load_highs().Highs):
         def enableCallbacks(self):
-            # Called by `__init__`, and the first thing that would be logged.
+            # Called by `__init__`; the banner would be the first line logged.
             self.silent()
             super().enableCallbacks()
 
@@ -382,7 +382,7 @@ def _silent_highs():
 
 
 def load_highs():
-    """The module of HiGHS; ImportError that says how to get it."""
+    """The module of HiGHS. An ImportError says how to install it."""
     try:
         import highspy
     except ImportError as error:

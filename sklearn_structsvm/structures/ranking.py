@@ -13,8 +13,8 @@ from sklearn_structsvm.structures.flat import MultilabelStructure
 class RankingStructure(MultilabelStructure):
     """k labels by their scores Wᵀx, those above one threshold present.
 
-    Trained on a `MultilabelHinge`, present labels score above absent ones. That says
-    nothing of where to cut, which `with_threshold` learns from the scores.
+    Trained on a `MultilabelHinge`, present labels score above absent ones. This does not
+    determine the threshold, which `with_threshold` learns from the scores.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def best_threshold(scores, present, weights):
     scores, present, weights = scores[used], present[used], weights[used]
     order = np.argsort(scores)
     scores, change = scores[order], np.where(present, weights, -weights)[order]
-    # Wrong labels where the j lowest scores are cut off, but for a constant.
+    # The wrong labels if the j lowest scores are cut off, up to a constant.
     wrong = np.concatenate([[0.0], np.cumsum(change)])
     gaps = np.concatenate([[0.0], np.diff(scores), [0.0]])
     possible = gaps > 0.0

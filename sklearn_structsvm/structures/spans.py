@@ -1,7 +1,7 @@
-"""Entities that tags of a chain spell, as spans with probabilities.
+"""Entities described by the tags of a chain, as spans with probabilities.
 
-Tags are read as by `entity_f1_score`, in which pairs of neighbors decide: a tag goes on
-with the entity of the one before or it does not.
+Tags are read as in `entity_f1_score`: pairs of neighbors decide whether a tag continues
+the entity of the previous one.
 """
 
 from typing import NamedTuple
@@ -26,13 +26,13 @@ class Span(NamedTuple):
 
 
 def has_tags(classes):
-    """Whether all of these labels are tags of entities, and one is of an entity."""
+    """Whether all labels are entity tags, and at least one is inside an entity."""
     parts = [tag_parts(label) for label in classes.tolist()]
     return None not in parts and any(prefix != "O" for prefix, _ in parts)
 
 
 class TagTables:
-    """What the names of the classes say: types, and which pairs go on with an entity."""
+    """The types of the classes, and the pairs of classes that continue an entity."""
 
     def __init__(self, classes):
         parts = []
@@ -61,7 +61,7 @@ class TagTables:
         return stops
 
     def spans(self, theta, transition, threshold, labels):
-        """Spans of a labeling or, if it is None, those of at least this probability.
+        """The spans of a labeling or, if it is None, all with at least this probability.
 
         None if no labeling is possible: scores may be -inf.
         """

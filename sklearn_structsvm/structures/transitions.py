@@ -1,9 +1,9 @@
-"""Labels of a sequence or tree that may follow each other, and labelings of these.
+"""Which labels of a sequence or tree may follow each other.
 
 Tables are boolean, of shape (k + 1, k + 1) for k classes: the entry of a previous label
-and the next one, or of a parent's and a child's, says whether they may. The last row is
-of the beginning, which labels may come first, or at roots, and the last column of the
-end, which may come last, or at leaves.
+and the next one, or of a parent's and a child's, says whether they may. The last row says
+which labels may come first (or at roots), and the last column which may come last (or at
+leaves).
 
 `parents` are those of the nodes of a forest, -1 for a root; a sequence is a path.
 """
@@ -13,7 +13,8 @@ import numpy as np
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures.nodes import depths_of
 
-# By scheme its prefixes, and by prefix those that go on with a chunk of the same type.
+# The prefixes of each scheme, and for each prefix those that continue a chunk of the same
+# type.
 _BIO_NEXT = {"B": "I", "I": "I"}
 _BIOES_NEXT = {"B": "IE", "I": "IE"}
 SCHEMES = {
@@ -24,7 +25,7 @@ SCHEMES = {
 
 
 def allowed_transitions(transitions, classes):
-    """The table that a user's `transitions` stand for; None if they are None.
+    """The table of a user's `transitions`, or None if they are None.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def allowed_transitions(transitions, classes):
     Raises
     ------
     ValueError
-        If they are none of these, or do not go with the classes.
+        If they have none of these forms, or do not match the classes.
     """
     if transitions is None:
         return None
@@ -60,7 +61,7 @@ def _of_scheme(scheme, classes):
     prefixes, inside = SCHEMES[scheme]
     tags = [_split(label, scheme, prefixes) for label in classes.tolist()]
     goes_on = "".join(sorted(set("".join(inside.values()))))
-    # An unfinished chunk is one that must go on: where there is a label for its end.
+    # An unfinished chunk must continue, if there is a label for its end.
     must_go_on = inside if "E" in goes_on else {}
     k = len(tags)
     allowed = np.ones((k + 1, k + 1), dtype=bool)
@@ -154,15 +155,15 @@ def check_allowed(allowed, k):
 
 
 def has_common_label(allowed):
-    """Whether a label may be at all nodes at once, of whatever sequence or tree."""
+    """Whether one label may occur at all nodes at once, in any sequence or tree."""
     k = len(allowed) - 1
     return bool((allowed[k, :k] & allowed[:k, k] & np.diag(allowed)[:k]).any())
 
 
 def below(allowed, parents, of_nodes=True):
-    """Entry (v, c): whether what is below node v can have labels where v has label c.
+    """Entry (v, c): whether the nodes below v have a labeling if v has label c.
 
-    `of_nodes` says which labels each may have, if not all.
+    `of_nodes` has the labels that each node may have, if not all.
     """
     k = len(allowed) - 1
     depths = depths_of(parents)
@@ -192,7 +193,7 @@ def leaves(parents):
 
 
 def _levels(depths):
-    """Nodes of each depth, from the roots on."""
+    """The nodes of each depth, beginning with the roots."""
     order = np.argsort(depths, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(depths[order])) + 1)
 
@@ -245,7 +246,7 @@ def all_labelings(allowed, parents):
 
 
 def forbidden_places(allowed, labels, parents):
-    """Whether each node's label may not be below its parent's, first or last.
+    """Whether each node's label is forbidden after its parent's, or as first or last.
 
     Parameters
     ----------
@@ -272,15 +273,14 @@ def penalized(allowed, theta, transition, more=0.0, *, parents=None):
     theta : ndarray of shape (T, k)
     transition : ndarray of shape (k, k) or None
     more : float
-        What labelings may differ by in some other score that is added.
+        The largest difference in another score that will be added.
     parents : ndarray of shape (T,), or None for a chain
 
     Returns
     -------
     theta, transition : ndarray
-        Scores of allowed labelings are as before, and those of all others below them
-        by more than any two of the allowed ones differ. As small as that, so that it
-        takes no digits from the others.
+        Allowed labelings keep their scores. All others are lower by just more than any
+        two allowed ones differ: a larger difference would cost digits.
     """
     k = theta.shape[1]
     transition = np.zeros((k, k)) if transition is None else transition

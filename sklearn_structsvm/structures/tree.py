@@ -195,14 +195,14 @@ class TreeStructure(ForestStructure):
         return {"bias": slice(None), "root_bias": x[1] < 0}
 
     def _split_nodes(self, X, rows):
-        """An oracle's rows tree by tree, those of the nodes in their given order."""
+        """The rows of an oracle, tree by tree, in the given order of the nodes."""
         offsets = np.cumsum([0] + [len(parents) for _, parents in X])
         order, _ = _deepest_first(X, offsets)
         return as_object_array(np.split(_put_back(rows, order), offsets[1:-1]))
 
 
 def _check_parents(parents, n_nodes, i):
-    """Parents as intp, once they are seen to make a forest of this many nodes."""
+    """Parents as intp, after a check that they form a forest with this many nodes."""
     name = f"X[{i}][1]"
     try:
         parents = np.asarray(parents)
@@ -225,7 +225,7 @@ def _check_parents(parents, n_nodes, i):
 
 
 def check_forest(name, parents):
-    """Parents as intp, once they are seen to be those of a forest."""
+    """Parents as intp, after a check that they form a forest."""
     n_nodes = len(parents)
     if parents.dtype.kind not in "iu":
         raise ValueError(
@@ -253,9 +253,9 @@ def _deepest_first(X, offsets):
     Returns
     -------
     order : ndarray of shape (ΣT_i,), dtype intp
-        Which of the nodes as they were given stands at each place.
+        The original number of the node at each place.
     parents : ndarray of shape (ΣT_i,), dtype intp
-        In that order, counted from the tree's first place.
+        Parents in this order, counted from the tree's first place.
     """
     order = np.empty(offsets[-1], dtype=np.intp)
     parents = np.empty(offsets[-1], dtype=np.intp)
@@ -267,10 +267,10 @@ def _deepest_first(X, offsets):
 
 
 def _depth_first(parents):
-    """Nodes with all that is below each right after it, and parents in that order.
+    """Nodes, each followed directly by its descendants, and parents in this order.
 
-    Of a node's trees the largest comes last: then at most log2(T) + 1 nodes at a time
-    have some of their children before a place, and some after it.
+    The largest subtree of a node comes last. So at any place, at most log2(T) + 1 nodes
+    have some children before it and some after it.
     """
     children, sizes = [[] for _ in parents], np.ones(len(parents), dtype=np.intp)
     for v in np.argsort(-depths_of(parents), kind="stable").tolist():

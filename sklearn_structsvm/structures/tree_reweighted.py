@@ -1,4 +1,4 @@
-"""Sums over the labelings of graphs, which are bounds where there are cycles."""
+"""Sums over the labelings of graphs, which are bounds if there are cycles."""
 
 from typing import Any
 
@@ -15,19 +15,20 @@ from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.graph_data import split_weights
 from sklearn_structsvm.structures.nodes import NodeStructure, places_in
 
-# In predictions messages are passed until the bound of a graph is, for each of its nodes,
-# so close to the least one, and at most so often.
+# For predictions, messages are passed until the bound of a graph is within this of the
+# smallest one, per node, and at most this often.
 PRECISION = 1e-10
 MAX_ROUNDS = 1000
 
-# In training messages are passed at most this often before the weights move again.
+# For training, messages are passed at most this often between two steps of the weights.
 MAX_TRAINING_ROUNDS = 100
 
 
 class ReweightedGraphs:
-    """Graphs as one, with an order of the nodes and trees along it; see the kernel.
+    """All graphs as one graph, with an order of the nodes and trees along it.
 
-    The order is breadth-first, so that a forest is its only tree, and sums are exact.
+    The order is breadth-first, so a forest has a single tree, and its sums are exact. See
+    the kernel.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class ReweightedGraphs:
         self.offsets = structure._starts(X)
         self.edge_offsets = validation.starts_of(x[1] for x in X)
         self.graph = _joined(structure, X)
-        # The first node of the graph of each edge.
+        # The first node of each edge's graph.
         firsts = np.repeat(self.offsets[:-1], np.diff(self.edge_offsets))[:, None]
         self.edges = self.graph[1] + firsts
         self.order = np.concatenate(
@@ -62,7 +63,7 @@ class ReweightedGraphs:
         self.is_turned = ends[:, 0] > ends[:, 1]
         ends.sort(axis=1)
         self.rho = 1.0 / np.bincount(ends[:, 1], minlength=1)[ends[:, 1]]
-        # Edges are in the order of their graphs before and after.
+        # Edges are in the order of their graphs both before and after.
         self.ends = np.ascontiguousarray(ends - firsts, dtype=np.intc)
         self.splits = np.zeros((len(ends), len(structure.classes_)))
 
@@ -74,16 +75,17 @@ class ReweightedGraphs:
         return theta, tables
 
     def sums(self, theta, tables, max_rounds, tol, n_threads):
-        """Bounds of the logarithms of sums, at most `max_rounds` of messages from now.
+        """Bounds of the logarithms of sums, after at most `max_rounds` more messages.
 
         Returns
         -------
         results : ndarray of shape (n, 3)
-            The bound, how much lower it might be, and the entropy.
+            The bound, the most by which it could be lower, and the entropy.
         nodes : ndarray of shape (n_nodes, k)
         pairs : ndarray of shape (n_edges, k, k)
-            Marginals, in the order of `theta` and `tables`. If `max_rounds` is 0 they
-            are the derivatives of the bounds. Otherwise they agree with one another.
+            Marginals, in the order of `theta` and `tables`. If `max_rounds` is 0, they
+            are the derivatives of the bounds. Otherwise they are consistent with each
+            other.
         """
         own = tables[self.edge_order]
         own[self.is_turned] = own[self.is_turned].swapaxes(1, 2)
@@ -106,7 +108,7 @@ class ReweightedGraphs:
         return results, nodes, pairs
 
     def scores(self, theta, tables, labels):
-        """The score of the encoded labels of each graph, and where pairs of them are."""
+        """The scores of encoded labels by graph, and the places of their pairs."""
         n = len(self.offsets) - 1
         first, second = labels[self.edges].T
         pairs = np.arange(len(self.edges)), first, second
@@ -119,8 +121,8 @@ class ReweightedGraphs:
 class BoundedLogLoss:
     """Σ_i p_i (bound of log Σ_y exp ⟨w, φ(x_i, y)⟩ - ⟨w, φ(x_i, y_i)⟩), as solvers ask.
 
-    `log_loss` leaves the messages as they are, so that it is smooth and convex, and
-    `tighten` passes some more of them.
+    `log_loss` does not change the messages, so it is smooth and convex. `tighten` passes
+    more of them.
     """
 
     def __init__(self, structure, X, y):
@@ -140,9 +142,9 @@ class BoundedLogLoss:
         loss : float
         gradient : ndarray of shape (n_weights,)
         slack : float
-            How much lower the loss by the best messages is, at most.
+            The most by which better messages could lower the loss.
         direction : ndarray of shape (n_weights,)
-            The gradient with marginals that agree with one another.
+            The gradient from consistent marginals.
         """
         per_node = tol / (weights @ np.diff(self.graphs.offsets))
         _, direction, slack = self._at(
@@ -166,9 +168,9 @@ class BoundedLogLoss:
 
 
 class SumBounds(NodeStructure):
-    """Base of `GraphStructure`: what it has of sums over labelings."""
+    """Base of `GraphStructure` with its sums over labelings."""
 
-    # They are bounds where there are cycles.
+    # They are bounds if there are cycles.
     has_sums = False
 
     def _make_sums(self, X, y):
@@ -211,7 +213,7 @@ class SumBounds(NodeStructure):
         codes = self._encode([other if none else own for own, other, none in known])
         (results, _, _), graphs, potentials = self._sums(X, w, n_threads, allowed)
         scores, _ = graphs.scores(*potentials, codes)
-        # A label that is not allowed has the score -inf.
+        # A barred label has the score -inf.
         logs = np.minimum(scores - results[:, 0], 0.0)
         return np.where(has_none, -np.inf, logs)
 
@@ -223,7 +225,7 @@ class SumBounds(NodeStructure):
         return as_object_array([self.classes_[own.argmax(axis=1)] for own in benefits])
 
     def _sums(self, X, w, n_threads, allowed):
-        """What `ReweightedGraphs.sums` returns, these, and their potentials."""
+        """The results of `ReweightedGraphs.sums`, the graphs, and their potentials."""
         graphs = ReweightedGraphs(self, X)
         potentials = graphs.potentials(w, allowed)
         sums = graphs.sums(*potentials, MAX_ROUNDS, PRECISION, n_threads)
@@ -235,7 +237,7 @@ def _breadth_first(n_nodes, edges):
     around = sparse.csr_array(
         (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_nodes, n_nodes)
     )
-    # Nodes without edges may be many.
+    # There may be many nodes without edges.
     is_found = np.bincount(edges.ravel(), minlength=n_nodes) == 0
     order = [np.flatnonzero(is_found)]
     for v in np.flatnonzero(~is_found).tolist():
@@ -247,7 +249,7 @@ def _breadth_first(n_nodes, edges):
 
 
 def _joined(structure, X):
-    """All graphs as one, but for the numbers of its nodes."""
+    """All graphs as one, without offsets of the node numbers."""
     rows = _stacked([structure._features(x) for x in X])
     if structure._has_both:
         rows = rows, _stacked([structure._scores(x) for x in X])

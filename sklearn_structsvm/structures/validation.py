@@ -26,7 +26,7 @@ class FeaturesWithScores(NamedTuple):
 
 
 def list_of_pairs(X, parts, part="", why=""):
-    """X as a list whose items have two parts; ValueError naming one that has not."""
+    """X as a list whose items have two parts. ValueError naming one that does not."""
     X = as_list(X, "X")
     for i, x in enumerate(X):
         if not isinstance(x, (tuple, list)) or len(x) != 2:
@@ -38,12 +38,13 @@ def list_of_pairs(X, parts, part="", why=""):
 
 
 def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
-    """X as a list of `FeaturesWithScores`, each checked as of `check_items`.
+    """X as a list of `FeaturesWithScores`, checked as in `check_items`.
 
     Raises
     ------
     ValueError
-        Naming the item: no pair, sparse scores, or not as many rows of both.
+        If an item is not a pair, has sparse scores, or different numbers of rows. The
+        message names the item.
     """
     X = list_of_pairs(X, "(features, scores)", part, why=" with emission='both'")
     features, scores = zip(*X, strict=True)
@@ -59,7 +60,7 @@ def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
 
 
 def check_scores(X, n_scores=None, *, part="", kind="sequence"):
-    """X as of `check_items`, but dense: each row has the scores of another model."""
+    """X as in `check_items`, but dense, with the scores of another model as rows."""
     for i, x in enumerate(as_list(X, "X")):
         if sparse.issparse(x) or isinstance(x, SplitMatrix):
             raise ValueError(
@@ -126,7 +127,7 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
 
 
 def _layout(item):
-    """What all items must have in common: a word, and the columns of what is split."""
+    """The common layout of all items: a word, and the columns of split parts."""
     if isinstance(item, SplitMatrix):
         kinds = [_layout(matrix)[0] for matrix in item.matrices]
         widths = [matrix.shape[1] for matrix in item.matrices]
@@ -135,7 +136,7 @@ def _layout(item):
 
 
 def _check_layout(item, name, layout, origin):
-    """ValueError unless an item is like the first one, the `origin` of the layout."""
+    """Raise ValueError unless an item has the layout of the first one, the `origin`."""
     kind, columns = _layout(item)
     if (kind, columns) == layout:
         return
@@ -188,10 +189,10 @@ def _check_values(item, name):
 
 
 def refuse_tokens(X):
-    """ValueError for X of what is no rows.
+    """Raise ValueError if the items of X are not rows of features.
 
-    That are tokens, such as words and dicts, that have no features yet, and the tuples of
-    graphs and trees.
+    These are tokens without features, such as words and dicts, and the tuples of graphs
+    and trees.
     """
     if isinstance(X, (str, bytes, Mapping)):
         return  # no list at all, of which others say more
@@ -247,7 +248,7 @@ def _refuse_graphs(X):
 
 def _as_array(item, name, columns):
     try:
-        # Tensors have both ways, or say in the first one what keeps them from it.
+        # Tensors have both methods, or the first one names the obstacle.
         by_dlpack = hasattr(item, "__dlpack__") and not hasattr(item, "__array__")
         item = np.from_dlpack(item) if by_dlpack else np.asarray(item)
         return item.astype(np.float64) if item.dtype == object else item
@@ -257,7 +258,7 @@ def _as_array(item, name, columns):
         ) from error
 
 
-# What to do about labels that are not known, by where they are.
+# The remedy for unknown labels, by their place.
 REMEDIES = {
     "position": "Split the sequence there, without these positions, or leave it out. In "
     "memory, CRFClassifier and BCFWClassifier learn from the others if it is MISSING.",
@@ -287,7 +288,7 @@ def check_labels(y, X, *, part="", place="position"):
             labels = np.asarray(given)
             kind = {"U": str, "S": bytes}.get(labels.dtype.kind)
             if kind is not None and not all(isinstance(label, kind) for label in given):
-                # numpy makes 1 to "1" beside "a".
+                # numpy would convert 1 to "1" beside "a".
                 labels = np.asarray(given, dtype=object)
         except ValueError as error:
             raise ValueError(f"y[{i}] must be a 1-D array of labels: {error}") from error
@@ -301,7 +302,7 @@ def check_labels(y, X, *, part="", place="position"):
                 f"X[{i}]{part}."
             )
         if len(labels) == 0:
-            # NumPy takes an empty list for floats.
+            # NumPy treats an empty list as floats.
             labels = np.empty(0, dtype=object)
         if labels.dtype.kind in "fc":
             raise ValueError(
@@ -320,6 +321,6 @@ def check_labels(y, X, *, part="", place="position"):
 
 
 def starts_of(items):
-    """Where each item starts once their rows are stacked, and where the last one ends."""
+    """The start of each item in the stacked rows, and the end of the last one."""
     lengths = (item.shape[0] for item in items)
     return np.fromiter(accumulate(lengths, initial=0), np.intp)
