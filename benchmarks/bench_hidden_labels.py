@@ -3,7 +3,9 @@
 Labels of tokens are hidden at random. Beside the marginal likelihood and the latent hinge
 there are those who do without the hidden ones: the same model of the sentences that are
 labeled in full, of as many labels in whole sentences, and of the runs of tokens between
-hidden ones, which then have the weight 0.
+hidden ones, which then have the weight 0. The first table has the marginal likelihood
+beside pytorch-partial-crf, which minimizes the same objective by L-BFGS of PyTorch:
+PYTORCH_PARTIAL_CRF_PYTHON names an interpreter that has it.
 """
 
 import json
@@ -11,12 +13,16 @@ import sys
 from pathlib import Path
 
 from _common import (
+    HERE,
     fit_quietly,
     load_ocr,
     make_parser,
     np,
+    peer_python,
     print_table,
     process_time,
+    run_lines,
+    saved,
 )
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
@@ -33,6 +39,7 @@ MODELS = {
     for name, C in (("ocr", 1.0), ("conll2000", 0.5))
 }
 RUNS = "hidden of weight 0"
+PEER_HEADER = ["", "hidden", "error %", "chunk F1", "objective", "passes", "CPU s"]
 
 
 def load(name, n, data_home):
@@ -113,6 +120,43 @@ def rows_of(model, rate, sets, classes, test, score):
     return rows
 
 
+def peer_rows(python, model, rate, data, score, max_iter):
+    """Rows of the marginal likelihood, ours and the peer's."""
+    X, hidden, X_test, y_test, classes = data
+    model.set_params(
+        classes=classes,
+        random_state=0,
+        structure__first_bias=True,
+        structure__last_bias=True,
+    )
+    start = process_time()
+    fit_quietly(model, X, hidden)
+    seconds = process_time() - start
+    found = [("library", model.predict(X_test), model.objective_, model.n_iter_, seconds)]
+    # Places of labels, and -1 for what is hidden.
+    places = {label: c for c, label in enumerate(classes.tolist())}
+    codes = [np.array([places.get(label, -1) for label in own]) for own in hidden]
+    test_codes = [np.searchsorted(classes, own) for own in y_test]
+    numbers = np.arange(-1, len(classes))
+    script = HERE / "peers" / "partial_crf.py"
+    with saved(train=(X, codes, numbers), test=(X_test, test_codes, numbers)) as paths:
+        options = ["--labels", len(classes), "--C", model.C, "--max-iter", max_iter]
+        *lines, last = run_lines([python, script, *paths.values(), *options])
+    ends = np.cumsum([len(own) for own in y_test])[:-1]
+    predicted = np.split(classes[last["labels"]], ends)
+    # Ours is in units of the mean loss of a sequence.
+    objective = lines[-1]["objective"] / (model.C * len(X))
+    found.append(
+        ("pytorch-partial-crf", predicted, objective, len(lines), lines[-1]["seconds"])
+    )
+    rows = []
+    for name, labels, *others in found:
+        f1 = np.nan if score is None else score(y_test, labels)
+        error = 100.0 * (1.0 - token_accuracy_score(y_test, labels))
+        rows.append([name, rate, error, f1, *others])
+    return rows
+
+
 def main():
     parser = make_parser(__doc__)
     names = list(MODELS)
@@ -121,13 +165,26 @@ def main():
     parser.add_argument("--sentences", type=int, default=400, help="of CoNLL-2000")
     parser.add_argument("--seeds", type=int, default=1, help="of what is hidden")
     parser.add_argument("--save", help="a JSON file for the rows")
+    parser.add_argument("--max-iter", type=int, default=100, help="of the peer")
+    parser.add_argument("--only-peer", action="store_true", help="the first table alone")
     args = parser.parse_args()
+    python = peer_python("PYTORCH_PARTIAL_CRF_PYTHON", "pytorch_partial_crf")
     header = ["", "hidden", "learned from", "error %", "chunk F1"]
     header += ["gap", "passes", "CPU s"]
     results = {}
     for name in args.problems:
         X, y, *test, score = load(name, args.sentences, args.data)
         classes = np.unique(np.concatenate([*y, *test[1]]))
+        print(f"{name}: {len(X)} sequences, {sum(map(len, y))} tokens\n")
+        if python:
+            rows = []
+            for rate in args.rates:
+                data = X, hide(y, rate, 0), *test, classes
+                likelihood = MODELS[name][0]
+                rows += peer_rows(python, likelihood, rate, data, score, args.max_iter)
+            print_table(PEER_HEADER, rows)
+        if args.only_peer:
+            continue
         rows = []
         for model in MODELS[name]:
             if isinstance(model, BCFWClassifier):
@@ -140,7 +197,6 @@ def main():
                     for seed in range(args.seeds)
                 ]
                 rows += rows_of(model, rate, sets, classes, test, score)
-        print(f"{name}: {len(X)} sequences, {sum(map(len, y))} tokens\n")
         print_table(header, rows)
         results[name] = [
             {key: value for key, value in zip(header, row, strict=True) if value == value}
