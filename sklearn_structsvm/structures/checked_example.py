@@ -17,6 +17,8 @@ RTOL = 1e-6
 # If x has more labelings than this, they are not listed.
 MAX_LABELINGS = 1000
 LAMS = (0.0, 0.25, 1.0, 4.0)
+# Types whose values are compared by their repr.
+PLAIN = (type(None), bool, int, float, str, bytes)
 # The constants of h that slack rescaling may use.
 ONES = (1.0, 0.25, 4.0)
 # The number of trials for each example and each w.
@@ -404,6 +406,8 @@ def picture(value):
         value = value.matrices
     if isinstance(value, (list, tuple)):
         return [picture(part) for part in value]
+    if isinstance(value, PLAIN):
+        return repr(value)
     return label_key(value) if isinstance(value, np.ndarray) else None
 
 

@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_random_state
 
 from sklearn_structsvm._utils.borders import as_array, check_integer, check_sparse
 from sklearn_structsvm.structures.base import Structure
+from sklearn_structsvm.structures.checked_completions import check_completions
 from sklearn_structsvm.structures.checked_example import (
     CheckedExample,
     brief,
@@ -38,6 +39,8 @@ def check_structure(
     - the loss is nonnegative, and 0 at the true labeling;
     - `decode`, `loss_augmented_decode`, `constrained_decode` and `slack_augmented_decode`
       find the best labeling, for random weights and for zero weights;
+    - `complete`, if there is one, keeps what y tells and finds the best such labeling, as
+      far as that is known, and the loss does not depend on what y hides;
     - repeated calls give the same answer and leave their arguments unchanged;
     - parameters survive `sklearn.base.clone`;
     - the structure's own oracle, if `make_oracle` returns one (usually compiled), agrees
@@ -56,7 +59,9 @@ def check_structure(
     structure : Structure
         A fitted structure is used as it is. Otherwise a clone is fitted to X and y.
     X, y : as for the `fit` of an estimator
-        Examples. If there are more than 20, 20 are chosen at random.
+        Examples. If there are more than 20, 20 are chosen at random. For a structure with
+        a method `complete`, y is what is completed. What agrees with it is known where
+        None, `MISSING` or sets stand in the place of what is hidden.
     labelings : callable or None, default=None
         ``labelings(x)`` returns all labelings of x. None uses the structure's own method.
     n_trials : int, default=5
@@ -122,7 +127,12 @@ def check_structure(
         X, y = X[chosen], y[chosen]
     else:
         X, y = [X[i] for i in chosen], [y[i] for i in chosen]
-    before = picture([X, list(y), structure.get_params(deep=False)])
+    partial_y = None
+    if hasattr(structure, "complete"):
+        partial_y = list(y)
+        pairs = zip(X, partial_y, strict=True)
+        y = [structure.complete(x, partial_i, None) for x, partial_i in pairs]
+    before = picture([X, list(y), partial_y, structure.get_params(deep=False)])
     examples = [
         CheckedExample(structure, *example)
         for example in zip(chosen.tolist(), structure._items(X), y, strict=True)
@@ -139,6 +149,9 @@ def check_structure(
             f"{examples[0].name} returns the true labelings for all weights, so nothing "
             "can be compared. Pass all labelings as `labelings`."
         )
+    if partial_y is not None:
+        for example, partial_labeling in zip(examples, partial_y, strict=True):
+            check_completions(example, partial_labeling, weights)
     for example in examples:
         if structure.has_constrained_decode:
             for w in weights:
@@ -156,7 +169,7 @@ def check_structure(
             f"{type(structure).__name__} claims has_sums, because it defines marginals, "
             "but its oracle does not."
         )
-    if picture([X, list(y), structure.get_params(deep=False)]) != before:
+    if picture([X, list(y), partial_y, structure.get_params(deep=False)]) != before:
         raise ValueError(
             f"A method of {type(structure).__name__} modifies X, y or a parameter of the "
             "structure."
