@@ -196,7 +196,9 @@ class BCFWClassifier(StructuredClassifier):
     that are allowed. The problem is then not convex: `dual_gap_` and `dual_objective_`
     are of the convex problem that stands for it at `coef_`, `objective_` is that of the
     problem itself, and ``history_["step"]`` numbers the convex problems. `objective_`
-    need not be the global minimum.
+    need not be the global minimum. The first weights take up to 30 steps of L-BFGS on the
+    marginal likelihood (or passes over the known labels, if a structure has no sums):
+    `n_oracle_calls_` counts their calls, and `n_iter_` does not count these steps.
 
     References
     ----------

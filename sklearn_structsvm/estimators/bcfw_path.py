@@ -1,5 +1,7 @@
 """Regularization paths of structural SVMs: solutions for all values of C."""
 
+import sys
+from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn_structsvm.estimators.constraints import (
     POSITIVE,
     SHARE,
 )
+from sklearn_structsvm.estimators.grid_of_c import warm_fits, warn_of_gaps
 from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.options import check_needs
 from sklearn_structsvm.estimators.oracle_faults import (
@@ -28,7 +31,11 @@ from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import cut_words
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
-from sklearn_structsvm.solvers.blocks.path import RegularizationPath, regularization_path
+from sklearn_structsvm.solvers.blocks.path import (
+    RegularizationPath,
+    first_breakpoint,
+    regularization_path,
+)
 from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
 
@@ -92,6 +99,11 @@ def bcfw_path(
     The weights are piecewise constant in :math:`\lambda` (Algorithms 6 and 7 of [1]_).
     The C of :class:`BCFWClassifier` corresponds to :math:`\lambda = 1 / (C \sum_i s_i)`.
 
+    With hidden labels the problem is not convex, and a path has solutions at powers of
+    two alone (and at `min_lambda`). Each is a concave-convex procedure of its own, which
+    starts from the solution before and ends where one more convex problem could gain no
+    more than `eps`.
+
     Read more in the :ref:`User Guide <guide-path>`.
 
     Parameters
@@ -130,12 +142,14 @@ def bcfw_path(
     Returns
     -------
     path : RegularizationPath
-        Its method `coef(lam)` gives the weights for any value down to `path.end`.
+        Its method `coef(lam)` gives the weights for any value down to `path.end` or, with
+        hidden labels, for each of `path.lambdas`.
 
     Raises
     ------
     ValueError
-        If `BCFWClassifier.fit` would reject the data, or if a parameter is out of range.
+        If `BCFWClassifier.fit` would reject the data, or if a parameter is out of range;
+        with hidden labels also for `kappa`, `heuristic`, and ``min_lambda=0``.
 
     References
     ----------
@@ -168,21 +182,26 @@ def bcfw_path(
     )
     check_needs(estimator)
     problem = bind_local(estimator, X, y, sample_weight)
+    options = {"eps": eps, "min_lambda": min_lambda, "max_time": max_time}
     if problem.has_hidden:
-        raise ValueError(
-            "There is no path with hidden labels, as the problem is not convex: fit a "
-            "BCFWClassifier for each value of C, or use BCFWClassifierCV."
+        if heuristic or kappa is not None or min_lambda == 0.0:
+            raise ValueError(
+                "y has labels that are not known, with which each value of lambda is a "
+                f"fit of its own: heuristic={heuristic}, kappa={kappa} and min_lambda="
+                f"{min_lambda} must be False, None and positive."
+            )
+        path, stopped_by = fit_values(
+            estimator, problem, max_iter=max_iter or sys.maxsize, **options
         )
-    path, stopped_by = find_path(
-        estimator,
-        problem,
-        eps=eps,
-        kappa=kappa,
-        heuristic=heuristic,
-        min_lambda=min_lambda,
-        max_iter=np.inf if max_iter is None else max_iter,
-        max_time=max_time,
-    )
+    else:
+        path, stopped_by = find_path(
+            estimator,
+            problem,
+            kappa=kappa,
+            heuristic=heuristic,
+            max_iter=np.inf if max_iter is None else max_iter,
+            **options,
+        )
     if stopped_by is not None:
         limit = {"max_iter": max_iter, "max_time": max_time}[stopped_by]
         advice = cut_words(estimator, problem, f"increase {stopped_by}")
@@ -192,6 +211,54 @@ def bcfw_path(
             ConvergenceWarning,
         )
     return path
+
+
+def fit_values(estimator, problem, *, eps, min_lambda, max_iter, max_time):
+    """The path with hidden labels: a fit for each power of two, as `find_path`.
+
+    Each starts from the solution before, and ends where one more convex step could gain
+    no more than `eps`.
+    """
+    first = first_breakpoint(start_path(estimator, problem), eps)
+    powers = np.arange(np.ceil(np.log2(min_lambda)), np.floor(np.log2(first)) + 1.0)
+    lams = np.unique(np.append(2.0**powers, min_lambda))[::-1]
+    fits = warm_fits(estimator, problem, 1.0 / (lams * problem.total))
+    started, n_iter, n_calls, seconds = perf_counter(), 0, 0, 0.0
+    max_time = np.inf if max_time is None else max_time
+    rows, coefs, stopped_by = [], [], None
+    for lam in lams:
+        left = None if max_time == np.inf else max_time - seconds
+        estimator.set_params(tol=eps, max_iter=max_iter - n_iter, max_time=left)
+        gap = next(fits)
+        n_iter += estimator.n_iter_
+        n_calls += estimator.n_oracle_calls_
+        seconds = perf_counter() - started
+        is_last = lam == lams[-1] and gap <= eps
+        if not is_last and (n_iter >= max_iter or seconds >= max_time):
+            stopped_by = "max_iter" if n_iter >= max_iter else "max_time"
+        # The last fit counts if it was not cut short, or if it is all there is.
+        if gap <= eps or stopped_by is None or not rows:
+            rows.append((lam, gap, seconds, n_iter, n_calls))
+            coefs.append(estimator.coef_)
+        if stopped_by is not None:
+            break
+    columns = map(np.array, zip(*rows, strict=True))
+    lambdas, gaps, seconds, n_iter, n_oracle_calls = columns
+    path = RegularizationPath(
+        lambdas=lambdas,
+        coefs=np.array(coefs),
+        gaps=gaps,
+        seconds=seconds,
+        n_iter=n_iter,
+        n_oracle_calls=n_oracle_calls,
+        eps=eps,
+        complete=False,
+        has_hidden=True,
+    )
+    if stopped_by is None:
+        Cs, is_short = 1.0 / (lambdas * problem.total), (gaps > eps)[:, np.newaxis]
+        warn_of_gaps(estimator, problem, Cs, is_short, "fits", "path.gaps")
+    return path, stopped_by
 
 
 def start_path(estimator, problem):

@@ -100,7 +100,10 @@ def hinge_steps(estimator, problem, start, method, options):
         w = np.zeros(problem.structure.n_weights_) if w is None else w
     else:
         concave = Maxima(problem.make_completions(), problem.weights, n_threads)
-        w = first_weights(estimator, problem, n_threads) if w is None else w
+        if w is None:
+            first = first_fit(estimator, problem, n_threads)
+            w = first.solution
+            iterate.n_oracle_calls += first.n_oracle_calls
     procedure = ConcaveConvex(iterate, concave, w)
     names = ("acceleration", "algorithm", "average")
     planes = make_planes(iterate, n_threads, **{name: options[name] for name in names})
@@ -108,8 +111,8 @@ def hinge_steps(estimator, problem, start, method, options):
     return _method(estimator, procedure, ascend, start, method.resolved)
 
 
-def first_weights(estimator, problem, n_threads):
-    """Weights that complete labelings well enough for a beginning.
+def first_fit(estimator, problem, n_threads):
+    """`SolverResult` of weights that complete labelings well enough for a beginning.
 
     Those of the marginal likelihood or, of structures without sums, of the hinge over the
     nodes whose labels are known. At zero all completions are alike.
@@ -121,14 +124,14 @@ def first_weights(estimator, problem, n_threads):
         concave = LogSums(problem.make_completions(), weights, n_threads)
         squares = problem.structure._mean_squares(problem.X, weights)
         options = limits | {"n_threads": n_threads, "squares": squares}
-        return run_lbfgs(oracle, weights, lam, concave=concave, **options).solution
+        return run_lbfgs(oracle, weights, lam, concave=concave, **options)
     X, y, kept = known_part(problem.X, problem.y, problem.allowed)
     weights = weights[kept] / weights[kept].sum()
     oracle = problem.structure.make_oracle(X, y)
     iterate, _, _ = start_bcfw(
         oracle, weights, lam, bounds=problem.structure.weight_bounds()
     )
-    return run_bcfw(iterate, rng=estimator._rng(), **limits).solution
+    return run_bcfw(iterate, rng=estimator._rng(), **limits)
 
 
 class Completions:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -292,6 +293,15 @@ def test_with_nothing_hidden_it_is_the_plain_fit(cls, name):
         assert model.coef_.tobytes() == fits[0].coef_.tobytes()
 
 
+def test_calls_for_the_first_weights_are_counted():
+    X, y = draw_path_data()
+    model = BCFWClassifier("chain", warm_start=True, random_state=0).fit(X, y)
+    # Those of w and its plane are as many as there are in a later fit, which has weights.
+    more = model.history_["n_oracle_calls"][0]
+    model.fit(X, y)
+    assert more >= model.history_["n_oracle_calls"][0] + 2 * len(X)
+
+
 def test_steps_on_raw_columns_end_within_the_tolerance():
     # Block steps alone leave a gap of a tenth after a thousand passes.
     rng = new_rng(20)
@@ -480,9 +490,52 @@ def test_what_cannot_be_learned_from_is_refused(model, y, words):
         model.fit(X, y)
 
 
-def test_a_path_is_refused():
-    with pytest.raises(ValueError, match="for each value of C"):
-        bcfw_path(GOOD_X, [["a", None], ["b", "a"]], structure="chain")
+def draw_path_data():
+    X, y, _ = draw_data("chain", new_rng(21), n=12)
+    return X, y
+
+
+def test_each_point_of_a_path_is_a_procedure_from_the_one_before():
+    X, y = draw_path_data()
+    options = {"structure": "chain", "random_state": 0}
+    path = bcfw_path(X, y, eps=0.02, min_lambda=0.07, **options)
+    assert path.has_hidden and not path.complete
+    assert path.lambdas[-1] == path.end == 0.07
+    np.testing.assert_array_equal(np.log2(path.lambdas[:-1]) % 1.0, 0.0)
+    assert (np.diff(path.lambdas) < 0.0).all()
+    model = BCFWClassifier(tol=0.02, warm_start=True, **options)
+    n_iter = n_calls = 0
+    for i, lam in enumerate(path.lambdas):
+        model.set_params(C=1.0 / (lam * len(X))).fit(X, y)
+        n_iter, n_calls = n_iter + model.n_iter_, n_calls + model.n_oracle_calls_
+        np.testing.assert_array_equal(path.coefs[i], model.coef_)
+        np.testing.assert_array_equal(path.coef(lam), model.coef_)
+        assert path.gaps[i] == model.dual_gap_ <= path.eps
+        assert (path.n_iter[i], path.n_oracle_calls[i]) == (n_iter, n_calls)
+    with pytest.raises(ValueError, match="at its `lambdas` alone; got lam=0.09, next to"):
+        path.coef(0.09)
+    with pytest.raises(ValueError, match="lam must be positive"):
+        path.coef(0.0)
+
+
+def test_a_path_that_is_cut_short_ends_at_its_last_solution():
+    X, y = draw_path_data()
+    options = {"structure": "chain", "random_state": 0, "eps": 1e-3, "min_lambda": 1e-3}
+    for limits in ({"max_iter": 3}, {"max_time": 1e-9}):
+        (name,) = limits
+        with pytest.warns(ConvergenceWarning, match=f"cut short by {name}=.* at lambda"):
+            path = bcfw_path(X, y, **limits, **options)
+        assert path.end > 1e-3
+        assert (path.gaps <= 1e-3)[1:].all()
+        assert path.n_iter[-1] <= limits.get("max_iter", np.inf)
+
+
+@pytest.mark.parametrize(
+    "params", [{"heuristic": True}, {"kappa": 0.5}, {"min_lambda": 0.0}]
+)
+def test_what_rests_on_convexity_is_refused_of_paths(params):
+    with pytest.raises(ValueError, match="each value of lambda is a fit of its own"):
+        bcfw_path(*draw_path_data(), structure="chain", **params)
 
 
 def test_dask_collections_are_refused():
@@ -546,6 +599,7 @@ def draw_places(rng, n=40):
 
 def test_a_structure_completes_labelings_itself():
     X, y = draw_places(new_rng(15))
+    check_structure(SomewhereInIt(), X, y)
     check_structure(SomewhereInIt(), X, [(label, 0) for label, _ in y])
     model = BCFWClassifier(SomewhereInIt(), C=1.0, tol=1e-3, random_state=0).fit(X, y)
     check_procedure(model, 1e-3)

@@ -64,6 +64,9 @@ class RegularizationPath:
         Whether the last solution is ε-approximate for all smaller values as well.
     end : float
         The smallest value that the path covers; 0 if it is complete.
+    has_hidden : bool
+        Whether labels were hidden. Then `gaps` are those of the last convex problem at
+        each breakpoint, and nothing is said of other values.
     """
 
     lambdas: np.ndarray
@@ -74,6 +77,7 @@ class RegularizationPath:
     n_oracle_calls: np.ndarray
     eps: float
     complete: bool
+    has_hidden: bool = False
 
     @property
     def end(self) -> float:
@@ -95,10 +99,19 @@ class RegularizationPath:
         Raises
         ------
         ValueError
-            If `lam` is not positive, or is below the end of an incomplete path.
+            If `lam` is not positive, or is below the end of an incomplete path. With
+            hidden labels, if it is not one of `lambdas`.
         """
         if not lam > 0:
             raise ValueError(f"lam must be positive; got {lam!r}.")
+        if self.has_hidden:
+            nearest = int(abs(np.log(self.lambdas / lam)).argmin())
+            if not np.isclose(self.lambdas[nearest], lam, rtol=1e-9, atol=0.0):
+                raise ValueError(
+                    "With hidden labels a path has solutions at its `lambdas` alone; got "
+                    f"lam={lam!r}, next to {self.lambdas[nearest]:.6g}."
+                )
+            return self.coefs[nearest]
         if lam >= self.lambdas[0]:
             return self.lambdas[0] / lam * self.coefs[0]
         if lam < self.end:
