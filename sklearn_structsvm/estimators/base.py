@@ -1,4 +1,4 @@
-"""Shared by all estimators: all-or-nothing fits, pickling, callbacks."""
+"""Shared by all estimators: all-or-nothing fits, pickling and callbacks."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from sklearn_structsvm.estimators.options import check_needs
 
 
 class AtomicFitMixin(DocumentedMixin):
-    """For estimators whose `fit` is within a `Fit`.
+    """For estimators whose `fit` runs within a `Fit`.
 
     Attributes
     ----------
@@ -37,24 +37,24 @@ class AtomicFitMixin(DocumentedMixin):
         super().__setstate__(state)
 
     def _check_parameters(self):
-        """ValueError for parameters that contradict each other, whatever the data."""
+        """Raise ValueError for contradicting parameters, before looking at the data."""
         check_needs(self)
 
 
 class Fit:
-    """One call of `fit`: all or nothing, and told to callbacks.
+    """One call of `fit`: all or nothing, and reported to callbacks.
 
     ``with Fit(self, X, y, sample_weight=sample_weight) as fit`` checks the parameters and
-    removes what the previous fit has set. If the block raises before `commit`, that comes
-    back, and nothing else stays. The method `fit` is decorated with `with_callbacks`,
-    which tears callbacks down however it ends.
+    removes the attributes of the previous fit. If the block raises before `commit`, these
+    are restored, and no new ones remain. The method `fit` is decorated with
+    `with_callbacks`, which always tears callbacks down.
 
     Parameters
     ----------
     estimator : AtomicFitMixin
     X, y : training data as given
     **metadata : dict
-        What else was given. All of it is handed to callbacks.
+        All other arguments. They are passed to callbacks.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Fit:
         self.whole = None
 
     def within(self, whole):
-        """This fit, as the part of another one that is a `FitProgress`."""
+        """This fit, as a part of another one that is a `FitProgress`."""
         self.whole = whole
         return self
 
@@ -89,14 +89,14 @@ class Fit:
             vars(self.estimator).update(self.previous)
 
     def commit(self):
-        """Keep what is set, whatever is raised from now on.
+        """Keep the attributes set so far, even if an exception follows.
 
-        That may be an interrupt, or a warning that was turned into an error.
+        It may be an interrupt, or a warning that was turned into an error.
         """
         self.is_committed = True
 
     def progress(self, n_parts):
-        """The `FitProgress` that this fit is, with at most so many parts."""
+        """The `FitProgress` of this fit, with at most this many parts."""
         if self.whole is not None:
             return self.whole
         return FitProgress.of_fit(self.estimator, self.data, n_parts)
@@ -128,15 +128,15 @@ def require_y(estimator, y):
 
 
 class FitProgress:
-    """A fit, or a part of one, that callbacks are told of.
+    """A fit, or a part of one, that is reported to callbacks.
 
     Parameters
     ----------
     estimator : estimator with CallbackSupportMixin
     data : dict
-        X, y and metadata, handed to the callbacks.
+        X, y and metadata, which are passed to the callbacks.
     context : CallbackContext or None
-        Of scikit-learn; None if nobody listens.
+        The context of scikit-learn, or None if there are no callbacks.
     """
 
     def __init__(self, estimator, data, context):
@@ -146,7 +146,7 @@ class FitProgress:
 
     @classmethod
     def of_fit(cls, estimator, data, n_parts):
-        """The progress of a whole fit, which has at most so many parts."""
+        """The progress of a complete fit with at most this many parts."""
         context = estimator._init_callback_context(max_subtasks=n_parts)
         if not getattr(estimator, "_skl_callbacks", None):
             context = None
@@ -157,7 +157,7 @@ class FitProgress:
         return self.context is not None
 
     def part(self, name, n_parts=0):
-        """One of its parts, that has itself at most so many."""
+        """One of its parts, which itself has at most this many."""
         context = self.context
         if self.listened:
             context = context.subcontext(task_name=name, max_subtasks=n_parts)
@@ -172,7 +172,7 @@ class FitProgress:
         """Whether a callback asks to stop here.
 
         `snapshot` is a callable () -> dict of the fitted attributes that the estimator
-        would have now. It is called for those who want a fitted estimator.
+        would have now. It is called if a callback wants a fitted estimator.
         """
         return self.listened and self.context.call_on_fit_task_end(
             estimator=self.estimator, reconstruction_attributes=snapshot, **self.data
@@ -185,7 +185,7 @@ class PassReporter:
     Parameters
     ----------
     progress : FitProgress
-        Whose parts the passes are.
+        The passes are its parts.
     snapshot : callable or None
         As for `FitProgress.end`.
     """
@@ -200,11 +200,11 @@ class PassReporter:
         self._next_pass()
 
     def __call__(self, n_iter, row, done):
-        """After a pass, the last one if `done`; whether a callback asks to stop.
+        """Report a pass, the last one if `done`. Returns whether to stop.
 
         `row` is the last one of the history, None before the first.
         """
-        # Not all estimators have that parameter.
+        # Not all estimators have this parameter.
         verbose = getattr(self.progress.estimator, "verbose", False)
         if verbose and row is not None and row["n_iter"] == n_iter:
             print(

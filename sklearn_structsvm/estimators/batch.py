@@ -43,7 +43,7 @@ BATCH_CONSTRAINTS = {
     "label_costs": ["array-like", None],
 }
 
-# Beside those, for an estimator that trains losses of the whole sample.
+# Additional constraints of an estimator that supports losses of the whole sample.
 SAMPLE_LOSSES = {
     "loss": [
         StrOptions({"hinge", "slack_hinge", *(k for k in LOSSES if LOSSES[k].of_sample)}),
@@ -52,16 +52,16 @@ SAMPLE_LOSSES = {
     "k": [*COUNT, *SHARE, None],
 }
 
-# Of scores relative to the largest one; further ones may be rounding.
+# The rounding of scores relative to the largest one.
 TIED_DIGITS = 9
 
 
 class BatchClassifier(StructuredClassifier):
     """A linear classifier that minimizes a regularized risk over all rows at once.
 
-    A subclass has the parameters of `BATCH_CONSTRAINTS`, perhaps `warm_start`, and
-    chooses in `_risk_method` what minimizes a risk. One that `takes_sequences` has the
-    parameter `structure`, and chooses a method for other data than rows in
+    A subclass has the parameters of `BATCH_CONSTRAINTS` and optionally `warm_start`, and
+    chooses the method that minimizes a risk in `_risk_method`. If it `takes_sequences`,
+    it has the parameter `structure`, and chooses the method for data other than rows in
     `_structured_method`.
     """
 
@@ -123,7 +123,7 @@ class BatchClassifier(StructuredClassifier):
         return self._risk_method(problem, options)
 
     def _risk_method(self, problem, options):
-        """The method that minimizes `problem.risk`, with the options that all share."""
+        """The method that minimizes `problem.risk`, with the common options."""
         raise NotImplementedError
 
     def _structured_method(self, problem):
@@ -131,7 +131,7 @@ class BatchClassifier(StructuredClassifier):
         raise NotImplementedError
 
     def _risk_bias(self, structure):
-        """The value of the constant feature that a risk puts beside the others."""
+        """The value of the constant feature that a risk adds."""
         return structure.bias_
 
     def _check_parameters(self):
@@ -227,12 +227,12 @@ class BatchClassifier(StructuredClassifier):
         return found | {"threshold_": structure.threshold_}
 
     def _threshold_intercept(self, problem, weights):
-        """The intercept, a threshold, that a loss of the order of scores leaves open."""
+        """The intercept (a threshold) that a loss of the order of scores leaves open."""
         if not (loss_of(self).is_order and problem.structure.bias_):
             return {}
         risk = problem.risk
         scores = risk.scores(weights)[:, 0]
-        # At the optimum the scores of many rows are the same, and tell no two apart.
+        # At the optimum, many rows have the same score, which does not distinguish them.
         size = float(np.abs(scores).max()) or 1.0
         scores = size * np.round(scores / size, TIED_DIGITS)
         above = risk.above(scores)
@@ -244,7 +244,7 @@ class BatchClassifier(StructuredClassifier):
         return {"intercept_": np.array([-threshold])}
 
     def _start(self, structure, previous):
-        """Weights of the previous fit, if they are asked for and of use."""
+        """The weights of the previous fit, if they are wanted and usable."""
         if not getattr(self, "warm_start", False) or "coef_" not in previous:
             return None
         shape = shapes_of_weights(structure)["coef_"]
@@ -258,6 +258,6 @@ class BatchClassifier(StructuredClassifier):
             return None
         w0 = joined_weights(structure, previous)
         if loss_of(self).is_order and structure.bias_:
-            # A threshold, and no weight.
+            # It has a threshold, but no weight.
             w0[-1] = 0.0
         return w0

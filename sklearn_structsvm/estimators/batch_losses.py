@@ -1,4 +1,4 @@
-"""The losses of the batch classifiers: one table of what each is made of and needs."""
+"""The losses of the batch classifiers: one table of their risks and requirements."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class BatchLoss:
         Whether it depends on the order of the scores alone, so that an intercept is a
         threshold that is set after training.
     takes_k : bool
-        Whether it is of the first k rows, for the parameter `k`.
+        Whether it depends on the first k rows, given by the parameter `k`.
     takes_class_weight : bool
     takes_label_costs : bool
     is_smooth : bool
@@ -111,7 +111,7 @@ def _top_k(model, problem, options):
 
 
 def _counted_rows(model, problem, options):
-    """Codes of the classes, and how many rows each row stands for.
+    """Codes of the classes, and the number of rows that each row represents.
 
     Weights of the classes are put into the options.
     """
@@ -150,7 +150,7 @@ LOSSES = {
     "recall_at_k": replace(_TOP, takes_k=True),
 }
 
-# Those with an L1 penalty; the hinge is smoothed for it.
+# Losses with an L1 penalty. The hinge is smoothed for it.
 L1_LOSSES = {
     "hinge": BatchLoss(_proximal_hinge, takes_label_costs=True),
     "squared_hinge": LOSSES["squared_hinge"],
@@ -159,12 +159,12 @@ L1_LOSSES = {
 
 
 def losses_of(model):
-    """The named losses that an estimator has, by its penalty."""
+    """The named losses of an estimator, by its penalty."""
     return L1_LOSSES if getattr(model, "penalty", "l2") == "l1" else LOSSES
 
 
 def loss_of(model):
-    """The `BatchLoss` that an estimator's parameters stand for."""
+    """The `BatchLoss` of an estimator's parameters."""
     if isinstance(model.loss, ConfusionMetric):
         return SAMPLE_LOSS
     return losses_of(model)[model.loss]

@@ -26,7 +26,7 @@ from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.solvers.blocks.path import default_kappa, first_breakpoint
 from sklearn_structsvm.structures import Structure
 
-# Where the default grid of C ends: paths get long beyond, and their ends seldom win.
+# The end of the default grid of C. Beyond it, paths get long, and such values seldom win.
 MAX_C = 10.0
 
 
@@ -184,7 +184,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
 
 def _follow_path(estimator, X, y, weights, Cs, options):
-    """The solutions of a path that leaps from one C to the next, as far as it gets."""
+    """The solutions of a path that jumps from one C to the next, until its end."""
     problem = bind_local(estimator, X, y, weights)
     if problem.has_hidden:
         limits = {name: options[name] for name in ("max_iter", "max_time")}
@@ -203,7 +203,7 @@ def _follow_path(estimator, X, y, weights, Cs, options):
             estimator.set_params(C=float(C))
             found = weight_attributes(problem.structure, path.coef(lam))
             vars(estimator).update(found)
-            # It is within `eps`, but for heuristic paths.
+            # It is within `eps`, except on heuristic paths.
             yield np.nan
 
     return solutions(), None if is_whole else stopped_by

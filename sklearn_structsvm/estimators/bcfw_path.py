@@ -39,10 +39,10 @@ from sklearn_structsvm.solvers.blocks.path import (
 from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
 
-# 2**-15, where the grid of the paper's appendix K ends.
+# 2**-15, the end of the grid in the paper's appendix K.
 MIN_LAMBDA = 2.0**-15
 
-# What a path and a cross-validation along paths have in common.
+# The common parameters of a path and of cross-validation along paths.
 PATH_CONSTRAINTS = {
     **BLOCKS,
     "eps": POSITIVE,
@@ -262,10 +262,10 @@ def fit_values(estimator, problem, *, eps, min_lambda, max_iter, max_time):
 
 
 def start_path(estimator, problem):
-    """A fresh iterate, as a path begins with."""
+    """A new iterate, with which a path begins."""
     bounds = problem.structure.weight_bounds()
     if bounds is not None and not np.isin(bounds, (-np.inf, 0.0, np.inf)).all():
-        # With those, w is 1/λ times what it is for λ = 1, where α stays as it is.
+        # With these, w is 1/λ times its value at λ = 1, while α does not change.
         refuse_bounds(problem.structure, "a path, unless they are 0 or infinite,")
     iterate, _, _ = start_bcfw(
         problem.make_oracle(),
@@ -279,7 +279,7 @@ def start_path(estimator, problem):
 
 
 def find_path(estimator, problem, **options):
-    """`regularization_path` of a problem, as the estimator's parameters have it."""
+    """`regularization_path` of a problem, with the estimator's parameters."""
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     path, stopped_by = regularization_path(
         start_path(estimator, problem),

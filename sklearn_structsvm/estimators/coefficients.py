@@ -1,4 +1,4 @@
-"""The weights w that solvers know, as the attributes `coef_` and `intercept_`."""
+"""The solvers' weights w as the attributes `coef_` and `intercept_`."""
 
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ def weight_attributes(structure, weights):
 
 
 def joined_weights(structure, attributes, *, finite=True):
-    """w of `coef_` and `intercept_`; ValueError if they do not fit the structure."""
+    """w from `coef_` and `intercept_`. ValueError if they do not fit the structure."""
     parts = {"coef_": None, "intercept_": None}
     for name, shape in shapes_of_weights(structure).items():
         given = as_dense(attributes.get(name), *shape)

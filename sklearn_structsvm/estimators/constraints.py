@@ -10,7 +10,7 @@ NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 SHARE = [Interval(Real, 0, 1, closed="neither")]
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
-# How X and y are read.
+# Parameters for reading X and y.
 DATA = {
     "fit_intercept": ["boolean"],
     "intercept_scaling": POSITIVE,
@@ -19,7 +19,7 @@ DATA = {
     "n_jobs": [Integral, None],
 }
 
-# How far a solver goes.
+# Limits of a solver.
 LIMITS = {
     "C": POSITIVE,
     "tol": NON_NEGATIVE,
@@ -28,7 +28,7 @@ LIMITS = {
     "verbose": ["verbose"],
 }
 
-# What is solved one example at a time, be it for one C or for many.
+# Parameters of methods that visit one example at a time, for one C or several.
 BLOCKS = {
     **DATA,
     "structure": STRUCTURE_CONSTRAINT,
@@ -37,7 +37,7 @@ BLOCKS = {
     "random_state": ["random_state"],
 }
 
-# And for one C.
+# The same for a single C.
 BLOCKS_OF_ONE_C = {
     **BLOCKS,
     **LIMITS,

@@ -377,7 +377,7 @@ class CRFClassifier(ProbabilisticClassifier):
 
         def hand_over(row):
             name, steps = self._successor(problem, lam, n_threads)
-            # With an L1 penalty the row is about the best weights so far.
+            # With an L1 penalty, the row describes the best weights so far.
             w = ascent.weights if self.l1_ratio == 0.0 else ascent.best_weights
             method.iterate = successor = Successor(steps, row, w.copy())
             method.certify = successor.check
@@ -406,10 +406,10 @@ class CRFClassifier(ProbabilisticClassifier):
         return method
 
     def _successor(self, problem, lam, n_threads):
-        """The solver that follows a slow ascent: its name, and steps of it.
+        """The solver that replaces a slow ascent: its name and its steps.
 
-        From zero: the scores that ascent leaves are too large for Newton's method, which
-        takes a hundred times as many products from there.
+        It starts from zero: the scores after ascent are too large for Newton's method,
+        which would need a hundred times as many products.
         """
         if has_exact_steps(problem.structure):
             risk = make_log_loss(problem, n_threads)
@@ -423,7 +423,7 @@ class CRFClassifier(ProbabilisticClassifier):
         return "lbfgs", LBFGSSteps(oracle, weights, lam, **options)
 
     def _resolved_solver(self, problem, state):
-        """The solver that `solver` stands for; `state` is the previous fit's, or None."""
+        """The resolved solver. `state` is that of the previous fit, or None."""
         if problem.is_remote:
             if problem.structure.has_bounded_sums:
                 raise ValueError(
@@ -450,7 +450,7 @@ class CRFClassifier(ProbabilisticClassifier):
                     f"l1_ratio={self.l1_ratio}."
                 )
             return "lbfgs"
-        # As exact steps do, it takes rows and classes as they are.
+        # Like exact steps, it uses rows and classes directly.
         has_newton = has_exact_steps(structure)
         if self.solver == "newton" and not has_newton:
             raise ValueError(
@@ -460,12 +460,12 @@ class CRFClassifier(ProbabilisticClassifier):
             )
         if self.solver != "auto":
             return self.solver
-        # Ascent was left, or not begun, if there are weights alone.
+        # If there are only weights, ascent was left or never begun.
         has_weights = state is not None and "factors" not in state
         if self.l1_ratio > 0.0 and not has_weights:
             return "dual"
-        # With more features, vectors of their length are what takes the time of a Newton
-        # step, and the dual is the smaller problem.
+        # With more features, vectors of their length dominate the time of a Newton step,
+        # and the dual is the smaller problem.
         is_tall = has_newton and structure.n_features_in_ <= len(problem.weights)
         if is_tall or has_weights:
             return "newton" if has_newton else "lbfgs"

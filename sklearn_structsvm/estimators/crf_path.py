@@ -22,11 +22,11 @@ from sklearn_structsvm.estimators.problem import bind_local, check_scale
 from sklearn_structsvm.solvers.batch.elastic_net import run_elastic_net
 from sklearn_structsvm.structures import Structure
 
-# Where a grid of a number of values begins and ends.
+# The ends of a grid with a given number of values.
 SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
-# With an L1 penalty it begins where the first weight leaves zero, and ends at so many
-# times this C.
+# With an L1 penalty, the grid begins where the first weight leaves zero, and ends at this
+# many times this C.
 RANGE = 1e3
 
 
@@ -61,7 +61,7 @@ class CRFPath:
 
     @property
     def n_nonzeros(self) -> np.ndarray:
-        """For each C, the number of weights that are not zero, intercepts included."""
+        """For each C, the number of nonzero weights, including intercepts."""
         counts = (self.coefs != 0.0).sum(axis=1)
         if self.intercepts is not None:
             counts = counts + np.count_nonzero(self.intercepts, axis=1)
@@ -205,7 +205,7 @@ def crf_path(
             "cannot learn: use l1_ratio=0."
         )
     estimator._check_class_weight(problem.structure)
-    # Refuses solvers, and an L1 penalty, that the structure has not.
+    # This rejects solvers and L1 penalties that the structure does not support.
     estimator._resolved_solver(problem, None)
     first = _first_C(estimator, problem) if l1_ratio > 0.0 else 0.0
     ends = (first, RANGE * first) if 0.0 < first < np.inf else (SMALLEST_C, LARGEST_C)
@@ -231,19 +231,19 @@ def crf_path(
 
 
 def _first_C(estimator, problem):
-    """The largest C for which zero weights are optimal; inf if they are for any."""
+    """The largest C for which zero weights are optimal, or inf if they always are."""
     oracle, weights, squares = problem.make_sums()
     zero = np.zeros(oracle.n_weights)
     _, gradient = oracle.log_loss(weights, zero, count_threads(estimator.n_jobs))
     sizes = np.abs(gradient)
-    # Sums of terms of this size leave so much in the place of zero.
+    # Sums of terms of this size leave this much in place of zero.
     if (sizes <= np.finfo(np.float64).eps * np.sqrt(squares)).all():
         return np.inf
     return estimator.l1_ratio / (float(sizes.max()) * float(problem.total))
 
 
 def _zero_point(estimator, problem, C):
-    """Zero weights where these are optimal, with their certificate."""
+    """Zero weights, if they are optimal, with their certificate."""
     oracle, weights, _ = problem.make_sums()
     result = run_elastic_net(
         oracle,

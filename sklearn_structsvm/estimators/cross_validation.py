@@ -1,4 +1,4 @@
-"""Shared by estimators that choose C by cross-validation: folds, scores, the choice."""
+"""Shared by estimators that choose C by cross-validation: folds, scores, choice."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,10 +51,10 @@ class FoldPath:
     Attributes
     ----------
     scores, gaps : list of float
-        Of the first values of C: the scores, and the duality gaps on the training part,
-        NaN if they are not known.
+        Scores, and duality gaps on the training part (NaN if unknown), for the first
+        values of C.
     stopped_by : "max_iter", "max_time" or None
-        What kept the path from the other values.
+        The limit that ended the path before the other values.
     """
 
     scores: list[float]
@@ -63,10 +63,10 @@ class FoldPath:
 
 
 class CrossValidatedMixin:
-    """C of the best mean score over folds, fitted to all data.
+    """A fit to all data with the C of the best mean score over folds.
 
-    A subclass has `_final_class`, the estimator whose C is chosen, and says in `_range`
-    and `_follow` which values are tried and how.
+    A subclass has `_final_class`, the estimator whose C is chosen. Its methods `_range`
+    and `_follow` define which values are tried, and how.
     """
 
     Cs: Any
@@ -76,27 +76,27 @@ class CrossValidatedMixin:
     verbose: int
 
     def _range(self, problem):
-        """The least and the largest C that a number of values lies between."""
+        """The smallest and largest C of a grid with a given number of values."""
         raise NotImplementedError
 
     def _follow(self):
-        """How the solutions of a fold are found, picklable.
+        """A picklable function that computes the solutions of a fold.
 
         Returns
         -------
         callable
-            (estimator, X, y, weights, Cs) -> path, stopped_by: an iterator that makes
-            the estimator the one for the next C and gives its duality gap, and as of a
-            `FoldPath`.
+            (estimator, X, y, weights, Cs) -> path, stopped_by: an iterator that turns the
+            estimator into the one for the next C and yields its duality gap, and the
+            `stopped_by` of a `FoldPath`.
         """
         raise NotImplementedError
 
     def _penalties(self):
-        """Dicts of parameters, with each of which all values of C are tried."""
+        """Dicts of parameters. All values of C are tried with each of them."""
         return [{}]
 
     def _keep(self, penalty, scores_path, gaps_path):
-        """Make attributes of the choice beside C, and of all that was found.
+        """Set the attributes of the choice other than C, and all results.
 
         Scores and gaps have the shape (n_penalties, n_Cs, n_folds).
         """
@@ -159,21 +159,22 @@ class CrossValidatedMixin:
                 means = scores_path.mean(axis=2)
             chosen, best = self._choice(penalties, Cs, scores_path, means)
             final.set_params(**penalties[chosen], C=Cs[best], verbose=self.verbose)
-            # Its passes are told as those of a part of this fit.
+            # Its passes are reported as parts of this fit.
             part = progress.part("final-fit", self.max_iter)
             final_fit = Fit(final, X, y, sample_weight=sample_weight).within(part)
             try:
                 with final_fit:
                     run(final_fit, problem, final._method(problem, {}))
             finally:
-                # Also if it ends with a warning that was turned into an error.
+                # This also happens if it ends with a warning that was turned into an
+                # error.
                 if final_fit.is_committed:
                     fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
                     vars(self).update(fitted)
                     self.Cs_, self.C_ = Cs, float(Cs[best])
                     self._keep(penalties[chosen], scores_path, gaps_path)
                     fit.commit()
-            # All that there is to know is set.
+            # All attributes are set now.
             progress.end(dict)
             for own, mean, n in zip(paths, means, n_scored, strict=True):
                 stopped_by = [path.stopped_by for path in own]
@@ -195,7 +196,7 @@ class CrossValidatedMixin:
             method_mapping=MethodMapping().add(caller="fit", callee="split"),
         )
         if self.scoring is None:
-            # Weights and all are known to the estimator's own score.
+            # The estimator's own score gets weights and everything else.
             return router
         scorer = get_scorer(self.scoring)
         to_score = MethodMapping().add(caller="fit", callee="score")
@@ -239,7 +240,7 @@ class CrossValidatedMixin:
         return scores_path, gaps_path
 
     def _choice(self, penalties, Cs, scores_path, means):
-        """The places of the penalty and of C, by `refit`."""
+        """The indices of the penalty and of C chosen by `refit`."""
         n_penalties, n_Cs = means.shape
         penalty, best = divmod(_best(means.ravel()), n_Cs)
         if self.refit == "best":
@@ -247,7 +248,7 @@ class CrossValidatedMixin:
         with np.errstate(invalid="ignore"):
             spreads = scores_path.std(axis=2)
         if self.refit == "one_standard_error":
-            # Of the mean, by the unbiased variance of the scores.
+            # The standard error of the mean, from the unbiased variance of the scores.
             error = spreads[penalty, best] / np.sqrt(max(scores_path.shape[2] - 1, 1))
             enough = means[penalty] >= means[penalty, best] - error
             return penalty, int(np.argmax(enough))
@@ -265,7 +266,7 @@ class CrossValidatedMixin:
         return divmod(chosen, n_Cs)
 
     def _called(self, results, means):
-        """What `refit`, a callable, chooses."""
+        """The choice of `refit`, if it is a callable."""
         chosen = self.refit(results)
         if not isinstance(chosen, Integral):
             raise TypeError(
@@ -279,10 +280,10 @@ class CrossValidatedMixin:
         return int(chosen)
 
     def _paths(self, folds, args, progress):
-        """The `FoldPath` of each fold, the folds being parts of the progress."""
+        """The `FoldPath` of each fold. Folds are parts of the progress."""
         found = Parallel(
             n_jobs=min(effective_n_jobs(self.n_jobs), len(folds)),
-            # One by one, which not all of joblib's backends can do.
+            # Results one by one, which not all of joblib's backends support.
             return_as="generator" if progress.listened else "list",
         )(delayed(_score_fold)(*fold, *args, self._follow()) for fold in folds)
         found, paths = iter(found), []
@@ -293,10 +294,10 @@ class CrossValidatedMixin:
         return paths
 
     def _warn_of_gaps(self, problem):
-        """Say where the folds' gaps are too large, if they are known."""
+        """Warn of gaps in folds that are too large, if they are known."""
 
     def _warn_of_cuts(self, problem, Cs, means, stopped_by):
-        """Say which values of C were not chosen among, and why."""
+        """Warn of values of C that were not candidates, with the reason."""
         undefined = Cs[: len(means)][~np.isfinite(means)]
         if len(undefined):
             warn_caller(
@@ -315,11 +316,11 @@ class CrossValidatedMixin:
             )
 
     def _classifier(self, structure):
-        """The classifier that is fitted at the chosen C, and along the paths."""
+        """The classifier for the chosen C and along the paths."""
         names = self._final_class._get_param_names()
         params = self.get_params(deep=False)
         shared = {name: params[name] for name in names if name in params}
-        # These are of the folds, and of the final fit alone.
+        # These parameters concern the folds and the final fit only.
         del shared["n_jobs"], shared["verbose"]
         shared["structure"] = clone(structure)
         if structure.has_classes:
@@ -328,7 +329,7 @@ class CrossValidatedMixin:
         return self._final_class(**shared)
 
     def _folds(self, problem, weights, for_splits, is_weighted):
-        """Pairs of training and test examples that all have something to say."""
+        """Pairs of training and test examples that are not empty."""
         flat = problem.structure.flat
         X, y = problem.given if flat else (problem.given[0], None)
         splitter = check_cv(self.cv, y, classifier=flat)
@@ -346,7 +347,7 @@ class CrossValidatedMixin:
                         f"Fold {k} of cv has no examples in its {name} part."
                     )
             if not is_weighted:
-                # Then only training has weights.
+                # Then only training uses weights.
                 del parts["test"]
             for name, part in parts.items():
                 if not weights[part].any():
@@ -358,7 +359,7 @@ class CrossValidatedMixin:
 
 
 def _best(means):
-    """The place of the best mean score, the first of those that are alike."""
+    """The index of the best mean score, the first one in case of ties."""
     finite = np.isfinite(means)
     if not finite.any():
         raise ValueError(
@@ -370,7 +371,7 @@ def _best(means):
 
 
 def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, follow):
-    """Scores on the test part of the solutions for each C that a path reaches.
+    """Scores on the test part, for each C that a path reaches.
 
     Returns
     -------
@@ -390,7 +391,7 @@ def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, fo
 
 
 def _as_number(score):
-    """The float that a scorer returned, as scikit-learn's searches read it."""
+    """A scorer's result as a float, read as in scikit-learn's searches."""
     with suppress(AttributeError, ValueError):
         score = score.item()
     if not isinstance(score, Real):

@@ -1,4 +1,4 @@
-"""Parameters that are deprecated: a warning if they are set, a value if not."""
+"""Deprecated parameters: a warning if they are set, a default value if not."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Hidden, StrOptions
 
-# The default of a deprecated parameter, and the constraint that admits it.
+# The default of a deprecated parameter, and the constraint that allows it.
 NOT_SET = "deprecated"
 MAY_BE_UNSET = Hidden(StrOptions({NOT_SET}))
 
@@ -18,9 +18,9 @@ class Deprecated:
     Attributes
     ----------
     value : object
-        What it stands for if it is not set.
+        The value if it is not set.
     since, until : str
-        The version that deprecates it, and the one that no longer has it.
+        The version that deprecates it, and the first one without it.
     advice : str
         What to do instead.
     """
@@ -32,7 +32,7 @@ class Deprecated:
 
 
 def value_of(estimator, name):
-    """The value of a parameter, be it deprecated or not."""
+    """The value of a parameter, whether it is deprecated or not."""
     value = getattr(estimator, name)
     if name in estimator._deprecated and is_unset(value):
         return estimator._deprecated[name].value

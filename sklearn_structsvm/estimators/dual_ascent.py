@@ -1,4 +1,4 @@
-"""Block ascent of the dual: the `Method` that an estimator's parameters ask for."""
+"""Block ascent of the dual: the `Method` for an estimator's parameters."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.warm_start import find_warm_start, warn_of_cold_start
 from sklearn_structsvm.solvers.blocks import bcfw, exact
 
-# What every dual point has that a fit keeps.
+# The entries of every dual point that a fit keeps.
 ENTRIES = ("blocks", "loss")
 
 
@@ -27,7 +27,7 @@ def frank_wolfe(
     l1_ratio=0.0,
     **others,
 ):
-    """Frank-Wolfe steps, from the dual point of the previous fit if there is one.
+    """Frank-Wolfe steps, starting from the previous fit's dual point if possible.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def frank_wolfe(
         Attributes of the previous fit.
     average, bounds : as for `start_bcfw`
     algorithm : as for `run_bcfw`
-        Batch steps are plain ones and keep no active sets.
+        Batch steps are plain and keep no active sets.
     wrap : callable
-        From the structure's oracle to the one that is asked; picklable.
+        A picklable function from the structure's oracle to the oracle in use.
     l1_ratio : as for `start_bcfw`
     **others : as for `find_warm_start`
     """
@@ -75,11 +75,11 @@ def frank_wolfe(
 
 
 def exact_steps(estimator, problem, previous):
-    """Steps that are exact; the structure must have them."""
+    """Exact steps, which the structure must support."""
     start = find_warm_start(estimator, problem, previous, ENTRIES)
     iterate, resolved, options = _started(estimator, problem, ExactSteps(), start)
     if problem.is_remote:
-        # Rounds of exact steps are too many without acceleration.
+        # Without acceleration, exact steps need too many rounds.
         options |= {"sampling": "permuted", "at_once": True}
         solve, certify = partial(bcfw.run_bcfw, iterate, **options), None
     else:
@@ -91,7 +91,7 @@ def exact_steps(estimator, problem, previous):
 
 
 def _started(estimator, problem, steps, start):
-    """The iterate, what "auto" stands for, and the options of the solver."""
+    """The iterate, the resolved values of "auto", and the solver's options."""
     rng = estimator._rng()
     iterate, resolved = problem.make_iterate(
         problem.lam(estimator.C), steps, rng=rng, state=start.dual_state()
@@ -109,7 +109,7 @@ def _started(estimator, problem, steps, start):
 
 
 def _with_active_sets(state, step):
-    """A dual point for the steps that are asked for, or None if it has too little."""
+    """A dual point for the requested steps, or None if it lacks data."""
     if state is None or step in ("auto", "fw") or "corners" in state:
         return state
     warn_of_cold_start("the step is not that", "dual point has no active sets and is")

@@ -1,4 +1,4 @@
-"""Numbers that tell examples from one another, and which of them were there before."""
+"""Fingerprints that distinguish examples, and find examples of a previous fit."""
 
 from hashlib import blake2b
 from itertools import pairwise
@@ -9,12 +9,13 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
-# Bytes of a number: two of a million examples have the same one with probability 3e-8.
+# Bytes of a fingerprint: two of a million examples have the same one with probability
+# 3e-8.
 SIZE = 8
 
 
 def fingerprints(X, y):
-    """Two numbers for each example: of its labels, and of all of it.
+    """Two fingerprints for each example: of its labels, and of all its data.
 
     Parameters
     ----------
@@ -34,28 +35,28 @@ def fingerprints(X, y):
 
 
 def places_before(before, now, by_labels=True):
-    """The example of a previous fit whose place each example takes.
+    """The previous example that each example replaces.
 
-    That is the same one, wherever it was, or else one with other features whose labels
-    and place are the same.
+    This is the same example, at any place, or else one with other features but the same
+    labels and place.
 
     Parameters
     ----------
     before, now : ndarrays of shape (n, 2) and (m, 2)
         Of `fingerprints`.
     by_labels : bool
-        Whether features may be others.
+        Whether features may differ.
 
     Returns
     -------
     ndarray of shape (m,), dtype intp
-        -1 for a new example. No other number is there twice.
+        -1 for a new example. All other numbers are unique.
     """
     waiting = {}
     for i, number in enumerate(before[:, 1].tolist()):
         waiting.setdefault(number, []).append(i)
     for found in waiting.values():
-        # The first one is taken first.
+        # The first match is used first.
         found.reverse()
     places = np.full(len(now), -1, dtype=np.intp)
     for i, number in enumerate(now[:, 1].tolist()):

@@ -12,14 +12,14 @@ from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.remedies import cut_words
 
-# Values of C at most: beyond, one has mistaken them for something else.
+# The largest number of values of C. Larger numbers were probably meant as something else.
 MOST_CS = 10**6
 
 CS_CONSTRAINT = [Interval(Integral, 2, MOST_CS, closed="both"), "array-like"]
 
 
 def given_grid(Cs):
-    """The values that were given, sorted, without duplicates; None for a number of them.
+    """The given values, sorted and without duplicates, or None for a number of values.
 
     Raises
     ------
@@ -39,15 +39,15 @@ def given_grid(Cs):
 
 
 def make_grid(Cs, ends):
-    """The values that were given, or a number of them between `ends()`."""
+    """The given values, or a number of them between `ends()`."""
     given = given_grid(Cs)
     return np.geomspace(*ends(), Cs) if given is None else given
 
 
 def warm_fits(estimator, problem, Cs):
-    """Fit to one C after another, each from the solution before; yields the gaps.
+    """Fit one C after another, each from the last solution. Yields the gaps.
 
-    Warnings of fits that are cut short are left to the caller, see `warn_of_gaps`.
+    The caller warns of fits that are cut short, see `warn_of_gaps`.
     """
     estimator.set_params(warm_start=True)
     for C in Cs:
@@ -64,9 +64,9 @@ def warn_of_gaps(estimator, problem, Cs, is_short, fits, where):
     Parameters
     ----------
     is_short : ndarray of shape (n_Cs, n), dtype bool
-        Of each C, the fits that did.
+        For each C, the fits above `tol`.
     fits, where : str
-        What the fits are, and where their gaps are found.
+        Names for the fits, and for the place of their gaps.
     """
     if is_short.any():
         advice = cut_words(

@@ -1,4 +1,4 @@
-"""How a problem is solved: the solver, its options, and what becomes of its result."""
+"""How a problem is solved: the solver, its options, and the use of its result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,23 +17,23 @@ from sklearn_structsvm.solvers.loop import History
 
 @dataclass
 class Method:
-    """A solver with the problem and the options that it is given.
+    """A solver with its problem and options.
 
     Attributes
     ----------
     name : str
-        For the warning if it does not converge.
+        The name in the warning about convergence.
     solve : callable
         (on_pass, history) -> SolverResult.
     iterate : object or None
-        What `solve` moves, if that is a consistent dual point at any moment.
+        The object that `solve` modifies, if it is a consistent dual point at any moment.
     certify : callable or None
-        () -> what `History.note` takes, about the iterate.
+        () -> the arguments of `History.note` for the iterate.
     kept : dict or None
-        See `WarmStart`. With it, a run that is interrupted leaves the estimator as far
-        as the iterate got.
+        See `WarmStart`. With it, an interrupted run leaves the estimator with the current
+        iterate.
     resolved : dict
-        What "auto" stands for, by the names of fitted attributes.
+        The resolved values of "auto", by the names of fitted attributes.
     count_queries : callable or None
         SolverResult -> the decoder calls of all searches, for estimators that count them.
     """
@@ -47,21 +47,21 @@ class Method:
     count_queries: Callable[[Any], int] | None = None
 
     def weights_now(self, history):
-        """The best weights that are known during a run."""
+        """The best weights known during a run."""
         if self.iterate is None:
             return history.solution
         best = getattr(self.iterate, "best_weights", None)
         return self.iterate.weights if best is None else best
 
     def interrupted(self, history):
-        """The result of a run that was interrupted, certified where it was cut."""
+        """The result of an interrupted run, certified at its last iterate."""
         self.iterate.rebuild_weights()
         history.note(*self.certify())
         return history.result("stopped")
 
 
 def run(fit, problem, method):
-    """Solve a problem within a fit; report, store and warn.
+    """Solve a problem within a fit: report progress, store results, warn.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def run(fit, problem, method):
         result = method.solve(on_pass=reporter, history=history)
     except BaseException:
         if method.iterate is not None and method.kept is not None:
-            # If not even a certificate can be had, as the structure's own code fails,
-            # what was before is restored.
+            # If even the certificate fails, because of an error in the structure's code,
+            # the previous state is restored.
             _store(fit, problem, method, method.interrupted(history))
         raise
     is_optimal_at_zero = result.objective == 0.0 == result.n_iter

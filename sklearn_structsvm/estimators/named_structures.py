@@ -1,4 +1,4 @@
-"""The structure that a parameter names, or that the data call for."""
+"""The structure given by a parameter or by the data."""
 
 from typing import Literal
 
@@ -22,7 +22,7 @@ from sklearn_structsvm.structures import (
     TreeStructure,
 )
 
-# Structures that need no arguments, by the names that `structure` takes for them.
+# Structures that need no arguments, by their names for `structure`.
 STRUCTURES = {
     "binary": BinaryStructure,
     "chain": ChainStructure,
@@ -39,9 +39,9 @@ STRUCTURE_CONSTRAINT = [StrOptions({"auto", *STRUCTURES}), Structure]
 
 
 def named_structure(structure):
-    """The Structure that a `structure` parameter names, or None if the data decide.
+    """The Structure given by the parameter `structure`, or None if the data decide.
 
-    Tags are asked for before parameters are checked: a wrong name is None as well.
+    Tags are needed before parameters are checked, so a wrong name gives None as well.
     """
     if not isinstance(structure, str):
         return structure
@@ -49,16 +49,16 @@ def named_structure(structure):
 
 
 def fresh(structure):
-    """One that is not fitted, once its parameters are seen to be sound."""
+    """An unfitted copy, after a check of its parameters."""
     structure = clone(structure)
     structure._check_parameters()
     return structure
 
 
 def is_flat(structure):
-    """Whether a `structure` parameter means one row of X per example, so far known."""
+    """Whether `structure` means one row of X per example, as far as known."""
     structure = named_structure(structure)
-    # Of a damaged one the methods themselves tell.
+    # If it is damaged, the methods themselves raise the error.
     return getattr(structure, "flat", True)
 
 
@@ -76,7 +76,7 @@ def holds_sequences(X):
 
 
 def infer_structure(X, y, classes):
-    """The structure that "auto" stands for."""
+    """The structure that "auto" resolves to."""
     if holds_sequences(X):
         return ChainStructure()
     kind = type_of_target(y, input_name="y")
@@ -93,7 +93,7 @@ def infer_structure(X, y, classes):
 
 
 def wants_indicator(structure):
-    """Whether a named structure takes a column for an indicator of one label."""
+    """Whether a named structure reads a column as an indicator of one label."""
     return getattr(named_structure(structure), "multi_label", False)
 
 
@@ -114,6 +114,6 @@ def class_options(estimator, structure):
 def has_exact_steps(structure):
     """Whether the best dual point of one example is known in closed form.
 
-    A subclass may have changed what is predicted, or what it costs.
+    A subclass may have changed the decoders or the loss.
     """
     return type(structure) in (BinaryStructure, MulticlassStructure, MultilabelStructure)

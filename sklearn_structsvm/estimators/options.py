@@ -14,21 +14,22 @@ from sklearn_structsvm.estimators.deprecation import value_of
 
 @dataclass(frozen=True)
 class Need:
-    """A condition that a parameter sets for another one.
+    """A requirement of a parameter for another one.
 
     Attributes
     ----------
     values : tuple or None
-        The values of the parameter that have the need. None: whatever is not its default,
-        False or empty, which ask for nothing.
+        The values of the parameter with this requirement. None means all values except
+        the default, False and empty ones.
     other : str
         The other parameter.
     allowed : tuple
-        The values, or types of values, that it may have.
+        Its allowed values, or types of values.
     given : dict
-        Where other parameters have these values; anywhere by default.
+        The requirement applies only if other parameters have these values. By default it
+        always applies.
     hint : str
-        More sentences for the error.
+        Additional sentences for the error.
     """
 
     values: tuple[Any, ...] | None
@@ -38,7 +39,7 @@ class Need:
     given: dict[str, Any] = field(default_factory=dict)
 
 
-# Characters of a value in an error.
+# The number of characters of a value in an error.
 MAX_SHOWN = 60
 
 PACKAGE = __name__.partition(".")[0]
@@ -76,7 +77,7 @@ _BATCH: dict[str, list[Need]] = {
 
 
 def _without_squares(other, *allowed):
-    """What dual ascent needs if the penalty has no squares."""
+    """The requirements of dual ascent if the penalty has no squares."""
     hint = "Or use l1_ratio=0.99, with which the penalty is strongly convex."
     return [
         Need((1.0,), other, allowed, hint, {"solver": solver})
@@ -91,9 +92,9 @@ _CRF: dict[str, list[Need]] = {
 
 _UNIFORM = {"constraint_calibration": "uniform"}
 
-# By the names of estimators, which subclasses of theirs share; then by parameters. What
-# all solvers have, such as `tol`, needs nothing; and neither does what is ignored so that
-# one grid can hold several solvers' parameters.
+# Requirements by names of estimators (which also apply to subclasses), then by
+# parameters. Parameters that all solvers have, such as `tol`, have none. Neither do
+# parameters that are ignored so that one grid can contain several solvers.
 NEEDS: dict[str, dict[str, list[Need]]] = {
     "BCFWClassifier": {
         "step": [
@@ -215,8 +216,8 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
 }
 
 
-# What parameters may be if the examples stay with the workers of a cluster, by the names
-# of estimators.
+# Allowed values of parameters if the examples stay with the workers of a cluster, by
+# names of estimators.
 _DASK_BLOCKS: dict[str, tuple[Any, ...]] = {
     "algorithm": ("block",),
     "average": (False, "auto"),
@@ -232,7 +233,7 @@ DASK_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 
-# What only risks of rows know, and why structures do not, by the names of estimators.
+# Parameters that only risks of rows have, and the reason, by names of estimators.
 _RISKS: dict[str, str] = {
     "loss": "see SlackRescaledSSVM for their slacks",
     "label_costs": "a structure has its own loss",
@@ -249,9 +250,9 @@ ROW_OPTIONS: dict[str, dict[str, str]] = {
 
 
 def check_needs(estimator):
-    """ValueError if a parameter of an estimator needs another value of a second one.
+    """Raise ValueError if a parameter requires another value of a second one.
 
-    What depends on the data is checked later, once they are known.
+    Requirements that depend on the data are checked later.
     """
     kind = _named_in(NEEDS, estimator)
     if kind is None:
@@ -296,7 +297,7 @@ def refuse_row_options(estimator, structure):
 
 
 def _named_in(table, estimator):
-    """The class of the package that an estimator is of, if a table names it."""
+    """The class of this package that an estimator belongs to, if a table names it."""
     for kind in type(estimator).__mro__:
         if kind.__name__ in table and kind.__module__.startswith(PACKAGE):
             return kind
@@ -304,7 +305,7 @@ def _named_in(table, estimator):
 
 
 def _has(need, value, default):
-    """Whether a value has the need."""
+    """Whether a value has the requirement."""
     if need.values is not None:
         return _is_one(value, need.values)
     asks_for_nothing = isinstance(value, (bool, np.bool_, list, tuple)) and not value
@@ -317,7 +318,7 @@ def _is_where(need, estimator):
 
 def _is_one(value, allowed):
     """Whether a value is one of those allowed, or of their types."""
-    # Of arrays a comparison would be an array.
+    # The comparison of an array would be an array.
     is_plain = value is None or isinstance(value, (str, Number, np.bool_))
     return any(
         isinstance(value, one) if isinstance(one, type) else is_plain and value == one
@@ -343,7 +344,7 @@ def _words(name, value, need, other):
 
 
 def _shown(name, value):
-    """A parameter with its value, as far as that is short."""
+    """A parameter with its value, which is abbreviated if it is long."""
     words = repr(value)
     if len(words) > MAX_SHOWN or "\n" in words:
         words = f"{type(value).__name__}(...)"

@@ -1,4 +1,4 @@
-"""Signs that an oracle, or a decoder of a user's structure, is wrong."""
+"""Signs that an oracle, or a decoder of a user's structure, is incorrect."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from sklearn_structsvm.solvers.loop import WRONG_ORACLE, WRONG_SUMS
 
 
 def wrong_words(*parts):
-    """The fault that a gap below zero shows, by what the gap is made of.
+    """The fault that a negative gap reveals, by the components of the gap.
 
-    Structures and losses of the library are not the user's to mend.
+    Users cannot correct structures and losses of the library.
     """
     ours = __name__.partition(".")[0], "builtins"
     packages = {type(part).__module__.partition(".")[0] for part in parts}
@@ -18,27 +18,27 @@ def wrong_words(*parts):
 
 
 def check_nothing_to_learn(problem):
-    """Warn that there is nothing to learn, if weights of zero cost nothing.
+    """Warn that there is nothing to learn if zero weights have no loss.
 
-    Either no labeling has a loss, or the oracle missed those that do, as a user's may if
-    it took the least of the losses, zero, for the largest. But then it finds something
-    worse than the true labeling, whose value is 0, for other weights.
+    Either no labeling has a loss, or the oracle missed those that have one. A user's
+    oracle may do so if it minimizes the loss instead of maximizing it. But then, for
+    other weights, its result is worse than the true labeling, whose value is 0.
 
     Returns
     -------
     bool
-        False if weights of zero do cost something.
+        False if zero weights have a loss.
 
     Raises
     ------
     ValueError
-        If the oracle missed them.
+        If the oracle missed such labelings.
     """
     oracle = problem.make_oracle()
     risk = EmpiricalRisk(oracle, problem.weights)
     wrong = wrong_words(problem.structure)
     direction = np.random.default_rng(0).standard_normal(oracle.n_weights)
-    # Scores are to exceed losses, whatever the units of the features.
+    # Scores must exceed losses, whatever the units of the features.
     for scale in (0.0, 1.0, 1e4, 1e8):
         value = risk.ask(scale * direction)
         risk.release_answers()

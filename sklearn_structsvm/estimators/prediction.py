@@ -1,4 +1,4 @@
-"""Predictions of the structured estimators, their weights given."""
+"""Predictions of the structured estimators from their weights."""
 
 from contextlib import contextmanager
 from typing import Any
@@ -30,28 +30,28 @@ from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.validation import refuse_tokens
 
-# Types of rows that `predict` does not copy as a whole; what is none of them becomes the
-# first. They are converted piece by piece.
+# Types of rows that `predict` does not copy as a whole. Other types are converted to the
+# first one, piece by piece.
 ROW_TYPES = (
     np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_
 )  # fmt: skip
 
 
 def structure_has(name):
-    """Whether an estimator's structure can answer `name`."""
+    """Whether an estimator's structure supports `name`."""
 
     def check(estimator):
         structure = getattr(estimator, "structure_", None)
         if structure is None:
             structure = named_structure(estimator.structure)
-        # Of a damaged one the method itself tells.
+        # If it is damaged, the method itself raises the error.
         return not isinstance(structure, Structure) or hasattr(structure, name)
 
     return check
 
 
 def refuse_allowed_of_dask(allowed):
-    """ValueError where labels are restricted, which nothing does for Dask collections."""
+    """Raise ValueError if labels are restricted in a Dask collection."""
     if allowed is not None:
         raise ValueError(
             "allowed cannot be used with Dask collections. Compute the parts of X, and "
@@ -60,14 +60,14 @@ def refuse_allowed_of_dask(allowed):
 
 
 def taken(items, places):
-    """Those of some examples."""
+    """The entries of some examples."""
     if isinstance(items, AllowedLabels):
         return items.take(places)
     return [items[i] for i in places]
 
 
 def one_by_one(answer, X, *beside):
-    """Answers for each of some examples; an error tells which one is wrong."""
+    """Results for some examples. Errors name the example."""
     found = []
     for i, data in enumerate(zip(X, *beside, strict=True)):
         try:
@@ -84,12 +84,12 @@ class PredictionMixin:
 
     @property
     def _weights(self):
-        """w, once the state is seen to fit together: it may have been set by hand."""
+        """w, after a check that the state is consistent: it may have been set by hand."""
         self._check_fitted_structure()
         return joined_weights(self.structure_, vars(self))
 
     def _check_fitted_structure(self):
-        """ValueError if `structure_` was changed into something that cannot predict."""
+        """Raise ValueError if `structure_` was changed so that it cannot predict."""
         structure = self.structure_
         if not isinstance(structure, Structure):
             raise ValueError(
@@ -110,9 +110,9 @@ class PredictionMixin:
 
     @contextmanager
     def _reading(self):
-        """w, for what looks for NaN in the few numbers that it makes of it.
+        """w for callers that check their few results for NaN, instead of all weights.
 
-        Where it finds any, the error names the attribute. `_check_X` comes before.
+        If they find any, the error names the attribute. Call `_check_X` first.
         """
         w = joined_weights(self.structure_, vars(self), finite=False)
         try:
@@ -122,7 +122,7 @@ class PredictionMixin:
             raise
 
     def _check_X(self, X, *, takes_foreign=False):
-        """X as the structure takes it; another library's arrays stay what they are."""
+        """X in the structure's form. Arrays of other libraries are not converted."""
         if "structure_" not in vars(self):
             check_is_fitted(self)
         self._check_fitted_structure()
@@ -142,7 +142,7 @@ class PredictionMixin:
         return self.structure_.check_data(X)[0]
 
     def _check_allowed(self, X, allowed):
-        """Masks of the labels that are allowed in X, as checked, or None for all."""
+        """Masks of the allowed labels in the checked X, or None for all."""
         if allowed is None:
             return None
         structure = self.structure_
@@ -156,16 +156,16 @@ class PredictionMixin:
         )
 
     def _ask(self, X, call, nothing=None, y=None, allowed=None):
-        """call(X), piece by piece, and `nothing` for examples with nothing to label.
+        """call(X), piece by piece, with `nothing` as the result for empty examples.
 
-        Copies of X, such as contiguous rows of float64, take room for one piece only.
+        Copies of X, such as contiguous rows of float64, need memory for one piece only.
 
         Parameters
         ----------
         X, y : as of `_check_X`, and labels of it or None
         call : callable
-            X, and y and allowed if there are any, of some examples, none of them empty ->
-            an answer for each.
+            (X, and y and allowed if given, of some nonempty examples) -> a result for
+            each.
         nothing : number or any other object
         allowed : AllowedLabels or None
         """
@@ -203,7 +203,7 @@ class PredictionMixin:
         n_rows = X.shape[0]
         pieces = [slice(None)]
         if self.structure_.has_classes:
-            # Scores take room as well.
+            # Scores need memory, too.
             width = mean_width(X) + 4 * len(self.structure_.classes_)
             pieces = row_pieces(n_rows, width)
         result = None
@@ -220,11 +220,11 @@ class PredictionMixin:
         return result
 
     def _no_labels(self):
-        """The labeling of an example that has nothing to label."""
+        """The labeling of an empty example."""
         return getattr(self.structure_, "classes_", np.empty(0, dtype=object))[:0]
 
     def _no_scores(self):
-        """Numbers for each class, of such an example."""
+        """The values for each class, of an empty example."""
         return np.empty((0, len(self.structure_.classes_)))
 
     def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:

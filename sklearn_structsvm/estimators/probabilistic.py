@@ -1,4 +1,4 @@
-"""Predictions by the probabilities of a conditional random field."""
+"""Predictions from the probabilities of a conditional random field."""
 
 from numbers import Real
 from typing import Any
@@ -23,7 +23,7 @@ DECODINGS = ("map", "mbr")
 
 
 class ProbabilisticClassifier(StructuredClassifier):
-    """Predictions by p(y | x) of a conditional random field, its weights given."""
+    """Predictions from p(y | x) of a conditional random field with given weights."""
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -168,7 +168,7 @@ class ProbabilisticClassifier(StructuredClassifier):
 
     def _log_probabilities(self, X, y, allowed):
         n_threads, w = count_threads(self.n_jobs), self._weights
-        # There is one labeling of nothing.
+        # An empty example has a single labeling.
         return self._ask(
             X,
             lambda X, y, *own: self.structure_.log_probabilities(
@@ -229,7 +229,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             Item i has shape (m_i,).
         """
         X = self._check_X(X)
-        # Masks may be `allowed` in turn, and are read faster than labels.
+        # Masks are valid values of `allowed`, and are read faster than labels.
         allowed = self._check_allowed(X, allowed)
         labelings, scores = super().predict_k_best(X, k, allowed=allowed)
         best = [items[0] for items in labelings]

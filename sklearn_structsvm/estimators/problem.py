@@ -1,7 +1,7 @@
-"""From (X, y, sample_weight) to the problem that a solver knows.
+"""From (X, y, sample_weight) to a solver's problem.
 
-`bind_data` asks where the data live. What it returns, a `LocalProblem` or a
-`RemoteProblem`, answers the same calls.
+`bind_data` determines where the data are. It returns a `LocalProblem` or a
+`RemoteProblem`, which have the same methods.
 """
 
 from dataclasses import dataclass
@@ -39,12 +39,12 @@ from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.hidden_labels import first_hidden
 from sklearn_structsvm.structures.validation import refuse_tokens
 
-# What is no longer than this has a square in float64, and so has a sum of many.
+# The square of a smaller length fits into float64, and so does a sum of many of them.
 MAX_NORM = 1e150
 
 
 def bind_data(estimator, X, y, sample_weight=None):
-    """Check everything, then fit a clone of the structure to it, wherever the data live.
+    """Check the data, and fit a clone of the structure to them, wherever they are.
 
     Reads `structure`, `classes`, `class_weight`, `fit_intercept` and
     `intercept_scaling` of the estimator, and sets its `n_features_in_` (and
@@ -53,7 +53,7 @@ def bind_data(estimator, X, y, sample_weight=None):
     Returns
     -------
     LocalProblem or RemoteProblem
-        A context, at whose end remote data are released.
+        A context manager that releases remote data at its end.
     """
     if holds_dask(X, y, sample_weight):
         return bind_remote(estimator, X, y, sample_weight)
@@ -61,7 +61,7 @@ def bind_data(estimator, X, y, sample_weight=None):
 
 
 def bind_local(estimator, X, y, sample_weight=None):
-    """The `LocalProblem` of data in memory; others are refused."""
+    """The `LocalProblem` of data in memory. Other data raise an error."""
     refuse_foreign(X=X, y=y, sample_weight=sample_weight)
     structure = named_structure(estimator.structure)
     if isinstance(X, (list, tuple)) and len(X) == 0:
@@ -163,16 +163,16 @@ class LocalProblem:
     total : float
         Σs, so that λ = 1 / (C total).
     given : (X, y)
-        The same with the examples that have nothing to label, which no fit is told of,
-        and with hidden labels as they were passed.
+        The same including empty examples, which fits do not see, and with hidden labels
+        as they were passed.
     allowed : list of n ndarrays of shape (T_i, k), dtype bool, or None
-        If labels are hidden, those that the nodes may have; y then is any labeling of
-        these.
+        If labels are hidden: the labels that the nodes may have. y is then any labeling
+        of these.
     partial : list or None
-        If the structure completes labelings itself, those that were passed; y then is
-        any completion of these.
+        If the structure completes labelings itself: the labelings that were passed. y is
+        then any completion of these.
     risk : Risk or None
-        What a batch solver minimizes, once it is made.
+        The risk of a batch solver, after `make_risk`.
     """
 
     structure: Structure
@@ -189,21 +189,21 @@ class LocalProblem:
 
     @property
     def has_hidden(self):
-        """Whether something of y is not known."""
+        """Whether y has hidden parts."""
         return self.allowed is not None or self.partial is not None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        """Nothing is kept elsewhere."""
+        """Do nothing: all data are local."""
 
     def lam(self, C):
         return normalized_lambda(C, self.total)
 
     @cached_property
     def fingerprints(self):
-        """Numbers that tell the examples from others."""
+        """Numbers that identify the examples."""
         labels = self.y
         if self.allowed is not None:
             labels = list(zip(labels, self.allowed, strict=True))
@@ -212,29 +212,29 @@ class LocalProblem:
         return fingerprints(self.X, labels)
 
     def largest_feature(self):
-        """The largest absolute value of a feature, as far as the structure knows."""
+        """The largest absolute value of a feature, as far as known."""
         return self.structure._largest_feature(self.X)
 
     def make_oracle(self):
-        """A fresh dual state; only one solver may use it."""
+        """A new dual state, for one solver only."""
         if self.allowed is None:
             return self.structure.make_oracle(self.X, self.y)
         return self.structure.make_oracle(self.X, self.y, known=self.allowed)
 
     def make_completions(self):
-        """The oracle of the labelings that are allowed, where labels are hidden."""
+        """The oracle of the allowed labelings, if labels are hidden."""
         allowed = self.allowed
         return self.structure.make_oracle(self.X, self.y, allowed, known=allowed)
 
     def completed(self, w):
-        """Completions of what was passed, by the structure's own method."""
+        """Completions of the passed labelings, by the structure's own method."""
         complete = self.structure.complete
         return [complete(x, y, w) for x, y in zip(self.X, self.partial, strict=True)]
 
     def make_iterate(self, lam, steps, rng=None, state=None):
-        """The iterate of `steps`, from a state of the same examples; what "auto" means.
+        """The iterate of `steps`, from a state of the same examples; resolved options.
 
-        The steps of a pass are drawn elsewhere, without `rng`.
+        Without `rng`, the steps of a pass are drawn elsewhere.
         """
         return steps.start(self, lam, state)
 
@@ -253,7 +253,7 @@ class LocalProblem:
         return self.risk
 
     def with_threshold(self, weights):
-        """The structure, a ranking, with the threshold that suits the scores best."""
+        """The ranking structure with the best threshold for the scores."""
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)
 
 
@@ -281,7 +281,7 @@ def check_flat(estimator, X, y):
 
 
 def check_takes_hidden(estimator, structure, entries):
-    """ValueError if the estimator or the structure cannot learn from hidden labels."""
+    """Raise ValueError if hidden labels are not supported."""
     i, t = first_hidden(entries)
     where = f"y[{i}] has a label that is not known ({structure._place} {t}), of which"
     if not estimator.takes_hidden_labels:
@@ -297,8 +297,8 @@ def check_takes_hidden(estimator, structure, entries):
 
 
 def check_completes(estimator, structure):
-    """ValueError for estimators that make nothing of a structure that completes."""
-    # Of these, likelihoods are sums, and no structure in Python has them.
+    """Raise ValueError if the estimator does not support structures with `complete`."""
+    # Their likelihoods are sums, which no structure in Python has.
     if not (estimator.takes_hidden_labels and hasattr(estimator, "step")):
         raise ValueError(
             f"{type(structure).__name__} has a method `complete`, for labelings of which "
@@ -308,7 +308,7 @@ def check_completes(estimator, structure):
 
 
 def without_empty(kept, X, y, sample_weight=None):
-    """Checked examples that are kept, as they have something to label, and weights."""
+    """The nonempty checked examples, and their weights."""
     if len(kept) == len(X):
         return X, y, sample_weight
     if not kept:
@@ -339,7 +339,7 @@ def example_weights(structure, X, y, sample_weight):
 def check_scale(estimator, problem, C=None):
     """ValueError if squares of the features, the bias or the weights overflow.
 
-    `C` is the largest that is tried, if that is not the estimator's.
+    `C` is the largest value tried, if it is not the estimator's.
     """
     largest = problem.largest_feature()
     length = largest * sqrt(problem.structure.n_weights_)
@@ -352,7 +352,7 @@ def check_scale(estimator, problem, C=None):
             f"X has features as large as {largest:.3g}, and their squares overflow. "
             "Scale them down, for example with sklearn.preprocessing.MaxAbsScaler."
         )
-    # ||w|| <= C Σ_i s_i ||x_i||; with an L1 penalty there are no squares of w.
+    # ||w|| <= C Σ_i s_i ||x_i||. With an L1 penalty there are no squares of w.
     C = getattr(estimator, "C", 0.0) if C is None else C
     has_squares = getattr(estimator, "penalty", "l2") == "l2"
     if has_squares and length * C * float(problem.total) > MAX_NORM:

@@ -1,4 +1,4 @@
-"""Remedies for fits that are not within their tolerance, worded in one place."""
+"""Remedies for fits that miss their tolerance, worded in one place."""
 
 from itertools import islice
 from math import ceil
@@ -16,29 +16,29 @@ from sklearn_structsvm.structures import (
     MulticlassStructure,
 )
 
-# Columns whose values differ in size by more, or are further from zero than so many times
-# their spread, are what solvers are slow for.
+# Solvers are slow if columns differ in size by more than this, or are further from zero
+# than this many times their spread.
 DIFFERENT = 10.0
 FAR = 5.0
-# The smallest column is not compared, but the one after this share: of many words, some
-# are always rare.
+# The smallest columns up to this share are ignored, because some of many words are always
+# rare.
 SMALL = 0.05
-# Rows, or items, that are looked at.
+# The number of rows, or items, that are examined.
 MOST_ROWS = 10_000
 MOST_ITEMS = 1000
-# Names that are listed.
+# The number of names in a list.
 MOST_NAMES = 3
 
-# A forecast is believed after so many passes. More passes are advised if it is of no
-# more than so many times those that were made, or of few.
+# A forecast counts after this many passes. More passes are advised if it is at most this
+# many times those made, or if few are needed.
 FIRST_FORECAST = 20
 MOST_MORE = 2.0
 FEW_PASSES = 1000
-# Longer ones, by the passes that were made, are not told.
+# Longer forecasts, relative to the passes made, are not mentioned.
 MOST_FORESEEN = 1000.0
-# Rounding is nowhere more of an objective than this.
+# Rounding is never more than this share of an objective.
 OBJECTIVE_ROUNDING = 1e-12
-# A gap above this share of the objective is not what a larger tolerance is for.
+# A larger tolerance is not the remedy for a gap above this share of the objective.
 LARGE_GAP = 0.1
 
 CUTTING_PLANES = "which solves the same problem by cutting planes"
@@ -53,9 +53,9 @@ def convergence_message(estimator, problem, result, name, hint=""):
     problem : LocalProblem or RemoteProblem
     result : SolverResult
     name : str
-        Of the method.
+        Name of the method.
     hint : str
-        Why no solver may close the gap, in sentences.
+        Sentences on why no solver may close the gap.
     """
     gap = f"a duality gap of {result.gap:.3g} > tol={estimator.tol:.3g}"
     scaling, limit = scaling_words(estimator, problem), result.status
@@ -72,7 +72,7 @@ def convergence_message(estimator, problem, result, name, hint=""):
     )
     ways = ["use a smaller C"]
     more = _share_left(result, estimator.tol)
-    # Early forecasts are too good for features that are not scaled.
+    # If features are not scaled, early forecasts are too optimistic.
     few = 0 if scaling else FEW_PASSES
     if more is None or more * result.n_iter <= max(MOST_MORE * result.n_iter, few):
         enough = f" (about {_in_all(result, more)} may do)" if more else ""
@@ -96,10 +96,11 @@ def cut_words(estimator, problem, *ways):
 
 
 def scaling_words(estimator, problem):
-    """A sentence about the features, or '' if they need nothing."""
+    """A sentence about the features, or '' if they are fine."""
     found = _columns_of(problem)
     if found is None:
-        # Of examples that are elsewhere, or whose features their structure alone knows.
+        # The features of remote examples, or features known only to the structure, are
+        # not examined.
         return "Scale the features."
     sizes, means, spreads = found
     names = _Names(estimator, len(sizes))
@@ -114,7 +115,7 @@ def scaling_words(estimator, problem):
                 f"{_short(sizes[large])}, {names.listed([small])} about "
                 f"{_short(sizes[small])})"
             )
-    # Of a column that is constant, the mean is all there is.
+    # A constant column has only its mean.
     varies = spreads > OBJECTIVE_ROUNDING * np.abs(means)
     far = np.flatnonzero(varies & (np.abs(means) > FAR * spreads))
     if len(far):
@@ -128,7 +129,7 @@ def scaling_words(estimator, problem):
 
 
 def _advice(scaling, ways):
-    """Sentences: what is to be done about the features first, then other ways."""
+    """Advice in sentences: first about the features, then about alternatives."""
     words = f"{', '.join(ways[:-1])}, or {ways[-1]}" if ways[1:] else ways[0]
     if scaling:
         return f"{scaling} Or {words}."
@@ -136,7 +137,7 @@ def _advice(scaling, ways):
 
 
 def another_way(estimator, problem):
-    """Options, or an estimator, that reach the same optimum sooner; empty for none."""
+    """Options, or an estimator, that reach the same optimum sooner; may be empty."""
     for kind in type(estimator).__mro__:
         if kind.__name__ in WAYS:
             return WAYS[kind.__name__](estimator, problem)
@@ -144,7 +145,7 @@ def another_way(estimator, problem):
 
 
 def _slow_options(estimator):
-    """The parameters to set to their defaults for faster steps, in words."""
+    """The parameters whose defaults give faster steps, in words."""
     ways = []
     if estimator.step in ("fw", "pairwise", "away"):
         ways.append("step='auto'")
@@ -218,13 +219,13 @@ def _of_pragam(estimator, problem):
 
 
 def _planes_for(problem):
-    # Rows and labels alone would be ranked, or taken for something else.
+    # With rows and labels alone, they would be ranked, or misread.
     is_plain = type(problem.structure) in (BinaryStructure, MulticlassStructure)
     has_risk = problem.risk is not None
     return "BMRMClassifier" + ("" if is_plain or has_risk else " with this structure")
 
 
-# By the names of estimators, which subclasses of theirs share.
+# By names of estimators; the entries also apply to subclasses.
 WAYS = {
     "BCFWClassifier": _of_bcfw,
     "SlackRescaledSSVM": _of_slack_rescaling,
@@ -236,7 +237,7 @@ WAYS = {
 
 
 def _share_left(result, tol):
-    """Passes that seem to be left, by those made; None if too little is known."""
+    """The number of passes left, estimated from those made; None if unknown."""
     rows = [
         {"dual_gap": gap, "n_iter": n_iter}
         for gap, n_iter in zip(
@@ -250,7 +251,7 @@ def _share_left(result, tol):
 
 
 def _in_all(result, more):
-    """The limit that would have been enough, to two digits."""
+    """The limit that would have sufficed, to two digits."""
     if result.status == "max_iter":
         return _short((1.0 + more) * result.n_iter)
     return f"{_short((1.0 + more) * result.history['seconds'][-1])} s"
@@ -270,7 +271,7 @@ def _columns_of(problem):
 
 
 def _scaler(problem):
-    """Name of the transformer that scales the features of the problem."""
+    """The name of the transformer that scales the problem's features."""
     structure = problem.structure
     first = next(iter(structure._matrices(problem.X)))
     scaler = "StandardScaler" if isinstance(first, np.ndarray) else "MaxAbsScaler"
@@ -288,7 +289,7 @@ class _Names:
         self.names = names if names is not None and len(names) == n_columns else None
 
     def listed(self, places):
-        """The first of some columns, and how many there are beside them."""
+        """The first of some columns, and the number of the others."""
         first = places[:MOST_NAMES]
         names = [
             str(j) if self.names is None else repr(str(self.names[j])) for j in first

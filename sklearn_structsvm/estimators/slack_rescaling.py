@@ -33,14 +33,14 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
 )
 from sklearn_structsvm.structures import Structure
 
-# A search may stop within this fraction of the largest violation, which is small beside
-# the tol of a fit and far above rounding.
+# A search may stop within this fraction of the largest violation. It is small compared
+# with the tol of a fit, and far above rounding.
 DEFAULT_SEARCH_RTOL = 1e-6
 
-# Calls of a decoder in one search at most. Most take about ten.
+# The largest number of decoder calls in one search. Most take about ten.
 MAX_QUERIES = 1000
 
-# What to do without these two.
+# The advice for these two.
 SEARCHES_ONE = (
     "The default serves all data that we tried. To experiment with it, call "
     "sklearn_structsvm.solvers.blocks.slack_search.find_most_violating."
@@ -359,7 +359,7 @@ class SlackRescaledSSVM(StructuredClassifier):
                 name=type(problem.structure).__name__,
             )
             if problem.is_remote:
-                # Refused here, rather than by the workers.
+                # Rejected here instead of by the workers.
                 wrap(problem.make_oracle())
         if self.solver == "bcfw":
             method = frank_wolfe(
@@ -382,7 +382,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         return method
 
     def _method_without_state(self, problem, oracle):
-        """Stochastic subgradients or cutting planes, which keep no state."""
+        """Stochastic subgradients or cutting planes, which have no state to keep."""
         refuse_bounds(problem.structure, f"solver={self.solver!r}")
         common = oracle, problem.weights, problem.lam(self.C)
         options = self._limits() | {"rng": self._rng()}
@@ -425,6 +425,6 @@ class SlackRescaledSSVM(StructuredClassifier):
 
 
 def _slack_oracle(oracle, search, rtol, max_queries, name):
-    """The oracle that finds most violated outputs by the oracle of a structure."""
+    """The oracle that finds the most violating outputs with a structure's oracle."""
     check_search(oracle, search, name)
     return SlackOracle(oracle, search, rtol, max_queries)

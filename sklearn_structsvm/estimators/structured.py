@@ -17,7 +17,7 @@ from sklearn_structsvm.estimators.named_structures import (
 )
 from sklearn_structsvm.estimators.prediction import PredictionMixin
 
-# How a structure finds labelings with an upper bound that may stay above them.
+# Decoders with upper bounds that may remain above the labelings found.
 LOOSE_INFERENCES = ("auto", "messages", "expansion")
 
 
@@ -31,11 +31,11 @@ class StructuredClassifier(
 ):
     """An estimator over a structure.
 
-    Its `fit` reads in three lines: within a `Fit`, `bind_data` makes a problem of X and
-    y, and `run` solves it by the `Method` that `_method` chooses.
+    Its `fit` has three lines: within a `Fit`, `bind_data` turns X and y into a problem,
+    and `run` solves it by the `Method` that `_method` chooses.
     """
 
-    # Whether a Dask collection may be of other items than rows.
+    # Whether the items of a Dask collection may be other than rows.
     takes_dask_items = True
     # Whether labels of y may be hidden.
     takes_hidden_labels = False
@@ -57,7 +57,7 @@ class StructuredClassifier(
         tags = super().__sklearn_tags__()
         structure = named_structure(self.structure)
         if structure is None or structure.flat:
-            # structure="auto" takes what there is.
+            # structure="auto" accepts any data.
             tags.input_tags.sparse = True
             multi_class = getattr(structure, "multi_class", True)
             multi_label = getattr(structure, "multi_label", True)
@@ -67,22 +67,22 @@ class StructuredClassifier(
                 tags.target_tags.single_output = False
                 tags.target_tags.multi_output = True
         else:
-            # Sequences and other structures: as a classifier, scikit-learn would
-            # choose the splitter and the meaning of accuracy by what y looks like.
+            # For sequences and other structures. For a classifier, scikit-learn would
+            # choose the splitter and the meaning of accuracy from the form of y.
             tags.estimator_type = None
             tags.classifier_tags = None
             tags.input_tags.two_d_array = False
         return tags
 
     def _infer_structure(self, X, y, classes):
-        """The structure that "auto" stands for."""
+        """The structure that "auto" resolves to."""
         return infer_structure(X, y, classes)
 
     def _check_dask(self):
-        """Error if the parameters, whatever the data, do not support Dask."""
+        """Raise an error if the parameters do not support Dask."""
 
     def _attributes_at(self, problem, weights):
-        """The fitted attributes that follow from the weights."""
+        """The fitted attributes that depend on the weights."""
         return weight_attributes(problem.structure, weights)
 
     def _rng(self):
@@ -99,7 +99,7 @@ class StructuredClassifier(
         }
 
     def _convergence_hint(self, problem, result):
-        """Why no solver may close the gap, in a sentence; '' for an exact oracle."""
+        """A sentence on why no solver may close the gap; '' for an exact oracle."""
         if self.structure_.relaxed and result.status == "stalled":
             is_loose = getattr(self.structure_, "inference", None) in LOOSE_INFERENCES
             remedy = " The structure's inference='lp' can, on small graphs." * is_loose

@@ -45,7 +45,7 @@ SOLVER_OPTIONS: dict[str, dict[str, dict]] = {
     },
 }
 
-# What to do without the options of direction finding.
+# The advice for the deprecated options of direction finding.
 DEFAULTS_SERVE = (
     "The default serves all data that we tried. To experiment with it, call run_sublbfgs "
     "of sklearn_structsvm.solvers.batch.sublbfgs, or run_owlqn."
@@ -349,7 +349,7 @@ class SubLBFGSClassifier(BatchClassifier):
         return Method("subBFGS", solve, resolved=resolved)
 
     def _resolved_solver(self, problem):
-        """The solver that `solver` stands for."""
+        """The resolved solver."""
         lacks_start = self._lacks_dual_start(problem)
         if self.solver == "dual-hybrid" and lacks_start:
             raise ValueError(
@@ -379,7 +379,7 @@ class SubLBFGSClassifier(BatchClassifier):
             )
 
     def _lacks_dual_start(self, problem):
-        """Reason why dual ascent does not apply, or ''."""
+        """The reason why dual ascent does not apply, or ''."""
         if self.loss != "hinge":
             return f"loss={self.loss!r}"
         if not has_exact_steps(problem.structure):

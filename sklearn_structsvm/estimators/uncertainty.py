@@ -1,4 +1,4 @@
-"""How uncertain a prediction is, as active learning asks."""
+"""How uncertain a prediction is, for active learning."""
 
 from typing import Any, Literal
 
@@ -90,7 +90,7 @@ def uncertainty(
     _, values = model.predict_k_best(X, 1 + (kind == "margin"), allowed=allowed)
     if kind == "least_confidence":
         return np.array([1.0 - own[0] for own in values], dtype=np.float64)
-    # Where there is no second labeling.
+    # There is no second labeling.
     other = 0.0 if hasattr(model, "log_likelihood") else -np.inf
     return np.array(
         [(own[1] if len(own) > 1 else other) - own[0] for own in values],

@@ -18,15 +18,15 @@ class WarmStart:
     Attributes
     ----------
     kept : dict or None
-        What tells the examples and the structure from others, to be kept with the state.
-        None if no state is.
+        The identity of the examples and of the structure, which is kept with the state.
+        None if no state is kept.
     state : dict or None
         The dual point of the previous fit, or None if it cannot be reused.
     places : ndarray of shape (n,), dtype intp, or None
-        For each example its place in the previous fit; -1 if it is new, None if all are
-        where they were.
+        The place of each example in the previous fit, or -1 if it is new. None if no
+        place has changed.
     sizes : ndarray of shape (m,), dtype intp, or None
-        Numbers of labels of the examples of the previous fit, 1 for rows.
+        The number of labels of each previous example, 1 for rows.
     """
 
     kept: dict | None = None
@@ -35,7 +35,7 @@ class WarmStart:
     sizes: np.ndarray | None = None
 
     def dual_state(self):
-        """The state with the blocks of these examples; new ones are at their truth."""
+        """The state with the blocks of these examples. New ones are at their truth."""
         if self.state is None or self.places is None:
             return self.state
         sizes = self.kept["sizes"]
@@ -44,7 +44,7 @@ class WarmStart:
             state["loss"] = self._moved("loss", state["loss"])
             state["blocks"] = self._moved_blocks(state["blocks"], sizes)
         if "corners" in state:
-            # An empty one stands for the truth.
+            # An empty block means the truth.
             sets = as_tuple("corners (active sets)", state["corners"], len(self.sizes))
             state["corners"] = [sets[j] if j >= 0 else [] for j in self.places.tolist()]
         return state
@@ -90,7 +90,7 @@ class WarmStart:
 
 
 def find_warm_start(estimator, problem, previous, entries, **others):
-    """The `WarmStart` that an estimator's `warm_start` asks for.
+    """The `WarmStart` for an estimator's parameter `warm_start`.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def find_warm_start(estimator, problem, previous, entries, **others):
     previous : dict
         Attributes of the previous fit.
     entries : tuple of str
-        What every state has.
+        The entries of every state.
     **others : dict
-        Parameters that the state depends on, beside the examples and the structure.
+        Parameters on which the state depends, besides the examples and the structure.
     """
     if not estimator.warm_start:
         return WarmStart()
@@ -120,7 +120,7 @@ def find_warm_start(estimator, problem, previous, entries, **others):
     now = kept["examples"]
     if np.array_equal(examples, now):
         return WarmStart(kept, before["state"])
-    # Log factors are feasible whatever the features are; lists are of Python structures.
+    # Log factors are feasible for any features. Lists belong to Python structures.
     blocks = before["state"].get("blocks")
     by_labels = problem.structure._dual_is_of_labels and not isinstance(blocks, list)
     places = places_before(examples, now, blocks is None or by_labels)
@@ -145,7 +145,7 @@ def check_rows(name, rows, n, n_columns=None):
 
 
 def _identity(problem, others):
-    """What a state is kept with: of the structure, and of each example."""
+    """The identity of a state: of the structure, and of each example."""
     structure = problem.structure
     learned = {name: own for name, own in vars(structure).items() if name[-1:] == "_"}
     try:
@@ -158,14 +158,14 @@ def _identity(problem, others):
         ) from error
     sizes = np.ones(len(examples), dtype=np.intp)
     if not structure.flat:
-        # Those of graphs may be pairs of labels and weights.
+        # Labels of graphs may be pairs of labels and weights.
         labels = (y_i[0] if isinstance(y_i, tuple) else y_i for y_i in problem.y)
         sizes = np.fromiter(map(np.size, labels), np.intp, len(examples))
     return {"key": key, "examples": examples, "sizes": sizes}
 
 
 def warn_of_cold_start(other, useless):
-    """Say what is other than in the previous fit, and what of that fit is of no use."""
+    """Warn of changes since the previous fit, and of the part that is not reused."""
     warn_caller(
         f"warm_start=True, but {other} of the previous fit, whose {useless} of no "
         "use here: starting anew.",

@@ -1,4 +1,4 @@
-"""Box constraints on weights: those of a parameter, and those of a structure."""
+"""Box constraints on weights, from a parameter and from a structure."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def check_bounds(coef_bounds, structure):
     Returns
     -------
     tuple of two ndarrays, or None
-        None if there are neither.
+        None if there are no bounds.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def check_bounds(coef_bounds, structure):
 
 
 def refuse_bounds(structure, what):
-    """ValueError if a structure bounds its weights, for a method that cannot."""
+    """Raise ValueError if a structure bounds its weights and the method cannot."""
     if structure.weight_bounds() is not None:
         raise ValueError(
             f"{type(structure).__name__} bounds its weights, which {what} does not "

@@ -1,4 +1,4 @@
-"""Class probabilities that agree with the labels, the more these are the more so."""
+"""Class probabilities that agree with the labels, more so the more labels there are."""
 
 import numpy as np
 from scipy.special import xlogy
@@ -9,35 +9,36 @@ from sklearn_structsvm.confusion.smoothing import (
     nearest_to_zero,
 )
 
-# Least values of probabilities, of which the most probable is taken. Naive Bayes of many
-# features says 1e-60, and there may be information in how far below 1e-9 that is.
+# Smallest values of probabilities, among which the most probable one is chosen. Naive
+# Bayes with many features may return 1e-60, and there may be information in how far below
+# 1e-9 a value is.
 FLOORS = (NEAREST, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
 
-# A class's share of what is wanted is by its labels n / (n + this), for n examples of it:
-# recalls of few examples are noise, and those of a wrong model are wrong.
+# With n examples of a class, its labels have the share n / (n + this) in the wanted
+# counts: recalls of few examples are noisy, and those of a wrong model are wrong.
 EXAMPLES_FOR_HALF = 30.0
 
-# What t may be: which part of the labels' share each part gets of the errors in it.
+# Values of t, the part of the labels' share with which each part gets its errors.
 CELL_SHARES = np.linspace(0.0, 1.0, 21)
 
 
 class LabelCorrection:
-    """Calibrates class probabilities, and then draws what they sum up to to the labels.
+    """Calibrates class probabilities, and moves their sums toward the labels.
 
-    First η becomes q = softmax(a log η + b), the most probable one for a prior around
-    η itself. Then rows are divided by what the rule of balanced costs says of them,
-    argmax_j q_j / π_j: rules for metrics of recalls differ from it at its borders. In
-    part b let N_bi be how many examples are of class i, and M_bi how many by q.
-    Probabilities become proportional to q_i W_bi / M_bi, where W is between M and N, the
-    nearer to N the larger λ_i = n_i / (n_i + 30) is for the n_i examples of class i; see
-    `wanted_counts`. They are a function of η, so that the plug-in rule for them is a rule
-    by η, and the best one if they are right. (Algorithm 9 of Narasimhan et al. counts
-    labels instead, for which there is no certificate.)
+    First η becomes q = softmax(a log η + b), the most probable one for a prior around η
+    itself. Then rows are divided by their prediction under balanced costs, argmax_j q_j /
+    π_j, because rules for metrics of recalls differ from it near its borders. In part b,
+    let N_bi be the number of examples of class i, and M_bi the number expected by q.
+    Probabilities become proportional to q_i W_bi / M_bi, where W lies between M and N,
+    closer to N the larger λ_i = n_i / (n_i + 30) is, with n_i examples of class i; see
+    `wanted_counts`. They are a function of η. So their plug-in rule is a rule based on η,
+    and the best one if they are correct. (Algorithm 9 of Narasimhan et al. counts labels
+    instead, without a certificate.)
 
     Parameters
     ----------
     floor : float
-        What probabilities are at least taken for.
+        Smaller probabilities are replaced by this.
     calibration : ndarray of shape (k + 1,)
         a, and b of each class.
     shares : ndarray of shape (k,)
@@ -90,11 +91,11 @@ class LabelCorrection:
 def wanted_counts(by_label, by_model, own):
     """Sums of the corrected probabilities in each part, between labels and model.
 
-    In the part of their own class labels count by λ. The errors of a class are many
-    together and few in each other part, where their labels are noise. So all of them are
-    counted by λ, and the parts divide them as the model says, or by a share t λ of the
-    labels in each part. The t that is taken predicts best the part of an error from all
-    other errors of the class.
+    In the part of their own class, labels count by λ. The errors of a class are many in
+    total, but few in each other part, where their labels are noisy. So their total is
+    counted by λ, and divided among the parts by the model, or by a share t λ of the
+    labels in each part. The chosen t best predicts the part of an error from all other
+    errors of the class.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def wanted_counts(by_label, by_model, own):
 
 
 def _fit_calibration(P, y, weights):
-    """The most probable floor, and a and b for it."""
+    """The most probable floor, with its a and b."""
     tiny = float(np.finfo(P.dtype).tiny)
     floors = {nearest_to_zero(P, at_least=max(floor, tiny)) for floor in FLOORS}
     fits = [
@@ -152,7 +153,7 @@ def _log(P, floor):
 
 
 def _parts(P, shares):
-    """Predictions of the rule of balanced costs; never a class without examples."""
+    """Predictions of the rule of balanced costs, never a class without examples."""
     return np.argmax(P * balanced_gain(shares).astype(P.dtype, copy=False), axis=1)
 
 

@@ -1,4 +1,4 @@
-"""From training data to a task, and to the oracle of its solver."""
+"""From training data to a task and the oracle of its solver."""
 
 from functools import partial
 
@@ -52,13 +52,12 @@ from sklearn_structsvm.solvers.confusion.named import find_solver
 
 
 class TrainedMixture(Thresholds, RandomizedClassifier):
-    """A randomized classifier that makes a task and its oracle of training data.
+    """A randomized classifier that turns training data into a task and its oracle.
 
     Attributes
     ----------
     _shared : dict or None
-        Where fits to the same data, which differ in constraints alone, keep the
-        probabilities that they share.
+        The probabilities shared by fits to the same data that differ only in constraints.
     """
 
     _shared: dict | None = None
@@ -106,7 +105,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         return task, labels
 
     def _oracle(self, task, X, labels, fit_params, metadata):
-        """The oracle of a task, and the fitted attributes that are known with it."""
+        """The oracle of a task, and the fitted attributes known with it."""
         rows, labels = indexable(X, labels)
         if not self._is_plugin:
             oracle, of_model = self._other_lmo(task, rows, fit_params), {}
@@ -128,13 +127,13 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         }
 
     def _hash_seed(self):
-        """Without a random state the same in all fits: a fit changes no division."""
+        """The seed; without a random state it is the same in all fits."""
         if self.random_state is None:
             return 0
         return check_random_state(self.random_state).randint(1, 2**31 - 1)
 
     def _check_combination(self, labels):
-        """Error for parameters that contradict each other or the number of labels."""
+        """Raise an error if parameters contradict each other or the number of labels."""
         constraints = read_constraints(self.constraints)
         _, solver = find_solver(self.solver, bool(constraints))
         solver.check_options(self.solver_options or {})
@@ -159,7 +158,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         """Same as `_plugin`, from the probabilities of pairs (group, label)."""
         classifier, classes = self._classifier(), task.classes
         k, groups = len(classes), task.finder.groups
-        # Cells of a group are side by side.
+        # The cells of a group are adjacent.
         group = task.codes // (task.cells.n_cells // len(groups.names))
         pairs = group * k + task.y
         if self.group_estimator is not None:
@@ -194,8 +193,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
     def _plugin(self, task, classifier, X, y, classes, routed, names=None):
         """The oracle of the plug-in rule and the attributes that are known with it.
 
-        `y` is what the classifier is fitted to, and `classes` what its probabilities are
-        wanted of.
+        The classifier is fitted to `y`, and must return probabilities of `classes`.
         """
         shared = {} if self._shared is None else self._shared
         if "probabilities" not in shared:

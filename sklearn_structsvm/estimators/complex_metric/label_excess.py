@@ -4,8 +4,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.caller import warn_caller
 
-# A rule that predicts a label so many times as often as it occurs is warned of, and so
-# many labels are listed.
+# A rule that predicts a label this many times as often as it occurs gets a warning, which
+# lists at most this many labels.
 TOO_OFTEN = 10
 MAX_LISTED = 10
 
@@ -13,7 +13,7 @@ MAX_LISTED = 10
 def warn_of_excess(diagnostics, names, n_rows, remedy):
     """UserWarning for labels that are predicted far more often than they occur."""
     predicted, occurs = diagnostics["predicted_share"], diagnostics["share"]
-    # A row more that has the label may be chance.
+    # One more row with the label may be chance.
     (labels,) = np.nonzero(predicted > TOO_OFTEN * (occurs + 1.0 / n_rows))
     if not len(labels):
         return

@@ -1,4 +1,4 @@
-"""Predictions and scores of a classifier that chooses labels by probabilities."""
+"""Predictions and scores of a classifier that chooses labels by probability."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
 
 class LabelPredictor(OverProbabilities):
-    """All of `MultilabelMetricClassifier` but `fit`."""
+    """Everything of `MultilabelMetricClassifier` except `fit`."""
 
     PREDICTIONS = ("predict", "predict_proba", "score")
 
@@ -51,7 +51,7 @@ class LabelPredictor(OverProbabilities):
         return tags
 
     def _choose(self, rows, weights, truth, metric, on_pass=None):
-        """The `Choice` for some rows, by their labels or, for None, probabilities."""
+        """The `Choice` for some rows, from their labels or their probabilities."""
         if self.average == "samples":
             return choose_sets(rows, weights, self.labels_per_row, metric.beta)
         if self.labels_per_row is None:
@@ -66,7 +66,7 @@ class LabelPredictor(OverProbabilities):
         )  # fmt: skip
 
     def _found(self, method, X, params):
-        """Probabilities of new rows, and as `LabelRows` what rules decide by."""
+        """Probabilities of new rows, and the `LabelRows` by which rules decide."""
         check_is_fitted(self)
         refuse_foreign(X=X)
         check_sparse(X)

@@ -1,4 +1,4 @@
-"""Probabilities of labels, in the forms that scikit-learn has."""
+"""Probabilities of labels, in all forms used by scikit-learn."""
 
 import numpy as np
 from scipy import sparse
@@ -10,19 +10,17 @@ from sklearn_structsvm._utils.indicators import largest_of_rows
 from sklearn_structsvm._utils.pieces import row_pieces
 from sklearn_structsvm.confusion.label_rows import LabelRows
 
-# Number of probabilities that are dense at once, where only some of a row are kept.
+# The number of probabilities that are dense at once, if only some of each row are kept.
 DENSE_AT_ONCE = 2**24
 
 
 def label_probabilities(classifier, X, n_labels, n_candidates=None, **params):
     """`predict_proba` as one matrix of shape (n, L).
 
-    With `n_candidates` it is a CSR matrix of that many probabilities of each row, the
-    largest. They are computed for some rows at a time.
-
-    It may be an array or a sparse matrix of this shape, or a list with an array of the
-    two classes' probabilities for each label, as of ``MultiOutputClassifier`` and
-    forests.
+    The classifier may return an array or a sparse matrix of this shape, or a list with an
+    array of two classes' probabilities for each label, as ``MultiOutputClassifier`` and
+    forests do. With `n_candidates`, the result is a CSR matrix with that many largest
+    probabilities of each row, computed for a few rows at a time.
 
     Returns
     -------
@@ -60,7 +58,7 @@ def _at_once(classifier, X, n_labels, params):
     elif not sparse.issparse(found):
         found = as_array(name, found)
         if n_labels == 1 and found.ndim == 2 and found.shape[1] == 2:
-            # A single label is two classes to scikit-learn.
+            # For scikit-learn, a single label means two classes.
             found = found[:, 1:]
     if found.ndim != 2 or found.shape[1] != n_labels:
         raise ValueError(
@@ -71,19 +69,19 @@ def _at_once(classifier, X, n_labels, params):
 
 
 def _of_presence(part, classes, name):
-    """The column of class 1, or zeros if a label was never there."""
+    """The column of class 1, or zeros if the label never occurred."""
     part, classes = as_array(name, part), np.asarray(classes).tolist()
     check_shape(name, part, "n_samples", len(classes))
     return part[:, classes.index(1)] if 1 in classes else np.zeros(len(part))
 
 
 def as_rows(found, classifier):
-    """`LabelRows` of what `label_probabilities` gives."""
+    """`LabelRows` of the result of `label_probabilities`."""
     return LabelRows.of(found, f"predict_proba of {type(classifier).__name__}")
 
 
 def stacked(parts):
-    """Matrices one below the other; sparse if one is."""
+    """Stack matrices vertically; the result is sparse if one of them is."""
     if any(map(sparse.issparse, parts)):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)

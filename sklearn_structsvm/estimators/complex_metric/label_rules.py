@@ -1,4 +1,4 @@
-"""Rules that decide which labels a row gets, and how they are chosen."""
+"""Rules that decide which labels a row gets, and their choice."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,7 @@ from sklearn_structsvm.solvers.loop import History
 
 
 class ThresholdRule:
-    """Label l is predicted where η_l > values[l].
+    """Label l is predicted if η_l > values[l].
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ThresholdRule:
         kept = rows.eta > self.values[rows.labels]
         by_row = np.repeat(np.arange(len(rows)), np.diff(rows.starts))[kept]
         by_label = rows.labels[kept]
-        # Those that are predicted where the probability is 0 are so everywhere.
+        # Labels that are predicted at probability 0 are predicted everywhere.
         always = np.flatnonzero(self.values < 0.0)
         if len(always):
             others = self.values[by_label] >= 0.0
@@ -111,14 +111,14 @@ class Choice:
     rule : object
         Has `indicator(rows)`.
     objective, bound : float
-        Of the rule, and of all rules of its kind.
+        The objective of the rule, and a bound for all rules of its kind.
     n_iter : int
     status : str
         As for `SolverResult`.
     sets : LabelSets or None
-        Sets of these very rows that are better than the rule's, or as good.
+        Sets for exactly these rows that are at least as good as the rule's.
     history : dict of ndarray or None
-        Of the search, where there was one.
+        The history of the search, if there was one.
     """
 
     rule: object
@@ -131,7 +131,7 @@ class Choice:
 
 
 def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink=False):
-    """A threshold for each label, or for "micro" one for all, tried exhaustively.
+    """A threshold for each label (or one for all, if "micro"), by exhaustive search.
 
     Parameters
     ----------
@@ -144,8 +144,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
     average : {"macro", "micro"}
     constraints : sequence of Constraint
     shrink : bool, default=False
-        Whether labels that are counted are drawn toward the probabilities, those of few
-        rows most.
+        Whether the counted labels are moved toward the probabilities, rare labels most.
 
     Returns
     -------
@@ -181,7 +180,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
 
 
 def _label_columns(rows, weights, truth):
-    """For each label η, hits and weights of its entries, and the hits of other rows."""
+    """For each label: η, hits and weights of its entries, and the hits of other rows."""
     matrix = rows.matrix().tocsc()
     counted = None if truth is None else truth.tocsc()
     has = np.zeros(len(rows))
@@ -199,7 +198,7 @@ def _label_columns(rows, weights, truth):
 
 
 def _shrunk(columns):
-    """`_label_columns` with hits drawn toward sigmoids of η, which are alike by prior."""
+    """`_label_columns` with hits moved toward sigmoids of η with a common prior."""
     sigmoids = _fit_sigmoids(columns)
     found = []
     for column, sigmoid in zip(columns, sigmoids.values, strict=True):
@@ -210,7 +209,7 @@ def _shrunk(columns):
 
 
 class LabelSigmoids:
-    """η becomes σ(a logit η + b), with an a and a b for each label; 0 stays 0.
+    """Replaces η by σ(a logit η + b), with a and b for each label; 0 stays 0.
 
     Parameters
     ----------
@@ -236,7 +235,7 @@ class LabelSigmoids:
 
 
 def _fit_sigmoids(columns):
-    """`LabelSigmoids` of `_label_columns`: one of all of them, and each around it."""
+    """`LabelSigmoids` of `_label_columns`: a common one, and each around it."""
     eta, hits, weights = (
         np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
     )
@@ -252,7 +251,7 @@ def _fit_sigmoids(columns):
 
 
 def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits):
-    """Exactly k labels a row, the probabilities counted.
+    """Exactly k labels per row, counting probabilities.
 
     Parameters
     ----------
@@ -291,7 +290,7 @@ def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits)
 
 
 def _run_search(search, choose, on_pass):
-    """The `Choice` at the end of a search, whose passes are told.
+    """The `Choice` at the end of a search, whose passes are reported.
 
     Parameters
     ----------
@@ -323,7 +322,7 @@ def _run_search(search, choose, on_pass):
 
 
 def _choose_most_probable(lmo, metric):
-    """The pooled number of predictions is fixed, so that only the hits count."""
+    """The pooled number of predictions is fixed, so only the hits matter."""
     gains = np.tile([0.0, 1.0], (lmo.rows.n_labels, 1))
     sets = lmo.choose(gains)
     loss = LabelLoss(metric, float(lmo.prior.mean()))
@@ -335,7 +334,7 @@ def _choose_most_probable(lmo, metric):
 
 
 def _choose_by_mixture(lmo, metric, on_pass, limits):
-    """The best of the rules of a certified mixture, and of that which its slope makes."""
+    """The best among the rules of a certified mixture and the rule of its slope."""
     n_labels = lmo.shape_[0]
     names = np.arange(n_labels)
     cells = Cells(lmo.priors_, ABSENT_PRESENT, groups=names, group_names=names.tolist())
@@ -360,7 +359,7 @@ def _mean(losses, sets):
 
 
 def choose_sets(rows, weights, k, beta):
-    """For each row by itself: the best expected F-measure, of k labels or of any.
+    """For each row, the set of labels (k, or any number) with the best expected F.
 
     Returns
     -------

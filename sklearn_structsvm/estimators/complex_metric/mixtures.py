@@ -1,4 +1,4 @@
-"""Mixtures: classifiers, each with the probability that a row is decided by it."""
+"""Mixtures: classifiers, each with the probability of deciding about a row."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sklearn_structsvm.confusion.lmo.plugin import (
 
 
 class RandomizedRule:
-    """Base of mixtures: predictions by those of each classifier.
+    """Base of mixtures: predictions from those of each classifier.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class RandomizedRule:
         Positive, of sum 1.
     n_classes : int
     needs_probabilities, needs_cells, needs_costs : bool
-        What the classifiers decide by.
+        The data that the classifiers need.
     """
 
     def codes(self, t, data, cells, costs=None, n_threads=1):
@@ -30,11 +30,11 @@ class RandomizedRule:
         raise NotImplementedError
 
     def predict(self, data, cells, uniforms, n_threads=1, costs=None):
-        """Codes of the labels; a number in [0, 1) for each row chooses its classifier."""
+        """Codes of the labels. A number in [0, 1) for each row chooses its classifier."""
         if len(self.weights) == 1:
             return self.codes(0, data, cells, costs, n_threads)
         chosen = np.searchsorted(np.cumsum(self.weights), uniforms, side="right")
-        # The weights may sum to a little less than 1.
+        # The weights may sum to slightly less than 1.
         chosen = np.minimum(chosen, len(self.weights) - 1)
         codes = np.empty(len(uniforms), dtype=np.intp)
         for t in np.unique(chosen):
@@ -45,7 +45,7 @@ class RandomizedRule:
         return codes
 
     def proba(self, data, cells, n_threads=1, costs=None):
-        """How probable each label is that `predict` gives, for random uniforms."""
+        """The probability of each label in `predict`, for random uniforms."""
         found, rows = np.zeros((len(cells), self.n_classes)), np.arange(len(cells))
         for t, weight in enumerate(self.weights):
             found[rows, self.codes(t, data, cells, costs, n_threads)] += weight
@@ -61,13 +61,13 @@ class PluginMixture(RandomizedRule):
         Positive, of sum 1.
     loss_matrices : ndarray of shape (T, m, k, k)
     own_costs : (ndarray of shape (T,), ndarray of shape (m, k, k)) or None
-        Where rules depend on costs of the example: what each charges for a unit of them,
-        and their means, which stand for those that are not given.
+        If rules depend on individual costs: each rule's price per unit of cost, and the
+        mean costs, which replace costs that are not given.
     correction : LabelCorrection or None
-        That probabilities go through before.
+        The correction of the probabilities before a decision.
     n_groups : int, default=1
-        As for `PluginLMO`: g > 1 if rules do not see the group, and probabilities are
-        of pairs.
+        As for `PluginLMO`: g > 1 if rules do not see the group, so probabilities belong
+        to pairs.
     """
 
     needs_probabilities = needs_cells = True
@@ -83,7 +83,7 @@ class PluginMixture(RandomizedRule):
 
     @property
     def n_classes(self):
-        """How many labels there are."""
+        """The number of labels."""
         return self.loss_matrices.shape[-1]
 
     @property
@@ -92,7 +92,7 @@ class PluginMixture(RandomizedRule):
         return self.own_costs is not None
 
     def mean_losses(self):
-        """Loss tensors where the means stand for the costs of the example."""
+        """Loss tensors with the mean costs in place of individual ones."""
         if self.own_costs is None:
             return self.loss_matrices
         prices, means = self.own_costs
@@ -105,7 +105,7 @@ class PluginMixture(RandomizedRule):
         return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
 
     def check(self, n_classes):
-        """ValueError if its state was changed after fit, and fits no more."""
+        """Raise ValueError if the state was changed after the fit and is inconsistent."""
         shape = "n_classifiers", "n_cells", n_classes, n_classes
         check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
         check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
@@ -152,7 +152,7 @@ class PluginMixture(RandomizedRule):
         )
 
     def scores(self, probabilities, cells, costs=None):
-        """Minus the expected cost of each class, in the mean over the classifiers."""
+        """The negative expected cost of each class, averaged over the classifiers."""
         if costs is not None:
             return -sum(
                 weight * self._expected(t, probabilities, cells, costs)
@@ -174,9 +174,9 @@ class ClassifierMixture(RandomizedRule):
     ----------
     weights : ndarray of shape (T,)
     classifiers : list of length T
-        The LMO's handles of them.
+        The LMO's handles of the classifiers.
     lmo : LMO
-        It knows how to ask them.
+        The LMO that can predict with them.
     n_classes : int
     """
 

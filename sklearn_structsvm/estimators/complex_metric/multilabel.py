@@ -341,7 +341,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         return self
 
     def _find_rows(self, X, y, sample_weight, fit_params):
-        """The data that rules decide by: `LabelRows`, with weights and labels."""
+        """The data by which rules decide: `LabelRows`, weights and labels."""
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         check_sparse(X)
@@ -355,7 +355,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         classifier = self._classifier()
         routed = self._routed_fit(fit_params, sample_weight=sample_weight)
         if self._is_fitted_already() and hasattr(classifier, "fit"):
-            # Without `fit` there is no other way for it to be.
+            # Without `fit` there is no other source.
             check_is_fitted(classifier)
         read = partial(
             label_probabilities, n_labels=n_labels, n_candidates=self.n_candidates
@@ -403,7 +403,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         if choice.history is not None:
             self.history_ = choice.history
         fit.commit()
-        # All that there is to know is set.
+        # All attributes are set now.
         reporter.progress.end(dict)
         if self.labels_per_row is None:
             remedy = "limit it by a constraint, such as Coverage(at_most=...) or "
@@ -426,7 +426,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         return at_once and self.confusion != "probabilities"
 
     def _check_combination(self, n_labels):
-        """The metric; errors for parameters that contradict each other."""
+        """The metric, after a check for contradicting parameters."""
         if isinstance(self.metric, str) and self.metric in ("macro_f1", "micro_f1"):
             average = self.metric[:5]
             raise ValueError(
@@ -466,7 +466,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         return metric
 
     def _choose_and_tell(self, reporter, *arguments):
-        """`_choose`, whose passes are told; one where it is done without a search."""
+        """`_choose` with its passes reported, or a single one without a search."""
         reporter.begin()
 
         def on_pass(n_iter, row, done, rule):
@@ -492,10 +492,10 @@ def _plain_fit(classifier, X, y, **params):
 
 
 def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):
-    """Rows, probabilities and folds, as of `held_out_probabilities`."""
+    """Rows, probabilities and folds, as `held_out_probabilities` returns them."""
     folds = make_folds(check_cv(cv), X, y, routed)
     with warnings.catch_warnings():
-        # scikit-learn's classifiers say so; the fit to all rows is to say it once.
+        # scikit-learn's classifiers warn of this; only the fit to all rows should.
         labels = "|".join(map(str, constant.tolist()))
         said = rf"Label (not )?({labels}) is present in all training examples"
         warnings.filterwarnings("ignore", said, UserWarning)

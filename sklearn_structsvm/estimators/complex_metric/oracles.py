@@ -1,4 +1,4 @@
-"""Oracles of a task: what they find for a loss tensor, and what that becomes."""
+"""Oracles of a task: their answers for loss tensors, and the fitted attributes."""
 
 from dataclasses import replace
 
@@ -22,10 +22,10 @@ from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 
 
 def counted_as(confusion, n_classes, costs=None):
-    """The value that confusion="auto" stands for.
+    """The meaning of confusion="auto".
 
-    Of two classes a rule is a threshold, which is found for the labels, unless it sees
-    costs of the example as well.
+    For two classes a rule is a threshold, which is optimal for the labels, unless it also
+    uses individual costs.
     """
     if confusion != "auto":
         return confusion
@@ -34,7 +34,7 @@ def counted_as(confusion, n_classes, costs=None):
 
 
 def smoothed(counted, task):
-    """The value that "auto" stands for: smoothed labels, if rules are thresholds."""
+    """The meaning of "auto": smoothed labels, if rules are thresholds."""
     is_plain = task.costs is None and not task.finder.group_blind
     return "smoothed" if counted == "labels" and is_plain else counted
 
@@ -46,7 +46,7 @@ class PluginOracle:
     ----------
     counted : {"labels", "smoothed", "probabilities"}
     correction : LabelCorrection or None
-        That the probabilities went through.
+        The correction that was applied to the probabilities.
 
     Attributes
     ----------
@@ -100,13 +100,13 @@ class PluginOracle:
         )
 
     def take(self, rows):
-        """The oracle of some of the examples."""
+        """The oracle for some of the examples."""
         return PluginOracle(
             self.task.take(rows), self.data[0][rows], self.counted, self.n_threads
         )
 
     def attributes(self, mixture):
-        """Fitted attributes of a `Mixture`, heaviest classifier first."""
+        """Fitted attributes of a `Mixture`, beginning with the heaviest classifier."""
         weights, handles, _ = _sorted(mixture)
         handles = np.array(handles).reshape(len(weights), *self.lmo.shape_)
         m = self.n_cells
@@ -134,16 +134,16 @@ class PluginOracle:
         """The `label_diagnostics` of a rule with this confusion matrix."""
         P, y, weights = self.data[:3]
         k = self.task.cells.n_classes
-        # Of pairs (group, label) the labels are side by side.
+        # For pairs (group, label), the labels of a group are adjacent.
         P = P.reshape(len(y), -1, k).sum(axis=1)
         return label_diagnostics(P, np.eye(k)[y], weights, confusion.sum(axis=0))
 
     def certificate(self, result, tol, max_iter, max_time):
-        """(bound, gap) of a result, and the calls of an LMO that they took.
+        """(bound, gap) of a result, and the number of LMO calls for them.
 
-        Where the rule is not the best for what is counted, both are those of the model:
-        how much the mixture's value under the model is above the bound of all that
-        violate the constraints, under the model, as little as it does.
+        If the rule is not optimal for what is counted, both refer to the model: the
+        mixture's value under the model, minus the bound for all classifiers that violate
+        the constraints, under the model, by at most as much.
         """
         if self.lmo.exact:
             return result.dual_objective, result.gap, 0
@@ -196,14 +196,14 @@ class ClassifierOracle:
     Parameters
     ----------
     lmo : LMO
-        Fitted to a copy.
+        The LMO, of which a copy is fitted.
     """
 
     rules_are_losses = False
 
     def __init__(self, task, lmo, X):
         lmo = clone(lmo)
-        # Weights that average to 1, as fits to this many examples expect.
+        # Weights with mean 1, as fits to this many examples expect.
         weights = task.weights * (len(task.y) / task.weights.sum())
         m, k = task.cells.n_cells, task.cells.n_classes
         lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
@@ -229,14 +229,14 @@ class ClassifierOracle:
         }
 
     def diagnostics(self, confusion):
-        """Same as for `PluginOracle`, without what is said of probabilities."""
+        """Same as for `PluginOracle`, without the entries about probabilities."""
         return {
             "share": confusion.sum(axis=1),
             "predicted_share": confusion.sum(axis=0),
         }
 
     def certificate(self, result, tol, max_iter, max_time):
-        """Same as for `PluginOracle`; an estimate, as an LMO need not find the best."""
+        """Same as for `PluginOracle`, but an estimate, since an LMO may be inexact."""
         return result.dual_objective, result.gap, 0
 
 

@@ -21,24 +21,24 @@ class OverProbabilities(
     Attributes
     ----------
     PREDICTIONS : tuple of str
-        The methods that ask for probabilities.
+        The methods that need probabilities.
     """
 
     PREDICTIONS: tuple[str, ...]
 
-    # False if the rules do not decide by probabilities.
+    # False if the rules do not use probabilities.
     _is_plugin = True
 
     def _classifier(self):
-        """`estimator`, or what None stands for."""
+        """`estimator`, or its default if None."""
         raise NotImplementedError
 
     def _classifiers(self):
-        """By the names of parameters, the classifiers that probabilities are of."""
+        """The classifiers that provide probabilities, by the names of parameters."""
         return {"estimator": self._classifier()}
 
     def _is_fitted_already(self, *classifiers):
-        """Whether these, or all of them, are to be taken as they are."""
+        """Whether these classifiers (or all of them) are used without a fit."""
         return isinstance(self.cv, str) or all(
             isinstance(classifier, FrozenEstimator)
             for classifier in classifiers or self._classifiers().values()
@@ -75,7 +75,7 @@ class OverProbabilities(
         )
 
     def _routed_fit(self, fit_params, **metadata):
-        """`route_fit` to the classifiers that are to be fitted."""
+        """`route_fit` for the classifiers that will be fitted."""
         to_fit = {
             name: None if self._is_fitted_already(classifier) else classifier
             for name, classifier in self._classifiers().items()
@@ -83,7 +83,7 @@ class OverProbabilities(
         return route_fit(self, to_fit, fit_params, **metadata)
 
     def _fit_probabilities(self, classifier, X, y, routed, *, fit, read, hold_out):
-        """Fit the classifier, unless it is fitted already, and get its probabilities.
+        """Fit the classifier, unless it is already fitted, and get its probabilities.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class OverProbabilities(
             Fitted to all rows.
         probabilities : what `read` returns
         rows, folds
-            Without folds None: the probabilities are those of all rows.
+            None without folds: the probabilities are then those of all rows.
         """
         rows = folds = None
         if self._is_fitted_already():

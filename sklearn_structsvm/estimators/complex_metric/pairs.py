@@ -1,4 +1,4 @@
-"""Probabilities of group and label together, P(group, label | x)."""
+"""Joint probabilities of group and label, P(group, label | x)."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -11,14 +11,14 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     prefit_classes,
 )
 
-# Prefix of the names of metadata that are for the second classifier.
+# Prefix of the names of metadata for the second classifier.
 PREFIX = "group_estimator__"
 
 
 def group_labels(groups):
     """The labels that classifiers of groups are fitted to, an array of shape (g,).
 
-    The groups' names, or if these are tuples or of several kinds their numbers.
+    The groups' names, or their numbers if the names are tuples or of several types.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def group_labels(groups):
 
 
 def check_prefit_groups(classifier, groups):
-    """ValueError if a fitted classifier knows other groups than those of `fit`."""
+    """Raise ValueError if a fitted classifier has other groups than `fit`."""
     known = prefit_classes(classifier, groups, "sensitive_features holds groups")
     extra = sorted(set(known.tolist()) - set(groups.tolist()), key=str)
     if extra:
@@ -40,7 +40,7 @@ def check_prefit_groups(classifier, groups):
 
 
 def check_prefit_pairs(classifier, pairs, n_pairs):
-    """ValueError where the labels of a fitted classifier are not those of pairs."""
+    """Raise ValueError if the labels of a fitted classifier are not those of pairs."""
     known = prefit_classes(classifier, pairs, "There are pairs (group, label)")
     if not np.isin(known, np.arange(n_pairs)).all():
         raise ValueError(
@@ -52,10 +52,11 @@ def check_prefit_pairs(classifier, pairs, n_pairs):
 
 
 class IndependentPairs(ClassifierMixin, BaseEstimator):
-    """A classifier of labels and one of groups, as one of the pairs (group, label).
+    """A classifier of labels and one of groups, combined to one of pairs.
 
-    Its probabilities are products, P(group | x) P(label | x): right where the two are
-    independent given x. Its labels are the numbers a k + i, for group a and label i.
+    Its probabilities are the products P(group | x) P(label | x), which are correct if
+    group and label are independent given x. Its labels are the numbers a k + i, for group
+    a and label i.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
     classes : ndarray of shape (k,)
         The labels.
     groups : ndarray of shape (g,)
-        What `group_estimator` calls the groups.
+        The labels of the groups in `group_estimator`.
     """
 
     def __init__(self, estimator, group_estimator, classes, groups):
@@ -84,7 +85,7 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self):
-        """Same as those of the classifier of labels, if it has some."""
+        """Same as those of the classifier of labels, if it has any."""
         return self.estimator_.feature_names_in_
 
     def __sklearn_tags__(self):
@@ -93,7 +94,7 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X, y, **params):
-        """Fit copies of both, but for those that are frozen.
+        """Fit copies of both, except for frozen ones.
 
         Parameters
         ----------
@@ -112,7 +113,7 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
         return self
 
     def as_fitted(self):
-        """Take both as they are."""
+        """Use both without a fit."""
         self.estimator_, self.group_estimator_ = self.estimator, self.group_estimator
         return self
 
@@ -141,5 +142,5 @@ def _divided(params):
 
 
 def for_pairs(of_label, of_group):
-    """Metadata of both, as `IndependentPairs` takes it."""
+    """Metadata of both, in the form that `IndependentPairs` takes."""
     return of_label | {PREFIX + name: value for name, value in of_group.items()}

@@ -61,15 +61,16 @@ def _is_multi_class(metric):
 
 
 class RandomizedClassifier(OverProbabilities):
-    """All but `fit`, for parameters `estimator`, `metric`, `lmo`, `cv` and `n_jobs`.
+    """Everything of `ComplexMetricClassifier` except `fit`.
 
-    And `group_blind` and `group_estimator`.
+    It uses the parameters `estimator`, `metric`, `lmo`, `cv`, `n_jobs`, `group_blind` and
+    `group_estimator`.
     """
 
     PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
-    # Groups and costs are wanted wherever they are known: nobody need ask for them by
-    # set_fit_request(sensitive_features=True) and its like.
+    # Groups and costs are requested by default, so users need no
+    # set_fit_request(sensitive_features=True) and the like.
     __metadata_request__fit = {"sensitive_features": True, "costs": True}
     __metadata_request__predict = {"sensitive_features": True, "costs": True}
     __metadata_request__predict_proba = {"sensitive_features": True, "costs": True}
@@ -164,7 +165,8 @@ class RandomizedClassifier(OverProbabilities):
         if costs is not None:
             params = params | {"costs": costs}
         if not self._is_plugin:
-            # It is not asked for probabilities; who else wants anything is an error.
+            # It is not asked for probabilities. If anything else is requested, that is an
+            # error.
             process_routing(self, method, **params)
             return {}
         routed = process_routing(self, method, **params)
@@ -175,7 +177,7 @@ class RandomizedClassifier(OverProbabilities):
         )
 
     def _mixture_input(self, method, X, sensitive_features, costs, params):
-        """The data that the mixture decides by, the cells, and the costs or None."""
+        """The data by which the mixture decides, the cells, and the costs or None."""
         check_is_fitted(self)
         refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
         check_sparse(X)
@@ -199,7 +201,7 @@ class RandomizedClassifier(OverProbabilities):
                 # These costs depend on the true label, which is unknown at prediction.
                 costs = None
         if not self.mixture_.needs_cells and sensitive_features is None:
-            # Its classifiers see the rows alone.
+            # Its classifiers see only the rows.
             return X_in, np.zeros(n_samples, dtype=np.intp), costs
         return X_in, self.cell_finder_.find(X, n_samples, sensitive_features), costs
 
@@ -369,7 +371,7 @@ class RandomizedClassifier(OverProbabilities):
             warn_caller(unseen_words(new), UserWarning)
             labels = np.array([*labels.tolist(), *new], dtype=object)
             if self.pos_label_ is not None and hasattr(metric, "pos_label"):
-                # Which of more than two labels is positive is not to be guessed.
+                # With more than two labels, the positive one cannot be guessed.
                 metric = clone(metric).set_params(pos_label=self.pos_label_)
         measure = metric(
             y,

@@ -1,4 +1,4 @@
-"""Class probabilities of a classifier: in the sample, held out, or as they come."""
+"""Class probabilities of a classifier: in the sample, held out, or prefitted."""
 
 import warnings
 from functools import partial
@@ -15,19 +15,19 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 
-# scikit-learn's 100 iterations rarely do where features have not been scaled.
+# scikit-learn's 100 iterations rarely suffice if features are not scaled.
 DEFAULT_MAX_ITER = 1000
 
-# How far the probabilities of a row may sum from 1: more than rounding in float32 leaves,
-# less than scores that are no probabilities.
+# The largest deviation of a row's sum from 1: more than rounding in float32, but less
+# than scores that are not probabilities.
 SUM_TOLERANCE = 1e-3
 
-# And how far in units of their precision, for rounding alone.
+# The largest deviation due to rounding, in units of the precision.
 SUM_EPSILONS = 16
 
 
 def default_classifier():
-    """The probability model where none is named."""
+    """The default probability model."""
     classifier = LogisticRegression(max_iter=DEFAULT_MAX_ITER)
     if get_config()["enable_metadata_routing"]:
         classifier.set_fit_request(sample_weight=True)
@@ -35,7 +35,7 @@ def default_classifier():
 
 
 def check_classifier(classifier, method, hint="", name="estimator"):
-    """TypeError for a classifier that lacks what it will be asked for."""
+    """Raise TypeError if a classifier lacks a method that is needed."""
     if not hasattr(classifier, method):
         raise TypeError(
             f"{name} must have the method {method}; got {classifier!r}.{hint}"
@@ -43,7 +43,7 @@ def check_classifier(classifier, method, hint="", name="estimator"):
 
 
 def fit_to_labels(classifier, X, y, **params):
-    """`classifier.fit`, whose complaint of labels gets a note on what can be done."""
+    """`classifier.fit`, with a remedy added to errors about labels."""
     try:
         return classifier.fit(X, y, **params)
     except ValueError as error:
@@ -64,13 +64,13 @@ def class_probabilities(classifier, X, classes, **params):
     Returns
     -------
     ndarray of shape (n, k), float32 or float64
-        A class that the classifier does not know has probability 0. Rows sum to 1 but
-        for rounding: those that are a little off it are divided by their sum.
+        A class unknown to the classifier has probability 0. Rows sum to 1 up to rounding:
+        rows with small deviations are divided by their sum.
 
     Raises
     ------
     ValueError
-        For a result of another shape, or that holds other than probabilities.
+        If the result has another shape, or if it is not made of probabilities.
     """
     probabilities = np.asarray(classifier.predict_proba(X, **params))
     if probabilities.dtype not in (np.float32, np.float64):
@@ -82,7 +82,7 @@ def class_probabilities(classifier, X, classes, **params):
             f"predict_proba of {name} has shape {probabilities.shape} for {len(known)} "
             "classes. It must have one column per class."
         )
-    # Not `not >=`: NaN fails both comparisons.
+    # This form also detects NaN, which fails both comparisons.
     sums = probabilities.sum(axis=1)
     if not (np.abs(sums - 1) <= SUM_TOLERANCE).all() or (probabilities < 0).any():
         bad = (np.abs(sums - 1) > SUM_TOLERANCE) | np.isnan(sums)
@@ -109,7 +109,7 @@ def reordered(probabilities, known, classes):
 
 
 def prefit_classes(classifier, y, what="y holds labels"):
-    """Labels of a fitted classifier; ValueError where y has another."""
+    """The labels of a fitted classifier. ValueError if y has others."""
     if hasattr(classifier, "fit"):  # else there is no other way for it to be
         check_is_fitted(classifier)
     classes = np.asarray(classifier.classes_)
@@ -123,27 +123,27 @@ def prefit_classes(classifier, y, what="y holds labels"):
 
 
 def held_out_probabilities(classifier, X, y, routed, *, classes, cv, n_jobs, names=None):
-    """Probabilities of the rows of each fold's test part by a fit to the rest.
+    """Probabilities for each fold's test part, by a fit to the rest.
 
     Parameters
     ----------
     classifier : estimator
         Cloned.
     cv : int or splitter
-        Its test parts need not be a partition: one split in two is the independent
-        samples of the paper, and repeated folds give rows several times.
+        Its test parts need not be a partition: a single split gives the independent
+        samples of the paper, and with repeated folds rows occur several times.
     routed : Bunch
         `estimator.fit`, `estimator.predict_proba` and `splitter.split`: metadata.
     names : list or None
-        What a warning calls the classes; None for their own names.
+        Names of the classes in warnings. None uses their own names.
 
     Returns
     -------
     rows : ndarray of shape (n',)
-        Which rows of X.
+        The rows of X.
     probabilities : ndarray of shape (n', k)
     folds : list of slice
-        Which of these are of each fold.
+        The part of these rows that belongs to each fold.
     """
     folds = _stratified_folds(X, y, cv, routed)
     read = partial(class_probabilities, classes=classes)
@@ -162,12 +162,12 @@ def _stratified_folds(X, y, cv, routed):
     Raises
     ------
     ValueError
-        Where there are fewer examples of each class than folds, or a training part has
-        one class only.
+        If each class has fewer examples than there are folds, or if a training part has
+        only one class.
     """
     try:
         with warnings.catch_warnings():
-            # Of few examples; it is only having none that matters.
+            # Few examples of a class are acceptable, but not none.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             folds = make_folds(check_cv(cv, y, classifier=True), X, y, routed)
     except ValueError as error:
@@ -204,7 +204,7 @@ def held_out_parts(classifier, X, y, fit, read, folds, routed, n_jobs):
     -------
     rows : ndarray of shape (n',)
     parts : list of what `read` returns
-        By fold, together of n' rows.
+        One item per fold, with n' rows in total.
     """
     parts = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(clone(classifier), X, y, fit, read, train, test, routed)
@@ -224,7 +224,7 @@ def _held_out(classifier, X, y, fit, read, train, test, routed):
 
 
 def _warn_of_missing(y, classes, train_parts, names):
-    # A pair of group and label need not occur at all.
+    # A pair of group and label may not occur at all.
     missing = [
         name
         for label, name in zip(classes.tolist(), names or classes.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Metadata for the classifiers inside: by scikit-learn's routing, or by hand."""
+"""Metadata for the inner classifiers, with scikit-learn's routing or without."""
 
 from sklearn import get_config
 from sklearn.utils import Bunch
@@ -20,11 +20,11 @@ def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
     ----------
     meta : estimator
     classifiers : dict of {name: classifier or None}
-        By the names of its parameters, "estimator" among them, which alone gets
-        `fit_params` where there is no routing; None for one that is fitted already.
+        The classifiers by the names of parameters; None if one is already fitted. Without
+        routing, only "estimator" gets `fit_params`.
     fit_params : dict
     sample_weight, **metadata : array-like or None
-        What `meta` uses itself.
+        Metadata that `meta` uses itself.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Numbers that look random but are functions of the rows they belong to."""
+"""Numbers that look random, but are functions of their rows."""
 
 import hashlib
 from numbers import Real
@@ -15,31 +15,31 @@ from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, ha
 
 
 class RowHash:
-    """Chooses a number in [0, 1) for each row, by its values in the columns of `fit`.
+    """Chooses a number in [0, 1) for each row from its values in the columns of `fit`.
 
-    It is a function of the row as data and not of how the data are held. Columns of a
-    data frame are known by their names, so that their order does not matter, nor do
-    columns that `fit` did not see; numbers are taken as float32. What is computed from
-    the row plays no part: probabilities depend on the precision and on the order of sums,
-    and rows of one leaf of a tree, which have the same ones, would all be decided alike.
+    It is a function of the data in the row, not of their storage. Columns of a data frame
+    are identified by name, so their order does not matter, nor do columns that `fit` did
+    not see; numbers count as float32. Computed values are not used: probabilities depend
+    on the precision and on the order of sums, and all rows in one leaf of a tree have the
+    same ones and would get the same decision.
 
     Parameters
     ----------
     X : {array-like, sparse matrix}
-        Of `fit`, for the names of its columns.
+        The X of `fit`, for the names of its columns.
     seed : int
         Not negative.
     """
 
     def __init__(self, X, seed):
         names = column_names(X)
-        # Names that are there twice tell no columns apart.
+        # Duplicate names do not distinguish columns.
         is_unique = names is not None and len(set(names)) == len(names)
         self.names = names if is_unique else None
         self.seed = seed
 
     def choices(self, X, n_samples, random_state=None):
-        """The numbers of the rows of X; drawn from `random_state` if that is given."""
+        """The numbers of the rows of X, drawn from `random_state` if it is given."""
         if random_state is not None:
             return check_random_state(random_state).random_sample(n_samples)
         return row_uniforms(row_numbers(X, self.names), self.seed)
@@ -48,18 +48,17 @@ class RowHash:
 def row_uniforms(X, seed=0):
     """A number for each row of X that looks drawn from [0, 1) but is always the same.
 
-    With it a randomized classifier predicts deterministically: equal rows get equal
-    predictions, in whatever batch and order they come, while over many different rows
-    each part of the mixture is used as often as its weight says (Cotter, Gupta and
-    Narasimhan, 2019).
+    It makes a randomized classifier deterministic: equal rows get equal predictions in
+    every batch and order, while over many different rows each part of the mixture is used
+    in proportion to its weight (Cotter, Gupta and Narasimhan, 2019).
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, n_features)
-        Numbers. Those that are equal as float32 count as equal: a float64 and what is
-        left of it in float32, 0.0 and -0.0, dense and sparse zeros. All NaN are the same.
+        Numbers. Numbers that are equal as float32 count as equal: a float64 and its
+        float32 rounding, 0.0 and -0.0, dense and sparse zeros. All NaN are equal.
     seed : int
-        Another one gives other numbers; not negative.
+        A non-negative seed. Different seeds give different numbers.
 
     Returns
     -------
@@ -108,17 +107,17 @@ def row_uniforms(X, seed=0):
 
 
 def row_numbers(X, names=None):
-    """X as numbers that tell its rows apart, for the hash.
+    """X as numbers that distinguish its rows, for the hash.
 
-    Numbers stay as they are. Of other values, such as strings, a number is made that is
-    the same in every process; all that stand for a missing one are NaN.
+    Numbers do not change. Other values, such as strings, become numbers that are the same
+    in every process. All missing values become NaN.
 
     Parameters
     ----------
     X : data frame, array-like or sparse matrix
     names : list or None
-        Columns of a data frame, to be taken in this order. All of them are taken as they
-        are for None, and where one of the names is not there.
+        Columns of a data frame, in the order to use. If it is None, or if a name is
+        missing, all columns are used as they are.
     """
     if sparse.issparse(X):
         return X.tocsr()
@@ -146,7 +145,7 @@ def _as_table(X):
     try:
         array = np.asarray(X)
         if array.dtype.kind in "SU" and not hasattr(X, "dtype"):
-            # In a list, numbers beside strings are to stay numbers.
+            # In a list, numbers beside strings must stay numbers.
             array = np.asarray(X, dtype=object)
         return array
     except ValueError:  # rows of different lengths

@@ -1,4 +1,4 @@
-"""One rule in place of a mixture: the best one that meets the constraints."""
+"""A single rule instead of a mixture: the best one that satisfies the constraints."""
 
 from dataclasses import dataclass
 
@@ -17,15 +17,15 @@ from sklearn_structsvm.solvers.confusion.rule_search import search_rules
 
 @dataclass
 class SingleRule:
-    """The best rule that was found.
+    """The best rule found.
 
     Attributes
     ----------
     solution : Mixture
-        Of this rule alone.
+        The mixture with this rule alone.
     objective : float
     bound : float
-        No rule has a lower ψ: it is `objective` if the search was complete, and -inf if
+        A lower bound of ψ for all rules: `objective` after a complete search, and -inf if
         nothing is known.
     """
 
@@ -43,9 +43,9 @@ def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
     problem : ConfusionProblem
         Of this oracle.
     result : SolverResult
-        Of the best mixture.
+        The result for the best mixture.
     found : list of (C, handle)
-        What else the oracle has found.
+        Other classifiers that the oracle has found.
     tol : float
         As of `search_rules`.
     deadline : float
@@ -58,7 +58,7 @@ def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
     Raises
     ------
     InfeasibleConstraintError
-        If no rule is found that meets the constraints.
+        If no rule that satisfies the constraints is found.
     """
     points, mixture = oracle.roc_points(), result.solution
     bound = -np.inf

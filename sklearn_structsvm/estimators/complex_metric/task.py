@@ -1,4 +1,4 @@
-"""From a metric, constraints and examples to the problem that solvers know."""
+"""From a metric, constraints and examples to the solvers' problem."""
 
 import re
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ def read_constraints(constraints):
     return tuple(constraints)
 
 
-# What to write for the names that constraints have elsewhere.
+# The names to write for constraints that have other names elsewhere.
 OBJECTS = {
     "demographic_parity": "DemographicParity(slack=0.05)",
     "equal_opportunity": "EqualOpportunity(slack=0.05)",
@@ -53,7 +53,7 @@ OBJECTS = {
 
 
 def _object_for(name):
-    """What to write instead of a name."""
+    """The name to write instead."""
     known = OBJECTS.get(re.sub(r"[ -]", "_", name.lower()))
     if known is None:
         known = "EqualOpportunity(slack=0.05)"
@@ -62,17 +62,17 @@ def _object_for(name):
 
 
 class CellFinder:
-    """Tells the cell of the confusion tensor that an example is in.
+    """Finds the cell of the confusion tensor for each example.
 
     Parameters
     ----------
     groups : Groups or None
-        None if neither the metric nor a constraint is of groups.
+        None if neither the metric nor a constraint uses groups.
     baseline : classifier or None
-        Of a churn constraint.
+        The baseline of a churn constraint.
     classes : ndarray of shape (k,)
     group_blind : bool, default=False
-        Whether new examples are of groups that are not known.
+        Whether the groups of new examples are unknown.
     """
 
     def __init__(self, groups, baseline, classes, group_blind=False):
@@ -81,18 +81,18 @@ class CellFinder:
 
     @property
     def n_unseen_groups(self):
-        """How many groups the rules tell not apart; 1 if they see the group."""
+        """The number of groups that look the same to the rules."""
         return len(self.groups.names) if self.group_blind else 1
 
     def find(self, X, n_samples, sensitive_features):
         """Cells of new examples, shape (n_samples,).
 
-        Where groups are not known, each is the cell's place among those of its group.
+        If groups are unknown, a cell is given by its place within its group.
 
         Raises
         ------
         ValueError
-            Where groups are missing, or were not in training.
+            If groups are missing, or did not occur in training.
         """
         if self.groups is None or self.group_blind:
             group_codes = np.zeros(n_samples, dtype=np.intp)
@@ -109,11 +109,12 @@ class CellFinder:
         return group_codes * len(self.classes) + baseline
 
     def baseline_codes(self, X, sensitive_features):
-        """Codes of the labels that the baseline gives, or None without one."""
+        """Codes of the baseline's labels, or None without a baseline."""
         if self.baseline is None:
             return None
         if self.group_blind:
-            # Not in training either, for then it would say other things later.
+            # It must not see groups in training either, or it would later predict other
+            # labels.
             sensitive_features = None
         labels = baseline_labels(self.baseline, X, sensitive_features)
         return encode(labels, self.classes, "The prediction of the baseline")
@@ -139,7 +140,7 @@ class Task:
     cells : Cells
         Of the labels' counts.
     costs : ndarray of shape (n, k) or (n, k, k), or None
-        Where metric or constraints are of the examples' own.
+        Individual costs, if the metric or a constraint uses them.
     """
 
     metric: object
@@ -153,7 +154,7 @@ class Task:
     costs: np.ndarray | None = None
 
     def positive_label(self):
-        """The first label that the metric, or a constraint, singles out; or None."""
+        """The first positive label of the metric or of a constraint, or None."""
         labels = (
             part.positive_label(self.classes) for part in (self.metric, *self.constraints)
         )
@@ -172,7 +173,7 @@ class Task:
         return find_bounds(self.constraints, self.cells, np.array(sizes), confidence)
 
     def take(self, rows):
-        """The task on some of the examples, or on some of them several times."""
+        """The task on some of the examples, which may be repeated."""
         y, weights, codes = self.y[rows], self.weights[rows], self.codes[rows]
         if not weights.any():
             raise ValueError("All held-out examples have a weight of zero.")
@@ -184,7 +185,7 @@ class Task:
         return replace(self, y=y, weights=weights, codes=codes, cells=cells, costs=costs)
 
     def problem(self, oracle):
-        """The solvers' view, with the row sums that the oracle counts."""
+        """The solvers' problem, with the row sums that the oracle counts."""
         cells = replace(
             self.cells,
             priors=np.asarray(oracle.priors_),
@@ -205,7 +206,7 @@ def make_task(
     group_blind=False,
     min_group_size=None,
 ):
-    """Check all that can be before any fit.
+    """Check everything that can be checked before a fit.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def make_task(
     Raises
     ------
     ValueError
-        For classes, labels or groups that metric or constraints cannot be of.
+        If the classes, labels or groups do not suit the metric or the constraints.
     """
     if len(classes) < 2:
         raise ValueError(
@@ -244,7 +245,7 @@ def make_task(
         raise ValueError(
             "group_blind=True requires groups: pass sensitive_features to fit."
         )
-    # Without need of them, all groups share one classifier.
+    # If groups are not needed, all share one classifier.
     if not needed and not group_blind:
         groups = None
     if groups is not None and min_group_size is not None:
@@ -317,7 +318,7 @@ def _warn_of_pooled(groups, min_size, used):
 
 
 def _baseline(constraints):
-    """The one classifier that constraints compare with, or None."""
+    """The classifier with which constraints compare, or None."""
     baselines = [c.baseline for c in constraints if c.needs_baseline]
     if any(other is not baselines[0] for other in baselines[1:]):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The one number that a rule of two classes is: from which probability on."""
+"""The threshold that a rule for two classes consists of."""
 
 from time import perf_counter
 
@@ -17,7 +17,7 @@ class Thresholds:
 
     @property
     def threshold_(self) -> float:
-        """From which probability of ``classes_[1]`` on that class is predicted."""
+        """The probability of ``classes_[1]`` above which that class is predicted."""
         losses = self._single_rule("threshold_")
         if len(losses) > 1:
             raise AttributeError(
@@ -61,10 +61,10 @@ class Thresholds:
 
 
 def rule_threshold(L):
-    """θ of the plug-in rule of a loss matrix (2, 2): class 1 is predicted where η_1 > θ.
+    """θ of the plug-in rule of a loss matrix (2, 2): class 1 is predicted if η_1 > θ.
 
-    -inf where it always is and inf where it never is. Where it is predicted below a
-    probability instead, which is so only where the probabilities mislead, nan.
+    -inf means always, and inf means never. If class 1 is predicted below a probability
+    instead, which happens only with misleading probabilities, it is nan.
     """
     if_0, if_1 = L[0, 1] - L[0, 0], L[1, 1] - L[1, 0]
     # η_0 if_0 + η_1 if_1 < 0.
@@ -78,7 +78,7 @@ def rule_threshold(L):
 
 
 def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized=True):
-    """Thresholds that the held-out part of each fold alone would lead to.
+    """The thresholds chosen on the held-out part of each fold alone.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized
     Returns
     -------
     ndarray of shape (n_folds, m)
-        Means over the mixture; nan if none meets the constraints, or rules that
-        always and that never predict a class are mixed.
+        Means over the mixture; nan if no rule satisfies the constraints, or if rules that
+        always and never predict a class are mixed.
     """
     found = np.full((len(folds), oracle.n_cells), np.nan)
     for row, fold in zip(found, folds, strict=True):
@@ -115,7 +115,7 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized
         attributes = part.attributes(result.solution)
         weights, losses = attributes["mixture_weights_"], attributes["loss_matrices_"]
         each = np.array([[rule_threshold(L) for L in rule] for rule in losses])
-        # Always and never, mixed, have no mean.
+        # A mixture of "always" and "never" has no mean.
         with np.errstate(invalid="ignore"):
             row[:] = [weights @ column for column in each.T]
     return found

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.estimators.complex_metric.thresholds import rule_threshold
 
-# Digits to which 1 - θ is that number but for rounding.
+# The number of digits to which 1 - θ is exact up to rounding.
 DECIMALS = 15
 
 
@@ -73,13 +73,13 @@ class WrittenRule:
 
 
 def write_rule(estimator) -> WrittenRule:
-    """The rule of a fitted classifier whose mixture has but one."""
+    """The rule of a fitted classifier whose mixture has a single one."""
     mixture, labels = estimator.mixture_, estimator.classes_.tolist()
     losses, places = mixture.mean_losses()[0], _places(estimator)
     blind = mixture.n_groups > 1
     if not blind and all(np.array_equal(L, losses[0]) for L in losses):
         losses, places = losses[:1], {}
-    # What a label costs whatever is predicted makes no difference.
+    # A cost of a label that does not depend on the prediction does not matter.
     losses = losses - losses.min(axis=2, keepdims=True)
     weights = [_class_weights(L) for L in losses]
     if len(labels) == 2 and not blind:
@@ -124,7 +124,7 @@ def _title(estimator):
 
 
 def _in_words(part):
-    """A metric or a constraint with what was set, and with its slack or ratio."""
+    """A metric or a constraint with its non-default parameters and its slack or ratio."""
     defaults = {
         name: parameter.default
         for name, parameter in signature(type(part)).parameters.items()
@@ -139,7 +139,7 @@ def _in_words(part):
 
 
 def _places(estimator):
-    """By "group" and "baseline", what each cell is."""
+    """The group and the baseline label of each cell, by "group" and "baseline"."""
     finder, places = estimator.cell_finder_, {}
     labels = [None] if finder.baseline is None else estimator.classes_.tolist()
     n_groups = 1
@@ -155,7 +155,7 @@ def _places(estimator):
 def _threshold_row(L, no, yes, first):
     """(label, threshold, inclusive, otherwise) of one cell; `inclusive` is None for <.
 
-    If `first`, it is in terms of the probability of the first label.
+    If `first`, the threshold refers to the probability of the first label.
     """
     threshold = rule_threshold(L)
     if np.isnan(threshold):
@@ -176,9 +176,9 @@ def _threshold_words(label, threshold, inclusive, otherwise):
 
 
 def _class_weights(L):
-    """Weights w of the rule argmax_j w_j η_j, the least positive one being 1, or None.
+    """Weights w of the rule argmax_j w_j η_j, with a smallest positive one of 1, or None.
 
-    It is such a rule if all wrong predictions for a label cost the same.
+    The rule has this form if all wrong predictions for a label cost the same.
     """
     wrong = L[~np.eye(len(L), dtype=bool)].reshape(len(L), -1)
     weights = wrong[:, 0] - L.diagonal()

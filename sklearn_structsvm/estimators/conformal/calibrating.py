@@ -1,4 +1,4 @@
-"""What comes before and after the fits of conformal prediction: folds and thresholds."""
+"""Folds before, and thresholds after, the fits of conformal prediction."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -24,19 +24,20 @@ from sklearn_structsvm.estimators.conformal.outputs import (
 
 @dataclass
 class Calibration:
-    """What a fit calibrates, and what it finds.
+    """The settings and results of a calibration.
 
     Attributes
     ----------
     outputs : Outputs
     score : str or callable
-        As resolved.
+        The resolved score.
     condition, randomized
-        As they were in the fit.
+        The parameters of the fit.
     y : array
-        As `outputs` take it; dropped after the fit, as are the codes.
+        The labels in the form of `outputs`. They are dropped after the fit, as are the
+        codes.
     names : list
-        Of the strata.
+        Names of the strata.
     codes : ndarray of shape (n,)
         The stratum of each example.
     groups : Groups or None
@@ -61,7 +62,7 @@ class Calibration:
 
 
 class CalibratingMixin:
-    """Reads calibration data, and finds the thresholds of each stratum of them."""
+    """Reads calibration data, and finds the threshold of each stratum."""
 
     estimator: Any
     confidence_level: float
@@ -78,7 +79,7 @@ class CalibratingMixin:
         return is_named or isinstance(self.estimator, FrozenEstimator)
 
     def _read(self, X, y, sensitive_features):
-        """What is to be calibrated: outputs, y as they take it, the score, strata."""
+        """The data to calibrate: outputs, y in their form, the score and the strata."""
         outputs, y = read_outputs(X, y)
         score = outputs.resolved(self.conformity_score, self._model())
         if self.condition is not None and self.condition not in outputs.conditions:
@@ -133,7 +134,7 @@ class CalibratingMixin:
                 )
             cv = KFold(cv, shuffle=True, random_state=self.random_state)
         split = check_cv(cv).split(X, y, **for_split)
-        # Masks become places.
+        # Convert masks to indices.
         folds = [tuple(np.arange(n)[part] for part in parts) for parts in split]
         times = np.zeros(n, dtype=np.intp)
         for train, test in folds:
@@ -158,7 +159,7 @@ class CalibratingMixin:
         return folds
 
     def _check_numbers(self, data, tests):
-        """ValueError if no stratum has enough examples; a warning if some have not."""
+        """Raise ValueError if no stratum has enough examples; warn if some do not."""
         needed = smallest_calibration(self.confidence_level)
         codes = data.codes[np.concatenate(tests)]
         numbers = np.bincount(codes, minlength=len(data.names))
@@ -210,6 +211,9 @@ class CalibratingMixin:
         return data
 
     def _ask(self, data, model, X, stream):
-        """Nonconformity scores; calibration and predictions have their own streams."""
+        """Nonconformity scores.
+
+        Calibration and predictions use separate random streams.
+        """
         rng = np.random.default_rng([data.seed, stream]) if data.randomized else None
         return data.outputs.ask(model, X, data.score, data.classes, rng)

@@ -27,7 +27,7 @@ from sklearn_structsvm.estimators.base import AtomicFitMixin, Fit, require_y
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 
-# What this estimator has in common with the one inside.
+# The common attributes of this estimator and its inner one.
 TAGS = ("estimator_type", "classifier_tags", "target_tags", "input_tags")
 
 

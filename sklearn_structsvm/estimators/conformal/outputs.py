@@ -1,7 +1,7 @@
-"""Classes, several labels, labels of nodes: their nonconformity scores by any estimator.
+"""Nonconformity scores of classes, of several labels and of labels of nodes.
 
-Scores have a row for each example or node and a column for each class. An example needs
-the entries of its true labels: a set contains its truth if all of these are small enough.
+Scores have a row for each example or node and a column for each class. The set of an
+example contains the truth if the entries of all its true labels are small enough.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ from sklearn_structsvm.structures.hidden_labels import as_entries
 from sklearn_structsvm.structures.hierarchy import HierarchicalStructure
 from sklearn_structsvm.structures.lattice import make_lattice, score_gaps
 
-# What the scores of each name are made of.
+# The quantities that the scores of each name use.
 OF_PROBABILITIES = tuple(CLASS_SCORES)
 
 
 def read_outputs(X, y):
-    """The kind of output that y holds, and y as it takes it."""
+    """The kind of output in y, and y in its form."""
     if sparse.issparse(y):
         return LabelOutputs(), y.toarray()
     if hasattr(y, "columns"):
@@ -49,7 +49,7 @@ def read_outputs(X, y):
 
 
 def _are_rows(X):
-    """Whether each example is a row of a matrix, or a text or dict to make one of."""
+    """Whether each example is a row of a matrix, or a text or dict that becomes one."""
     if getattr(X, "ndim", 0) == 2:
         return True
     first = X.iloc[0] if hasattr(X, "iloc") else X[0]
@@ -85,7 +85,7 @@ def _as_labelings(y):
 
 
 def unwrapped(model, X):
-    """The estimator that decides inside pipelines and the like, and X as it gets it."""
+    """The deciding estimator inside pipelines and the like, and its X."""
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
@@ -99,15 +99,15 @@ def unwrapped(model, X):
 
 
 class Outputs:
-    """What is common to all kinds of outputs.
+    """Base of all kinds of outputs.
 
     Attributes
     ----------
     name : str
     scores : tuple of str
-        The `conformity_score` that there are, beside "auto".
+        The supported values of `conformity_score`, besides "auto".
     conditions : tuple of str
-        The `condition` that there are.
+        The supported values of `condition`.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Outputs:
     has_nodes = False
 
     def resolved(self, conformity_score, model):
-        """The score that is meant; ValueError or TypeError if there is none."""
+        """The resolved score. ValueError or TypeError if it is not supported."""
         name = conformity_score
         if name == "auto":
             name = "lac" if hasattr(model, "predict_proba") else "margin"
@@ -144,11 +144,11 @@ class Outputs:
         return name
 
     def method(self, name):
-        """The method of the estimator that a score is made of."""
+        """The estimator's method from which a score is computed."""
         return "predict_proba" if name in OF_PROBABILITIES else "decision_function"
 
     def classes_of(self, models, y):
-        """All labels, of fitted models and of y."""
+        """All labels of fitted models and of y."""
         known = [np.asarray(model.classes_) for model in models]
         found = known[0]
         for own in [*known[1:], self.joined(y)]:
@@ -184,7 +184,7 @@ class ClassOutputs(Outputs):
         return spread(found, model.classes_, classes)
 
     def needed(self, scores, y, classes):
-        """The scores that each truth needs, as a list; none is more than one."""
+        """The scores of each truth, as a list; here each truth has at most one."""
         return list(self.largest(scores, y, classes)[:, np.newaxis])
 
     def largest(self, scores, y, classes):
@@ -193,7 +193,7 @@ class ClassOutputs(Outputs):
         return np.where(codes < 0, np.inf, own)
 
     def covered(self, sets, y, classes):
-        """Share of the truth of each example that its set contains."""
+        """The share of each example's true labels that its set contains."""
         codes = codes_of(y, classes)
         return np.where(codes < 0, False, sets[np.arange(len(y)), codes]).astype(float)
 
@@ -206,7 +206,7 @@ class LabelOutputs(Outputs):
     conditions = ("group",)
 
     def classes_of(self, models, y):
-        # scikit-learn's classifiers of several outputs have a list of arrays.
+        # scikit-learn's classifiers with several outputs return a list of arrays.
         classes = getattr(models[0], "classes_", None)
         is_list = isinstance(classes, np.ndarray) and classes.shape == y.shape[1:]
         return classes if is_list else np.arange(y.shape[1])
@@ -217,7 +217,7 @@ class LabelOutputs(Outputs):
             return _checked("decision_function", model, values, (None, len(classes)))
         found = model.predict_proba(X)
         if isinstance(found, list):
-            # scikit-learn's classifiers of several outputs: a table for each.
+            # scikit-learn's classifiers with several outputs return a table for each.
             known = list(model.classes_)
             columns = [_present(p, c) for p, c in zip(found, known, strict=True)]
             found = np.column_stack(columns)
@@ -292,7 +292,7 @@ class NodeOutputs(Outputs):
         return np.where(lengths > 0, n_found / np.maximum(lengths, 1), 1.0)
 
     def _needed(self, scores, y, classes):
-        """The entries of all true labels, inf if unknown, and where examples start."""
+        """The entries of all true labels (inf if unknown), and bounds of examples."""
         lengths = np.array([len(labels) for labels in y], dtype=np.intp)
         for i, (own, length) in enumerate(zip(scores, lengths, strict=True)):
             if len(own) != length:
@@ -311,13 +311,13 @@ def _concatenated(y):
     y = [labels for labels in y if len(labels)]
     kinds = {labels.dtype.kind for labels in y}
     if len(kinds) > 1 and kinds & {"U", "S"}:
-        # NumPy makes 1 to "1" beside "a".
+        # NumPy would convert 1 to "1" beside "a".
         y = [labels.astype(object) for labels in y]
     return np.concatenate(y) if y else np.empty(0)
 
 
 def likelihood_gaps(model, X, y):
-    """How far true labelings are below the best, for an estimator of this package."""
+    """The distance of true labelings below the best, for estimators of this package."""
     final, X = unwrapped(model, X)
     X = final._check_X(X)
     for i, (x, labels) in enumerate(zip(final.structure_._lengths(X), y, strict=True)):
@@ -329,7 +329,7 @@ def likelihood_gaps(model, X, y):
 
 
 def lattices(model, X, slack_of):
-    """The lattice of each example, with the slack of its place."""
+    """The lattice of each example, with its slack."""
     final, X = unwrapped(model, X)
     X, w = final._check_X(X), final._weights
     return [
@@ -339,7 +339,7 @@ def lattices(model, X, slack_of):
 
 
 def node_lengths(X):
-    """Number of nodes of each example, whatever describes it."""
+    """The number of nodes of each example, in any of its forms."""
     return np.array([_length(x) for x in X], dtype=np.intp)
 
 
@@ -352,7 +352,7 @@ def _length(x):
 def length_strata(X):
     """Pairs (from, to) of lengths between powers of two: 1, 2-3, 4-7 and so on.
 
-    They depend on nothing but the length itself, so no promise is lost by their choice.
+    They depend only on the length, so their choice does not affect the guarantee.
     """
     powers = [max(int(length), 1).bit_length() - 1 for length in node_lengths(X)]
     return [(2**power, 2 ** (power + 1) - 1) for power in powers]
@@ -367,7 +367,7 @@ def hierarchy_of(model):
 
 
 def codes_of(labels, classes):
-    """Places of labels in classes, -1 for those that are not there."""
+    """Places of labels in the classes, or -1 for unknown labels."""
     labels = np.asarray(labels)
     known = {label: c for c, label in enumerate(np.asarray(classes).tolist())}
     values, places = np.unique(labels, return_inverse=True)
@@ -376,7 +376,7 @@ def codes_of(labels, classes):
 
 
 def spread(scores, own, classes):
-    """Columns in the order of all classes: inf for those that a model does not know."""
+    """Columns in the order of all classes, with inf for those unknown to a model."""
     own = np.asarray(own)
     if np.array_equal(own, classes):
         return scores
@@ -387,7 +387,7 @@ def spread(scores, own, classes):
 
 
 def _present(probabilities, classes):
-    """Probabilities that one of several labels is there, of its table."""
+    """Probabilities of the presence of one of several labels, from its table."""
     where = np.flatnonzero(np.asarray(classes) == 1)
     if not len(where):
         return np.zeros(len(probabilities))

@@ -1,4 +1,4 @@
-"""Sets of outputs, the thresholds given."""
+"""Sets of outputs for given thresholds."""
 
 from typing import Any
 
@@ -159,7 +159,7 @@ class SetsMixin(CalibratingMixin):
         }
 
     def _strata_of(self, X, sensitive_features):
-        """The stratum of each example; -1 for one that has not been calibrated."""
+        """The stratum of each example, or -1 if it was not calibrated."""
         data, n = self._calibrated, _num_samples(X)
         if (sensitive_features is None) != (data.groups is None):
             raise ValueError(
@@ -174,7 +174,7 @@ class SetsMixin(CalibratingMixin):
         return np.array([where.get(own, -1) for own in length_strata(X)], dtype=np.intp)
 
     def _included(self, scores, strata):
-        """Which classes are in the sets of rows, their scores being of each model."""
+        """The classes in the sets of rows, given the scores of each model."""
         data = self._calibrated
         result = np.ones(scores[0].shape, dtype=bool)
         if data.condition == "class":
