@@ -9,6 +9,8 @@ cdef class ChainOracle(ChainSums):
     cdef double counted_cost(self, Py_ssize_t n_edges)
     cdef Py_ssize_t differing(
         self, Py_ssize_t i, Py_ssize_t n, const int* labelings, int* rows) noexcept nogil
+    cdef void ask_for_block(
+        self, Py_ssize_t i, Py_ssize_t n_rows, const int* rows) noexcept nogil
     cdef void add_scores(
         self, Py_ssize_t i, const double* work, const double* transition,
         Py_ssize_t n_rows, const int* rows, Py_ssize_t n, const int* labelings,

@@ -23,10 +23,14 @@ from sklearn_structsvm._contract._oracle cimport (
     CALL, LANES, BlockOracle, Plane, not_finite)
 from sklearn_structsvm.structures._chain_blocks cimport FEW_LABELS
 from sklearn_structsvm.structures._chain_sums cimport ChainSums
-from sklearn_structsvm.structures._edge_sums cimport Table, make_table, table_add
+from sklearn_structsvm.structures._edge_sums cimport Sums, Table, make_table
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
+
+
+cdef extern from "_utils/_matrix/_rows.h" nogil:
+    void ask_for(const void* address, Py_ssize_t n_bytes) noexcept
 
 
 cdef extern from "structures/_max_plus.h" nogil:
@@ -38,6 +42,18 @@ cdef extern from "structures/_max_plus.h" nogil:
 cdef extern from "structures/_sum_product.h" nogil:
     void vector_range(
         Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
+
+
+cdef void add_pair_scores(
+        Py_ssize_t k, Py_ssize_t T, Py_ssize_t n, const int* labelings, const int* y,
+        const double* transition, double* scores) noexcept nogil:
+    """Add the scores of n labelings' first pairs of labels, less that of y's."""
+    cdef Py_ssize_t j
+    cdef const int* labels
+    cdef double own = transition[y[0] * k + y[1]]
+    for j in range(n):
+        labels = labelings + j * T
+        scores[j] += transition[labels[0] * k + labels[1]] - own
 
 
 cdef class ChainOracle(ChainSums):
@@ -201,12 +217,29 @@ cdef class ChainOracle(ChainSums):
         cdef const int* y = &self.y[self.offsets[i]]
         cdef int differs
         for t in range(T):
-            differs = 0
-            for j in range(n):
-                differs |= labelings[j * T + t] ^ y[t]
+            rows[t] = 0
+        for j in range(n):
+            for t in range(T):
+                rows[t] |= labelings[t] ^ y[t]
+            labelings += T
+        for t in range(T):
+            differs = rows[t]
             rows[count] = <int> t
             count += differs != 0
         return count
+
+    cdef void ask_for_block(
+            self, Py_ssize_t i, Py_ssize_t n_rows, const int* rows) noexcept nogil:
+        """Let the processor load what a step will change: the sums of edges, some nodes."""
+        cdef Py_ssize_t r
+        cdef const Sums* sums
+        if self.edges.n_blocks > 0:
+            sums = &self.edges.blocks[i]
+            ask_for(sums.values, sums.count * sizeof(double))
+            ask_for(sums.places, sums.count * sizeof(int))
+        if self.nodes.shape[0] > 0:
+            for r in range(n_rows):
+                ask_for(&self.nodes[self.offsets[i] + rows[r], 0], self.k * sizeof(double))
 
     cdef void add_scores(
             self, Py_ssize_t i, const double* work, const double* transition,
@@ -216,28 +249,22 @@ cdef class ChainOracle(ChainSums):
 
         What is equal to the truth adds zero.
         """
-        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, before
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, before = 0
         cdef const int* y = &self.y[self.offsets[i]]
-        cdef const int* labels
-        cdef double total
         for j in range(n):
-            labels = labelings + j * T
-            total = 0.0
-            for r in range(n_rows):
-                t = rows[r]
-                total += work[t * k + labels[t]] - work[t * k + y[t]]
-            before = 0
-            for r in range(n_rows if self.has_transition else 0):
-                t = rows[r]
-                # The pair with the node before, unless it is counted, and the one after.
-                if t > before:
-                    total += (transition[labels[t - 1] * k + labels[t]]
-                              - transition[y[t - 1] * k + y[t]])
-                before = t + 1
-                if before < T:
-                    total += (transition[labels[t] * k + labels[before]]
-                              - transition[y[t] * k + y[before]])
-            scores[j] = total
+            scores[j] = 0.0
+        for r in range(n_rows):
+            t = rows[r]
+            for j in range(n):
+                scores[j] += work[t * k + labelings[j * T + t]] - work[t * k + y[t]]
+        for r in range(n_rows if self.has_transition else 0):
+            t = rows[r]
+            # The pair with the node before, unless it is counted, and the one after.
+            if t > before:
+                add_pair_scores(k, T, n, labelings + t - 1, y + t - 1, transition, scores)
+            before = t + 1
+            if before < T:
+                add_pair_scores(k, T, n, labelings + t, y + t, transition, scores)
 
     cdef int evaluate_each(
             self, Py_ssize_t i, double* work, Py_ssize_t n, const int* labelings,
@@ -247,6 +274,7 @@ cdef class ChainOracle(ChainSums):
         if not self.knows_scores:
             return BlockOracle.evaluate_each(self, i, work, n, labelings, scores)
         n_rows = self.differing(i, n, labelings, rows)
+        self.ask_for_block(i, n_rows, rows)
         self.add_scores(i, work, self.pairs(work), n_rows, rows, n, labelings, scores)
         return 0
 
@@ -258,6 +286,7 @@ cdef class ChainOracle(ChainSums):
         if not self.knows_scores or self.k <= FEW_LABELS:
             return BlockOracle.scores_of(self, i, w, work, n, labelings, scores)
         n_rows = self.differing(i, n, labelings, rows)
+        self.ask_for_block(i, n_rows, rows)
         self.read_potentials(i, w, n_rows, rows, n, labelings, work)
         self.add_scores(
             i, work, w + self.transition_at, n_rows, rows, n, labelings, scores)
@@ -269,21 +298,26 @@ cdef class ChainOracle(ChainSums):
         """As `potentials`, for the labels that labelings have at some nodes."""
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
         cdef Py_ssize_t k = self.k, T = stop - start, r, t, j, at, place
-        cdef Table read = make_table(self.edges_at, work, work + self.read_at)
-        read.count[0] = 0
+        # One place more than there are: the last label looked at may be a known one.
+        cdef Table read = make_table(self.edges_at + 1, work, work + self.read_at)
+        cdef Py_ssize_t count = 0
         for r in range(n_rows):
             t = rows[r]
-            at = read.count[0]
+            at = count
             place = t * k + self.y[start + t]
             work[place] = 0.0
-            table_add(&read, place, 0.0)
+            read.places[count] = <int> place
+            read.marks[place] = 1
+            count += 1
             for j in range(n):
                 place = t * k + labelings[j * T + t]
-                if not read.marks[place]:
-                    work[place] = 0.0
-                    table_add(&read, place, 0.0)
-            for j in range(at, read.count[0]):
+                work[place] = 0.0
+                read.places[count] = <int> place
+                count += not read.marks[place]
+                read.marks[place] = 1
+            for j in range(at, count):
                 read.marks[read.places[j]] = 0
+        read.count[0] = count
         self.features.add_place_scores(
             start, stop, w, k, read.count[0], read.places, work)
         r = 0

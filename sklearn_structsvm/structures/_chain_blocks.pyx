@@ -108,7 +108,7 @@ cdef class ChainBlocks(BlockOracle):
         self.rows_at = self.sums_at + 2 * k * k + sum_room(longest, k)
         # Nodes at which given labelings differ from the truth, and what is read of them.
         self.read_at = self.rows_at + (longest + 1) // 2
-        self.work_size = self.read_at + table_room(longest * k)
+        self.work_size = self.read_at + table_room(longest * k + 1)
         self.is_flipped = False
         self.has_forbidden = allowed is not None and not np.all(allowed)
         if self.has_forbidden:
@@ -187,6 +187,7 @@ cdef class ChainBlocks(BlockOracle):
         cdef const int* y = &self.y[self.offsets[i]]
         cdef const int* labels
         cdef Table nodes = self.node_table(out), edges
+        cdef bint differs, differed
         cdef Py_ssize_t moved[MANY_LABELINGS]
         for j in range(n):
             if a[j] != 0.0:
@@ -202,9 +203,14 @@ cdef class ChainBlocks(BlockOracle):
             return
         edges = self.edge_table(out)
         for j in range(n):
+            if a[j] == 0.0:
+                continue
             labels = s + j * T
-            for t in range(1, T if a[j] != 0.0 else 0):
-                if labels[t] != y[t] or labels[t - 1] != y[t - 1]:
+            differs = labels[0] != y[0]
+            for t in range(1, T):
+                differed = differs
+                differs = labels[t] != y[t]
+                if differs or differed:
                     table_add(&edges, labels[t - 1] * k + labels[t], a[j])
                     table_add(&edges, y[t - 1] * k + y[t], -a[j])
 
@@ -212,14 +218,23 @@ cdef class ChainBlocks(BlockOracle):
             self, Py_ssize_t i, Py_ssize_t n, const Py_ssize_t* moved, const double* a,
             const int* s, const Table* nodes) noexcept nogil:
         """Σ a_j (μ(s_j) - μ(y_i)) of the nodes, for the n labelings `moved`."""
-        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, m, j
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, m, j, own
         cdef const int* y = &self.y[self.offsets[i]]
+        cdef double rest
+        cdef bint differs
         for t in range(T):
+            own = t * k + y[t]
+            rest = nodes.values[own]
+            differs = False
             for m in range(n):
                 j = moved[m]
                 if s[j * T + t] != y[t]:
                     table_add(nodes, t * k + s[j * T + t], a[j])
-                    table_add(nodes, t * k + y[t], -a[j])
+                    rest -= a[j]
+                    differs = True
+            if differs:
+                table_add(nodes, own, 0.0)
+                nodes.values[own] = rest
 
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,

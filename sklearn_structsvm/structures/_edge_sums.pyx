@@ -113,9 +113,12 @@ cdef class EdgeSums:
     cdef int move(self, Py_ssize_t i, double gamma, const Table* table) except -1 nogil:
         """sums of block i += gamma * table."""
         cdef Sums* sums = &self.blocks[i]
-        cdef Py_ssize_t j, place, n_new
+        cdef Py_ssize_t j, place
         cdef int n = <int> self.size, one = 1
+        cdef unsigned char* marks = table.marks
+        cdef const double* changes = table.values
         cdef double* values
+        cdef int* places
         if table.count[0] < 0 or sums.count < 0:
             values = self.all_values(i)
             if table.count[0] < 0:
@@ -126,20 +129,19 @@ cdef class EdgeSums:
                 values[place] += gamma * table.values[place]
             return 0
         self._reserve(sums, table.count[0])
-        n_new = table.count[0]
+        values, places = sums.values, sums.places
         for j in range(sums.count):
-            place = sums.places[j]
-            if table.marks[place]:
-                sums.values[j] += gamma * table.values[place]
-                table.marks[place] = 2
-                n_new -= 1
+            place = places[j]
+            if marks[place]:
+                values[j] += gamma * changes[place]
+                marks[place] = 2
         for j in range(table.count[0]):
             place = table.places[j]
-            if table.marks[place] == 1 and table.values[place] != 0.0:
-                sums.places[sums.count] = <int> place
-                sums.values[sums.count] = gamma * table.values[place]
+            if marks[place] == 1 and changes[place] != 0.0:
+                places[sums.count] = <int> place
+                values[sums.count] = gamma * changes[place]
                 sums.count += 1
-            table.marks[place] = 1
+            marks[place] = 1
         return 0
 
     cdef int _reserve(self, Sums* sums, Py_ssize_t n_more) except -1 nogil:

@@ -19,11 +19,14 @@ cdef enum:
 cdef extern from "_utils/_vector.h" nogil:
     void vector_axpy(
         Py_ssize_t k, double a, const double* x, double* y) noexcept
-    void add_row_at(
+
+
+cdef extern from "_utils/_matrix/_places.h" nogil:
+    void add_to_columns(
         Py_ssize_t count, double coef, const double* values, const int* indices,
         Py_ssize_t n, const int* places, Py_ssize_t first, const double* delta,
         Py_ssize_t k, double* target) noexcept
-    void add_scores_at(
+    void add_column_scores(
         Py_ssize_t count, const double* values, const int* indices,
         const double* weights, Py_ssize_t k, Py_ssize_t n, const int* places,
         Py_ssize_t first, double* out) noexcept
@@ -241,7 +244,7 @@ cdef class CSRFeatures(Features):
                 fill_with_nan(target, k)
             elif count > 0:
                 # Columns are told as places, which are t k further on.
-                add_row_at(
+                add_to_columns(
                     count, coef, x, &self.indices[p], end - first, places + first,
                     t * k, delta, k, target)
             free_room(&room)
@@ -264,7 +267,7 @@ cdef class CSRFeatures(Features):
                 if x == NULL:
                     fill_with_nan(out + t * k, k)
                 else:
-                    add_scores_at(
+                    add_column_scores(
                         count, x, &self.indices[p], weights, k, end - first,
                         places + first, t * k, out)
                 free_room(&room)

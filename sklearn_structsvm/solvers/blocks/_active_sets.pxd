@@ -1,3 +1,12 @@
+cdef extern from "_utils/_matrix/_rows.h" nogil:
+    void ask_for(const void* address, Py_ssize_t n_bytes) noexcept
+
+
+# Of a Gram matrix, as many rows are asked for before they are wanted.
+cdef enum:
+    GRAM_ROWS = 16
+
+
 cdef struct Atoms:
     Py_ssize_t count
     Py_ssize_t capacity
@@ -36,3 +45,14 @@ cdef class ActiveSets:
     cdef double correct(
         self, Py_ssize_t i, double scale, double tol) noexcept nogil
     cdef int reserve(self, Py_ssize_t most) except -1 nogil
+
+
+cdef inline void ask_for_atoms(ActiveSets atoms, Py_ssize_t i) noexcept nogil:
+    """Let the processor load the atoms of block i, which is visited next."""
+    cdef const Atoms* own = &atoms.sets[i]
+    cdef Py_ssize_t c, n_rows = min(own.count, GRAM_ROWS) if own.gram != NULL else 0
+    ask_for(own.labels, own.count * atoms.sizes[i] * sizeof(int))
+    ask_for(own.alpha, own.count * sizeof(double))
+    ask_for(own.loss, own.count * sizeof(double))
+    for c in range(n_rows):
+        ask_for(own.gram + c * own.capacity, own.count * sizeof(double))

@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
-from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms
+from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms, ask_for_atoms
 
 # An atom of less mass than this caps pairwise and away steps at nothing: it is emptied.
 cdef double DUST = 1e-12
@@ -369,6 +369,8 @@ cdef class BlockFrankWolfe(BlockDual):
         cdef double gap = 0.0
         with nogil:
             for k in range(blocks.shape[0]):
+                if k + 1 < blocks.shape[0]:
+                    ask_for_atoms(self.atoms, blocks[k + 1])
                 gap += self.visit(blocks[k], True)
         return gap
 

@@ -20,7 +20,7 @@ from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
 from sklearn_structsvm._contract._oracle cimport CHUNK, BlockOracle
-from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms
+from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms, ask_for_atoms
 from sklearn_structsvm.solvers.blocks._block_labelings cimport BlockLabelings
 from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
@@ -71,6 +71,8 @@ cdef class BlockDual(BlockLabelings):
             PyErr_CheckSignals()
             with nogil:
                 for k in range(first, min(first + CHUNK, n)):
+                    if self.keeps_atoms and k + 1 < n:
+                        ask_for_atoms(self.atoms, blocks[k + 1])
                     self.visit(blocks[k])
 
     def run_by_gap(self, const double[::1] uniforms):
