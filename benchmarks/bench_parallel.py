@@ -14,7 +14,7 @@ from time import perf_counter
 from _common import ChainStructure, fit_quietly, load_ocr, make_parser, np, print_table
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import fetch_conll2000
 from sklearn_structsvm.structures import Structure
 
@@ -62,6 +62,11 @@ def works(args):
         yield f"OCR-large, {name}", BCFWClassifier(**chain), *large, lam, 1e-2
     X, y = fetch_conll2000(data_home=args.data, return_X_y=True)
     yield "CoNLL-2000, C = 0.1", BCFWClassifier(**chain), X, y, 10.0 / len(X), 1e-2
+    # C = 1/2 is c2 = 1 of CRFsuite.
+    sets = {"OCR-small": small, "OCR-large": large, "CoNLL-2000": (X, y)}
+    for name, data in sets.items():
+        lam = 2.0 / len(data[0])
+        yield f"CRF, {name}, C = 0.5", CRFClassifier(**chain), *data, lam, 1e-3
 
 
 def fit_once(model, X, y, n, lam, gap, **options):

@@ -220,8 +220,7 @@ cdef class ChainOracle(ChainSums):
             rows[t] = 0
         for j in range(n):
             for t in range(T):
-                rows[t] |= labelings[t] ^ y[t]
-            labelings += T
+                rows[t] |= labelings[j * T + t] ^ y[t]
         for t in range(T):
             differs = rows[t]
             rows[count] = <int> t
@@ -230,7 +229,7 @@ cdef class ChainOracle(ChainSums):
 
     cdef void ask_for_block(
             self, Py_ssize_t i, Py_ssize_t n_rows, const int* rows) noexcept nogil:
-        """Let the processor load what a step will change: the sums of edges, some nodes."""
+        """Let the processor load what a step will change: sums of edges, some nodes."""
         cdef Py_ssize_t r
         cdef const Sums* sums
         if self.edges.n_blocks > 0:
@@ -239,7 +238,8 @@ cdef class ChainOracle(ChainSums):
             ask_for(sums.places, sums.count * sizeof(int))
         if self.nodes.shape[0] > 0:
             for r in range(n_rows):
-                ask_for(&self.nodes[self.offsets[i] + rows[r], 0], self.k * sizeof(double))
+                ask_for(&self.nodes[self.offsets[i] + rows[r], 0],
+                        self.k * sizeof(double))
 
     cdef void add_scores(
             self, Py_ssize_t i, const double* work, const double* transition,

@@ -63,6 +63,32 @@ def test_sums_of_edges_are_those_of_the_labelings_moved_to():
         assert probe.block_score() == pytest.approx(score, abs=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_labelings", [1, 2, 3, 4, 5, 9, 30])
+def test_labelings_are_scored_and_moved_to_at_the_columns_they_touch(n_labelings, dtype):
+    rng = new_rng(n_labelings)
+    x = rng.standard_normal((T, 20)) * (rng.uniform(size=(T, 20)) < 0.4)
+    x[0, 0] = 1.0
+    X, y = [sparse.csr_array(x.astype(dtype))], [rng.integers(K, size=T)]
+    structure = ChainStructure().fit(X, y, classes=np.arange(K))
+    w = rng.standard_normal(structure.n_weights_)
+    probe = Probe(structure.make_oracle(X, y), 0, w)
+    for share in (0.1, 0.5, 1.0):
+        moved = rng.uniform(size=(n_labelings, T)) < share
+        labelings = np.where(moved, rng.integers(K, size=(n_labelings, T)), y[0])
+        labelings = labelings.astype(np.intc)
+        features = [
+            structure.joint_feature(X[0], labels) - structure.joint_feature(X[0], y[0])
+            for labels in labelings
+        ]
+        for scores in probe.scores(labelings):
+            np.testing.assert_allclose(scores, features @ w, rtol=0, atol=1e-10)
+        coefs = rng.standard_normal(n_labelings)
+        coefs[::3] = 0.0
+        feature, _ = probe.direction(coefs, labelings)
+        np.testing.assert_allclose(feature, coefs @ features, rtol=0, atol=1e-12)
+
+
 def test_labelings_that_have_gone_take_no_memory():
     _, oracle, _, _, w = random_chain()
     probe, rng = Probe(oracle, 0, w), new_rng(2)
