@@ -60,7 +60,7 @@ def learn_classes(labels, classes=None):
 def refuse_missing(
     labels, name="y", *, place="row", remedy="Leave out the rows without a label."
 ):
-    """ValueError if a label is masked, None, NaN, NaT or -100.
+    """ValueError if a label is masked, None, NaN, NaT, -100 or a set.
 
     NumPy drops masks, so this comes before `np.asarray`.
 
@@ -79,6 +79,13 @@ def refuse_missing(
     label, at = found
     what = "a masked label" if label is np.ma.masked else f"the label {plain(label)!r}"
     where = f" ({place} {', column '.join(map(str, at))})" if at else ""
+    if isinstance(label, (set, frozenset)):
+        raise ValueError(
+            f"{name} has the set {label!r}{where} in the place of a label, which only "
+            "positions of sequences and nodes of trees and graphs may have, in "
+            "CRFClassifier and BCFWClassifier. For rows, use chains of one position: "
+            "structure='chain', X[:, np.newaxis] and [[label] for label in y]."
+        )
     rename = ""
     if isinstance(label, Number) and label == IGNORED:
         rename = (
@@ -135,7 +142,7 @@ def _first_missing_item(items):
 
 
 def _is_unlabeled(label):
-    if label is None or label is MISSING:
+    if label is None or label is MISSING or isinstance(label, (set, frozenset)):
         return True
     if isinstance(label, Number) and label == IGNORED:
         return True

@@ -199,11 +199,6 @@ def crf_path(
     )
     estimator._check_parameters()
     problem = bind_local(estimator, X, y, sample_weight)
-    if problem.has_hidden and l1_ratio > 0.0:
-        raise ValueError(
-            f"y has labels that are not known, of which fits with l1_ratio={l1_ratio} "
-            "cannot learn: use l1_ratio=0."
-        )
     estimator._check_class_weight(problem.structure)
     # This rejects solvers and L1 penalties that the structure does not support.
     estimator._resolved_solver(problem, None)

@@ -32,15 +32,6 @@ FIRST_STEPS = 30
 KEPT = ("factors", "starts", "weights")
 
 
-def _refuse_sparse(estimator):
-    """ValueError if the penalty has an L1 norm."""
-    if estimator.l1_ratio > 0.0:
-        raise ValueError(
-            f"y has labels that are not known, of which a fit with l1_ratio="
-            f"{estimator.l1_ratio} cannot learn: use l1_ratio=0."
-        )
-
-
 def likelihood_steps(estimator, problem, start):
     """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, then convex ones.
 
@@ -50,7 +41,6 @@ def likelihood_steps(estimator, problem, start):
     problem : LocalProblem
     start : WarmStart
     """
-    _refuse_sparse(estimator)
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
     oracle, weights, squares = problem.make_sums()
@@ -92,7 +82,6 @@ def hinge_steps(estimator, problem, start, method, options):
     options : dict
         Of `run_bcfw`, beside the limits.
     """
-    _refuse_sparse(estimator)
     iterate, w = method.iterate, start_weights(problem, start)
     n_threads = count_threads(estimator.n_jobs)
     if problem.allowed is None:

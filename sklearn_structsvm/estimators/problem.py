@@ -294,6 +294,19 @@ def check_takes_hidden(estimator, structure, entries):
             f"{where} {type(structure).__name__} cannot learn, as it overrides "
             "loss_augmented_decode of a structure of the library."
         )
+    refuse_sparse(estimator)
+
+
+def refuse_sparse(estimator):
+    """ValueError if the penalty has an L1 norm, which hidden labels do not go with."""
+    given = getattr(estimator, "l1_ratios", None)
+    given = [getattr(estimator, "l1_ratio", 0.0)] if given is None else list(given)
+    ratio = max(given, default=0.0)
+    if ratio > 0.0:
+        raise ValueError(
+            f"y has labels that are not known, of which a fit with l1_ratio={ratio} "
+            "cannot learn: use l1_ratio=0."
+        )
 
 
 def check_completes(estimator, structure):
@@ -305,6 +318,7 @@ def check_completes(estimator, structure):
             f"a part is hidden, of which {type(estimator).__name__} cannot learn: use "
             "BCFWClassifier."
         )
+    refuse_sparse(estimator)
 
 
 def without_empty(kept, X, y, sample_weight=None):

@@ -15,6 +15,7 @@ from sklearn_structsvm import (
     CRFClassifier,
     CRFClassifierCV,
     SlackRescaledSSVM,
+    SubLBFGSClassifier,
     bcfw_path,
 )
 from sklearn_structsvm.estimators.hidden_labels import LogSums, Maxima
@@ -479,6 +480,12 @@ TAGGER = ChainStructure(transitions=[("a", "b")])
         (CRFClassifier("chain", l1_ratio=0.5), [["a", None], ["b", "a"]], "l1_ratio=0"),
         (CRFClassifier("chain", solver="newton"), [["a", None], ["b", "a"]], "newton"),
         (CRFClassifier(MulticlassStructure()), ["a", MISSING], "rows without a label"),
+        (BCFWClassifier("chain", l1_ratio=0.5), [["a", None], ["b", "a"]], "l1_ratio=0"),
+        (
+            CRFClassifierCV("chain", l1_ratios=[0.0, 0.5]),
+            [["a", None], ["b", "a"]],
+            "l1_ratio=0.5 cannot learn: use l1_ratio=0",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(model, y, words):
@@ -488,6 +495,21 @@ def test_what_cannot_be_learned_from_is_refused(model, y, words):
         return
     with pytest.raises(ValueError, match=words):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model", [BCFWClassifier(), CRFClassifier(), SubLBFGSClassifier()]
+)
+@pytest.mark.parametrize("labels", [["a", "b"], [0, 1]])
+def test_rows_with_sets_of_labels_are_to_be_chains_of_one_position(model, labels):
+    X = new_rng(22).standard_normal((12, 2))
+    y = [*(labels * 5), set(labels), set(labels)]
+    with pytest.raises(ValueError, match=r"set \{.*\} \(row 10\).*chains of one pos"):
+        model.fit(X, y)
+    if model.get_params().get("structure") is not None:
+        model = copy.deepcopy(model).set_params(structure="chain")
+        model.fit(X[:, np.newaxis], [[label] for label in y])
+        assert model.dual_gap_ <= model.tol
 
 
 def draw_path_data():
