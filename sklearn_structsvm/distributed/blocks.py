@@ -1,10 +1,9 @@
-"""Block-coordinate Frank-Wolfe over examples that stay with workers, a part with each.
+"""Block-coordinate Frank-Wolfe over examples that stay on workers, one part each.
 
-A part has its examples, their cached labelings and dual variables. In a round it gets
-the weights, makes a pass over its examples, and sends back what that changed of the
-weights and of the loss; all of it together is one direction, and the best step along it
-is made here. The next message tells the parts how long that step was. See
-`solvers.blocks._parts`.
+A part has its examples, their cached labelings and dual variables. In a round it gets the
+weights, makes a pass over its examples, and returns the changes of the weights and of the
+loss. The sum of all changes is one direction, along which the best step is made here. The
+next message contains the length of this step. See `solvers.blocks._parts`.
 """
 
 from dataclasses import dataclass
@@ -23,17 +22,17 @@ class Message:
     Attributes
     ----------
     number : int
-        Messages before this one.
+        The number of earlier messages.
     gamma : float
-        The share of the last round's changes that is to be kept.
+        The share of the last round's changes to keep.
     v : ndarray of shape (d,)
         The weights, before they are clipped.
     lam : float
         λ of the steps.
     plane : (int, int)
-        The number of a plane that is to be held, and how many there may be.
+        The number of a plane to store, and the largest number of planes.
     shares : ndarray or None
-        Of the dual point and of the planes held, in a mixture.
+        The shares of the dual point and of the stored planes in a mixture.
     """
 
     number: int
@@ -62,7 +61,8 @@ class BlockReply:
     loss : float
         Change of Σ p_i ℓ_i, Σ p_i ℓ_i itself, or the offset of a plane.
     hinge, gap, most_negative_gap, bound_excess : float
-        Σ p_i H_i, Σ g_i, the smallest g_i, and how far bounds are above what was found.
+        Σ p_i H_i, Σ g_i, the smallest g_i, and the excess of upper bounds over the
+        labelings found.
     n_steps, n_oracle_calls, n_queries : int
     """
 
@@ -79,7 +79,7 @@ class BlockReply:
 
 
 def merged(replies):
-    """One reply for all of them."""
+    """Merge replies into one."""
     vectors = [reply.vector for reply in replies if reply.vector is not None]
     return BlockReply(
         any(reply.is_new for reply in replies),
@@ -103,9 +103,9 @@ def merged(replies):
 class BlockShard:
     """A part of the examples, with their dual variables.
 
-    A copy, as on another worker, has the dual variables too. A part that was lost and is
-    made anew begins with all dual mass on the true labelings. Both say so in their next
-    reply.
+    A copy, for example on another worker, includes the dual variables. A lost part that
+    is recomputed begins with all dual mass on the true labelings. Both report this in
+    their next reply.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class BlockShard:
         return state
 
     def read(self, message):
-        """Bring the iterate up to the message; whether the part `is_new`."""
+        """Update the iterate to the message. Returns whether the part `is_new`."""
         if self.iterate is None:
             self._start()
         iterate = self.iterate
@@ -149,7 +149,7 @@ class BlockShard:
         return getattr(getattr(self.iterate, "oracle", None), "n_queries", 0)
 
     def counted(self, **reply):
-        """A reply with the steps and calls since the last one."""
+        """A reply with the numbers of steps and calls since the last one."""
         iterate = self.iterate
         n_steps, n_calls = iterate.n_steps, iterate.n_oracle_calls
         iterate.forget_counts()
@@ -163,7 +163,7 @@ class BlockShard:
 
 
 def make_round(shard, message):
-    """A pass over the examples of the part, and what it changed."""
+    """Make a pass over the examples of the part. Returns the changes."""
     is_new, iterate = shard.read(message), shard.iterate
     iterate.snapshot(iterate.active_blocks)
     shard.steps.make_pass(iterate, shard.rng)
@@ -199,14 +199,14 @@ def dual_image(shard, message):
 
 
 def take_plane(shard, message):
-    """The part's share of the plane at the weights, which it holds."""
+    """The part's share of the plane at the weights, which the part stores."""
     is_new, iterate = shard.read(message), shard.iterate
     hinge, plane, offset = iterate.take_plane(iterate.weights.copy(), *message.plane)
     return shard.counted(is_new=is_new, vector=plane, loss=offset, hinge=hinge)
 
 
 def mix(shard, message):
-    """Mix the part's dual variables with the planes it holds, unless they are lost."""
+    """Mix the part's dual variables with its stored planes, unless they are lost."""
     is_new, iterate = shard.read(message), shard.iterate
     if not is_new:
         iterate.mix(message.shares, message.v)
@@ -214,7 +214,7 @@ def mix(shard, message):
 
 
 class DistributedBlocks(ProximalIterate):
-    """An iterate as `run_bcfw` moves it, whose blocks are with workers.
+    """An iterate for `run_bcfw` whose blocks are on workers.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class DistributedBlocks(ProximalIterate):
     """
 
     is_corrective = False
-    # Its blocks are not here.
+    # Its blocks are not in this process.
     is_remote = True
     average_weights = None
 
@@ -251,7 +251,7 @@ class DistributedBlocks(ProximalIterate):
         return reply
 
     def make_pass(self, rng, deadline=np.inf):
-        """A round: a pass of each part over its examples, joined by one step."""
+        """Make a round: a pass of each part over its examples, combined by one step."""
         lam = self.lam + self.kappa
         reply = self._tell(make_round, self.unclipped_weights.copy(), lam / self.sigma)
         delta = reply.vector / self.sigma
@@ -285,33 +285,33 @@ class DistributedBlocks(ProximalIterate):
         return reply.hinge, reply.gap
 
     def take_plane(self, w, j, most, n_threads=1, cached=False):
-        """(Σ p_i H_i, a, b) at weights in the box; the parts hold the plane as number j.
+        """(Σ p_i H_i, a, b) at weights in the box; the parts store the plane as number j.
 
         Raises
         ------
         PlanesLost
-            If a part was made anew.
+            If a part was recomputed.
         """
         reply = self._tell(take_plane, w, self.lam, plane=(j, most))
         self._check_planes(reply)
         return reply.hinge, reply.vector, reply.loss
 
     def mix(self, shares, u):
-        """Same as for `BlockDual`; parts that are new mix nothing."""
+        """Same as for `BlockDual`; new parts mix nothing."""
         reply = self._tell(mix, u, self.lam, shares=shares)
         self._check_planes(reply)
         self.set_dual_image(u)
         self.loss = reply.loss
 
     def _check_planes(self, reply):
-        """`PlanesLost` if a part was made anew, which holds no planes."""
+        """Raise `PlanesLost` if a part was recomputed, because it has no planes."""
         if reply.is_new:
             self.rebuild_weights()
             raise PlanesLost
 
     @property
     def estimated_gap(self):
-        """Estimate of the gap from the last known gaps of the blocks."""
+        """An estimate of the gap from the last known block gaps."""
         return self.estimated_gap_of_blocks + self.proximal_gap()
 
     @property

@@ -1,7 +1,7 @@
-"""Shards of a Dask collection: in this process, or with the workers of a cluster.
+"""Shards of a Dask collection, in this process or on the workers of a cluster.
 
-All of Dask that is called here. A shard that was lost with its worker is computed anew by
-the cluster's scheduler, from the graph of the collection.
+All calls of Dask are here. If a shard is lost with its worker, the cluster's scheduler
+recomputes it from the graph of the collection.
 """
 
 from concurrent.futures import CancelledError
@@ -13,21 +13,21 @@ import numpy as np
 from sklearn_structsvm.distributed.merging import merge
 from sklearn_structsvm.distributed.shard import answer
 
-# Vectors of more bytes are sent to the workers once, and from there to the others; a
-# scheduler that has more of them in its tasks than ten times this warns.
+# Larger vectors (in bytes) are sent to the workers once, and from there to the others. A
+# scheduler with more than ten times this in its tasks warns.
 LARGE_MESSAGE = 2**20
 
-# How many replies workers merge into one before they come here.
+# The number of replies that workers merge before sending the result here.
 FAN_IN = 8
 
-# A large message that is lost with a worker is sent again, at most so many times in all
-# and after this many seconds: by then, the scheduler knows that the worker is gone.
+# A large message that is lost with a worker is sent again, at most this many times and
+# after this many seconds. By then, the scheduler knows that the worker is gone.
 MAX_SENDS = 4
 PAUSE = 1.0
 
 
 def import_dask():
-    """Import dask; the ImportError says how to install it."""
+    """Import dask. An ImportError says how to install it."""
     try:
         import dask
     except ImportError as error:
@@ -39,7 +39,7 @@ def import_dask():
 
 
 def holds_dask(*data):
-    """Whether any of the data is a Dask collection, without importing Dask for others."""
+    """Whether some data are a Dask collection; Dask is not imported for other data."""
     lazy = [x for x in data if hasattr(x, "__dask_graph__") or _is_list_of_parts(x)]
     return bool(lazy) and any(
         _is_list_of_parts(x) or import_dask().is_dask_collection(x) for x in lazy
@@ -51,7 +51,7 @@ def _is_list_of_parts(x):
 
 
 def parts_of(data, name):
-    """One delayed object for each part of a bag, or of a list of delayed ones."""
+    """One delayed object for each part of a bag or of a list of delayed parts."""
     parts = data.to_delayed() if hasattr(data, "to_delayed") else data
     if not hasattr(data, "npartitions") and not _is_list_of_parts(parts):
         raise TypeError(
@@ -62,7 +62,7 @@ def parts_of(data, name):
 
 
 def map_lazily(model, name, X, like):
-    """Results of a method of the model for the parts of X, computed when they are needed.
+    """Lazy results of a method of the model for the parts of X.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def map_lazily(model, name, X, like):
     name : str
     X : Dask collection chunked by rows, bag, or list of delayed parts
     like : ndarray
-        Empty, of the dtype and the further dimensions of the result.
+        An empty array with the dtype and the other dimensions of the result.
 
     Returns
     -------
@@ -105,13 +105,13 @@ def _call(model, name, X, like):
 
 
 def n_places():
-    """Threads of all workers, which shards are made for; one without a cluster."""
+    """The number of threads of all workers; 1 without a cluster."""
     client = _client()
     return 1 if client is None else max(1, sum(client.nthreads().values()))
 
 
 def start_workers(delayed):
-    """Compute delayed shards where they stay: here, or with the workers of a cluster."""
+    """Compute delayed shards where they will stay: here, or on a cluster's workers."""
     client = _client()
     if client is None:
         return LocalWorkers(list(import_dask().compute(*delayed)))
@@ -119,7 +119,7 @@ def start_workers(delayed):
 
 
 def _client():
-    """The client that is active, if any."""
+    """The active client, if there is one."""
     try:
         from distributed import Client
     except ImportError:
@@ -137,13 +137,13 @@ def _client():
 
 
 class LocalWorkers:
-    """This process, with the shards of collections that Dask's own scheduler computes."""
+    """This process, with shards computed by Dask's own scheduler."""
 
     def __init__(self, shards):
         self.shards = shards
 
     def map(self, function, arguments):
-        """The shards that the function makes of these and of one tuple for each."""
+        """The shards that the function makes of these and a tuple for each."""
         pairs = zip(self.shards, arguments, strict=True)
         return LocalWorkers([function(shard, *more) for shard, more in pairs])
 
@@ -152,7 +152,7 @@ class LocalWorkers:
         return [function(shard) for shard in self.shards]
 
     def keep(self, is_kept):
-        """Forget the others."""
+        """Keep only these shards."""
         self.shards = list(compress(self.shards, is_kept))
 
     def release(self):
@@ -160,26 +160,26 @@ class LocalWorkers:
         self.shards = []
 
     def find_homes(self):
-        """Find the workers of the shards again, after some were lost."""
+        """Find the workers of the shards again after some were lost."""
 
     def ask(self, question):
-        """The merged reply to a `Question`; None if a shard lacks rows."""
+        """The merged reply to a `Question`, or None if a shard lacks rows."""
         return self.tell(answer, question, merge)
 
     def tell(self, function, message, merge):
-        """Results of the function for each shard and the message, merged.
+        """The merged results of the function for each shard and the message.
 
-        It may change the shard, and runs on its worker.
+        The function runs on the shard's worker, and may change the shard.
         """
         return merge([function(shard, message) for shard in self.shards])
 
 
 class ClusterWorkers:
-    """The workers of a cluster, with a future of each shard, that has its recipe."""
+    """The workers of a cluster, with a future of each shard that includes its recipe."""
 
     def __init__(self, client, futures):
         self.client, self.futures = client, futures
-        # Addresses of the workers that have answered for them, and know their rows.
+        # Addresses of the workers that have answered for the shards, and know their rows.
         self.homes = None
 
     def map(self, function, arguments):
@@ -194,7 +194,7 @@ class ClusterWorkers:
         self.futures = list(compress(self.futures, is_kept))
 
     def release(self):
-        # Otherwise a stored error would keep the futures, and with them their inputs.
+        # Otherwise, a stored error would keep the futures and thus their inputs.
         for future in self.futures:
             future.release()
 
@@ -221,7 +221,7 @@ class ClusterWorkers:
                 ) from error
 
     def find_homes(self):
-        """Choose the worker to ask for each shard; several may hold a copy."""
+        """Choose the worker for each shard, of which several may have a copy."""
         from distributed import wait
 
         wait(self.futures)

@@ -1,9 +1,9 @@
-"""Sorted lists that lie in shards: summaries of each shard, and searches over their sum.
+"""Sorted lists in shards: summaries of each shard, and searches over their sum.
 
-A shard summarizes its list as buckets of neighbors: the first and the last value and the
-masses' sums. From the buckets of all shards follow bounds of the sum, and from those the
-few intervals that are worth a closer look. When every bucket left is a single value, the
-search is exact.
+A shard summarizes its list as buckets of neighbors: the first and the last value, and the
+sums of the masses. The buckets of all shards give bounds of the sum, and these the few
+intervals that need a closer look. The search is exact once every remaining bucket is a
+single value.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ import numpy as np
 
 from sklearn_structsvm._utils.tolerances import COUNT_ROUNDING, SLOPE_ROUNDING
 
-# Buckets of a shard's first answer, and the factor by which they grow while they do not
-# tell enough: a million values take two rounds, and any list ends.
+# The number of buckets in a shard's first answer, and the factor by which it grows as
+# long as they are too coarse. A million values take two rounds, and every list ends.
 RESOLUTION = 1024
 RESOLUTION_GROWTH = 8
 
 
 @dataclass
 class RiskReply:
-    """The reply of a shard: numbers to be added up, lists to be joined, a range."""
+    """The reply of a shard: numbers to add, lists to concatenate, and a range."""
 
     sums: tuple = ()
     lists: tuple = ()
@@ -29,7 +29,7 @@ class RiskReply:
 
 
 def merge(replies):
-    """Merge replies; None if one of them is None."""
+    """Merge replies. None if one of them is None."""
     if any(reply is None for reply in replies):
         return None
     lows, highs = zip(*(reply.span for reply in replies), strict=True)
@@ -44,7 +44,7 @@ def merge(replies):
 
 
 def merge_equal(values, masses):
-    """The list sorted, equal values as one with the sum of their masses."""
+    """The sorted list, with equal values merged and their masses summed."""
     if len(values) == 0:
         return values, masses
     order = np.argsort(values, kind="stable")
@@ -63,7 +63,7 @@ def make_buckets(values, masses, size):
 
 
 def _running(values, masses, points):
-    """Σ of the masses whose values are at most each of the points."""
+    """The sum of the masses with values up to each point."""
     order = np.argsort(values, kind="stable")
     sums = np.cumsum(masses[order], axis=0)
     sums = np.concatenate([np.zeros_like(sums[:1]), sums])
@@ -81,7 +81,7 @@ def search_line(pieces, slope, curvature, lower, upper):
         (lower, upper].
     slope, curvature : float
     lower, upper : float
-        The least minimizer is known to lie between them.
+        The smallest minimizer is known to lie between them.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _walk(slope, curvature, lower, upper, size, points, jumps):
 
 
 def search_cut(entries):
-    """The threshold of least weight of (score > threshold) != present.
+    """The threshold with the smallest weight of (score > threshold) != present.
 
     Among equally good thresholds, the middle of the widest gap between scores.
 
@@ -163,7 +163,7 @@ def search_cut(entries):
 
 
 def _gaps(below, owner, first, last, masses):
-    """Bounds of the wrong weight for cuts between neighboring values, and these."""
+    """Cuts between neighboring values, with bounds of the wrong weight."""
     found = [np.empty((4, 0))]
     for j, start in enumerate(below):
         inside = owner == j
@@ -171,15 +171,15 @@ def _gaps(below, owner, first, last, masses):
         points = np.unique(np.concatenate([begin, end]))
         complete = start + _running(end, mass, points)
         begun = start + _running(begin, mass, points)
-        # Cut off: present labels are wrong, absent ones no longer. Of a bucket that is
-        # cut in two, any part of either may be.
+        # Below the cut, present labels are wrong and absent ones right. In a bucket that
+        # is cut in two, this holds for an unknown part of each.
         low, high = complete[:, 0] - begun[:, 1], begun[:, 0] - complete[:, 1]
         found.append(np.stack([low[:-1], high[:-1], points[:-1], points[1:]]))
     return np.concatenate(found, axis=1)
 
 
 def _joined(left, right):
-    """The union of intervals whose ends ascend, as few closed intervals."""
+    """The union of intervals with ascending ends, as few closed intervals."""
     starts = np.append(True, left[1:] > right[:-1])
     stops = np.append(starts[1:], True)
     return np.stack([left[starts], right[stops]], axis=1)

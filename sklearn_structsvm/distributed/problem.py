@@ -1,4 +1,4 @@
-"""Training data whose parts stay with workers, bound to a fitted structure."""
+"""Training data whose parts stay on workers, bound to a fitted structure."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 
 
 class RemoteProblem:
-    """The counterpart of `LocalProblem` for Dask; a context that ends with `release`.
+    """The counterpart of `LocalProblem` for Dask, a context that ends with `release`.
 
     Parameters
     ----------
@@ -23,16 +23,16 @@ class RemoteProblem:
     sizes : list of int
         Examples of each part.
     bind : callable
-        From a checked part to its `Examples`; picklable.
+        A picklable function from a checked part to its `Examples`.
     example : (X, y)
-        One example, as the structure takes them: the one of `make_oracle`.
+        One example in the structure's form, for `make_oracle`.
     largest : float
         The largest absolute value of a feature.
     """
 
     is_remote = True
     has_hidden = False
-    # The weight of the one example.
+    # The weight of that example.
     weights = np.ones(1)
     risk = None
 
@@ -40,7 +40,7 @@ class RemoteProblem:
         self.structure, self.total = structure, total
         self.sizes, self.bind = sizes, bind
         self.example, self.largest = example, largest
-        # The checked parts, and all that is made of them.
+        # The checked parts, and everything made from them.
         self.workers, self.held = workers, [workers]
 
     def __enter__(self):
@@ -50,7 +50,7 @@ class RemoteProblem:
         self.release()
 
     def release(self):
-        """Let the workers forget the parts."""
+        """Allow the workers to forget the parts."""
         for workers in self.held:
             workers.release()
 
@@ -61,13 +61,13 @@ class RemoteProblem:
         return self.largest
 
     def make_oracle(self):
-        """The oracle of one example, as the structure's oracles are."""
+        """The oracle of one example, with the properties of the structure's oracles."""
         return self.structure.make_oracle(*self.example)
 
     def make_iterate(self, lam, steps, rng=None, state=None):
-        """The iterate whose parts are with the workers, and what "auto" stands for.
+        """The iterate whose parts are on the workers, and the resolved options.
 
-        Without `rng` the seed of the parts is 0; there is no `state` to start from.
+        Without `rng`, the seed of the parts is 0. A `state` is not supported.
         """
         seed = 0 if rng is None else int(rng.integers(2**31))
         makers = [
@@ -87,7 +87,7 @@ class RemoteProblem:
     def make_sums(self):
         """The oracle of the log-loss, weights of its blocks, and mean squares.
 
-        The examples' own weights are with the parts.
+        The weights of the examples are stored in the parts.
         """
         parts = self._make_parts([SumShard] * len(self.sizes))
         oracle = DistributedSums(parts, sum(self.sizes), self.structure.n_weights_)

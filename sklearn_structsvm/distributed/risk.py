@@ -1,8 +1,8 @@
-"""A risk whose examples lie in shards elsewhere, as solvers call it.
+"""A risk whose examples are in remote shards, with the methods that solvers call.
 
 Each call sends a question to all shards, with at most a few vectors of the length of w,
-and brings one sum back: a value, a plane, the breakpoints near a line's minimum. Rows,
-one for each example, stay with the shards; here they are handles.
+and receives one sum: a value, a plane, or the breakpoints near a line's minimum. Rows,
+one for each example, stay in the shards. Here they are handles.
 """
 
 from itertools import count
@@ -16,19 +16,20 @@ from sklearn_structsvm.distributed.shard import Question, Recipe
 
 
 class LostRows(RuntimeError):
-    """Rows that were kept by a lost worker alone, and cannot be made anew."""
+    """Raised if rows were lost with a worker and cannot be recomputed."""
 
 
 class Handle:
-    """Rows of all shards: what they are made from, and what is known of them here.
+    """Rows of all shards: their origin, and what is known about them here.
 
-    While a handle lives, the shards keep its rows; `origin` is enough to make them anew.
+    As long as a handle exists, the shards keep its rows. `origin` suffices to recompute
+    them.
     """
 
     def __init__(self, origin):
         self.origin = origin
         self.key = origin.key
-        # Of coefficients: their products with scores, by key, and with X.
+        # For coefficients: their products with scores, by key, and with X.
         self.products, self.gradient = {}, None
 
     def __sub__(self, other):
@@ -36,7 +37,7 @@ class Handle:
 
 
 class Origin:
-    """How rows are made, again and again.
+    """How rows are computed, repeatedly if necessary.
 
     Attributes
     ----------
@@ -45,10 +46,11 @@ class Origin:
         See `Recipe`.
     parents : tuple of Origin or None
     shortcut : (Handle, Handle, float) or None
-        Rows that the shards still have, and a number, from which they make these at less
-        cost: Z, along and step for scores. Dropped once the rows are made.
+        Rows that the shards still have, and a number, from which these rows are cheaper
+        to compute: Z, along and step for scores. It is dropped once the rows are
+        computed.
     done : bool
-        Whether all shards have made the rows.
+        Whether all shards have computed the rows.
     """
 
     keys = count()
@@ -60,9 +62,9 @@ class Origin:
         self.done = False
 
     def add_to(self, recipes, whole):
-        """Add the recipes of these rows, and of the rows they are made from.
+        """Add the recipes of these rows and of the rows from which they are computed.
 
-        With `whole`, a shard without any rows can follow them; otherwise a shard must
+        With `whole`, a shard without any rows can follow them. Otherwise a shard must
         have answered all previous questions.
         """
         if self.key in recipes:
@@ -84,16 +86,16 @@ class Origin:
         """All shards have the rows now."""
         self.done, self.shortcut = True, None
         if self.kind == "mean":
-            # The rows of the previous mean no longer exist, so these cannot be remade.
+            # The rows of the previous mean no longer exist, so these cannot be
+            # recomputed.
             self.parents = ()
 
 
 class DistributedRisk:
-    """The sum of the shards' risks by their shares, with the methods that solvers call.
+    """The weighted sum of the shards' risks, with the methods that solvers call.
 
-    Scores and coefficients are a `Handle` each, and `out` is ignored. The part of a
-    worker that was lost is made anew from its data; rows are made anew from the vectors
-    that are kept here.
+    Scores and coefficients are handles, and `out` is ignored. The part of a lost worker
+    is recomputed from its data, and rows from the vectors that are kept here.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ class DistributedRisk:
         The class of the shards' risks.
     """
 
-    # Its rows are not here.
+    # Its rows are not in this process.
     is_remote = True
 
     def __init__(self, ask, *, n_samples, n_scores, n_weights, n_entries, kind):
@@ -115,11 +117,11 @@ class DistributedRisk:
         self.live = WeakSet()
 
     def empty(self):
-        """Rows need no room here."""
+        """Rows need no memory here."""
         return None
 
     def scores(self, w, out=None):
-        """Z = X W, when they are needed."""
+        """Z = X W, computed on demand."""
         return self._handle("linear", vector=np.array(w, dtype=np.float64))
 
     def random_scores(self, seed=0):
@@ -142,7 +144,7 @@ class DistributedRisk:
         return handle
 
     def _ask(self, name, handles, *arguments):
-        """The sums, lists and span that the shards answer."""
+        """The merged sums, lists and range from the shards."""
         self.live.update(handles)
         live = tuple(handle.key for handle in self.live)
         for whole in (False, True):
@@ -166,8 +168,8 @@ class DistributedRisk:
     def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
         """A plane below R that touches it at Z: its coefficients and offset.
 
-        Without a direction it is a plane to be used, and the question brings its gradient
-        back as well.
+        Without a direction the plane will be used, so the question returns its gradient
+        as well.
         """
         toward = None if along is None else along.origin
         B = self._handle("plane", (Z.origin, toward), rtol)
@@ -203,7 +205,7 @@ class DistributedRisk:
         return B.products[Z.key]
 
     def dual_values(self, pairs):
-        """Dual value of each pair (coefficients, scale); -inf if a mean was lost."""
+        """Dual values of pairs (coefficients, scale), -inf if a mean was lost."""
         try:
             arguments = [(B.key, scale) for B, scale in pairs]
             values = self._ask("dual_values", [B for B, _ in pairs], arguments).sums
@@ -216,9 +218,9 @@ class DistributedRisk:
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
         """The step that minimizes λ/2 ||w + η d||² + R(w + η d), exactly.
 
-        The sum's minimum is between the least and the largest of its terms' own minima,
-        which the shards search for first. Then they list the breakpoints in between, or
-        as many buckets of them as will tell where to look more closely.
+        The minimum of the sum lies between the smallest and largest of the terms' minima,
+        which the shards find first. Then they list the breakpoints in between, or as many
+        buckets of them as are needed to narrow the search.
         """
         if self.smooth:
             raise NotImplementedError(
@@ -244,7 +246,7 @@ class DistributedRisk:
         return search_cut(entries)
 
     def dual_form(self):
-        """Refused: a solver of the dual has a number for each example.
+        """Always raises: a solver of the dual needs a number for each example.
 
         Raises
         ------

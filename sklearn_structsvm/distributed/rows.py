@@ -1,8 +1,8 @@
-"""From Dask collections of rows to the problem that a solver knows.
+"""From Dask collections of rows to a solver's problem.
 
-Chunks of rows are checked where they are. What comes back is their shape, their labels
-and how often each occurs: enough to fit a structure. Then each part makes its risk, or
-takes steps of its own.
+Chunks of rows are checked where they are. They return their shape, their labels and the
+label counts, which suffice to fit a structure. Then each part makes its risk, or its own
+steps.
 """
 
 from copy import copy
@@ -29,7 +29,7 @@ from sklearn_structsvm.distributed.steps import Examples
 
 @dataclass
 class Chunk:
-    """Checked rows; X is None if there are none."""
+    """Checked rows. X is None if there are none."""
 
     X: object
     y: np.ndarray
@@ -46,12 +46,13 @@ class RowSummary:
     largest : float
         The largest absolute value in X.
     n_columns : int or None
-        Of y, if it is 2-D.
+        The number of columns of y, if it is 2-D.
     labels : ndarray
-        The distinct ones, in ascending order; of an indicator its distinct entries.
+        The distinct labels (for an indicator, its distinct entries), in ascending order.
     counts, weights : ndarray
-        How many examples have each label, and the sum of their weights. For an indicator,
-        how often each entry occurs, and one sum of weights for each chunk.
+        The number of examples with each label, and the sum of their weights. For an
+        indicator, the number of times each entry occurs, and one sum of weights per
+        chunk.
     """
 
     n_samples: int
@@ -65,12 +66,12 @@ class RowSummary:
 
 
 class RemoteRows(RemoteProblem):
-    """Chunks of rows, of which a risk can be made as well.
+    """Chunks of rows, from which a risk can be made as well.
 
     Parameters
     ----------
     class_weights : ndarray or None
-        Factors of the examples' weights, by their classes.
+        Factors of the examples' weights, by class.
     n_entries : int
         Of all chunks.
     **problem : dict
@@ -82,7 +83,7 @@ class RemoteRows(RemoteProblem):
         self.class_weights, self.n_entries = class_weights, n_entries
 
     def make_risk(self, kind, options):
-        """The risk of all shards; they make theirs when it is first asked."""
+        """The risk of all shards, which make theirs at the first question."""
         structure = self.structure
         classes = None if structure.multi_label else structure.classes_
         whole = kind, options, structure.n_weights_, classes, self.class_weights
@@ -100,14 +101,14 @@ class RemoteRows(RemoteProblem):
         return self.risk
 
     def with_threshold(self, weights):
-        """The structure with the threshold that suits the scores best."""
+        """The structure with the best threshold for the scores."""
         structure = copy(self.structure)
         structure.threshold_ = self.risk.best_threshold(weights)
         return structure
 
 
 def read_rows(estimator, X, y, sample_weight, structure=None):
-    """The `RemoteRows` of Dask collections that are chunked by rows in the same way.
+    """The `RemoteRows` of Dask collections with the same row chunks.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def read_rows(estimator, X, y, sample_weight, structure=None):
     X, y, sample_weight : dask.array or Dask DataFrame
         The last may be None.
     structure : Structure or None
-        Not fitted. None lets the estimator infer it.
+        The unfitted structure. None lets the estimator infer it.
     """
     name = type(estimator).__name__
     _set_features(estimator, X)
@@ -256,7 +257,7 @@ def _sizes(rows):
 
 
 def _grouped(chunks):
-    """Chunks that follow each other, as many groups as there are threads to serve."""
+    """Groups of successive chunks, one for each available thread."""
     n_groups = min(n_places(), len(chunks))
     bounds = [j * len(chunks) // n_groups for j in range(n_groups + 1)]
     pairs = zip(bounds[:-1], bounds[1:], strict=True)
@@ -264,7 +265,7 @@ def _grouped(chunks):
 
 
 def check_chunks(first, Xs, ys, weights, name):
-    """A list of `Chunk`; `first` is the number of the first one, for errors."""
+    """A list of `Chunk`. `first` is the number of the first one, for errors."""
     rows = zip(Xs, ys, weights, strict=True)
     return [_check_chunk(first + j, *row, name) for j, row in enumerate(rows)]
 
@@ -322,7 +323,7 @@ def _summary(chunk):
 
 
 def _merged(summaries):
-    """One summary for all chunks, the empty ones left out."""
+    """One summary for all nonempty chunks."""
     used = [summary for summary in summaries if summary.n_samples > 0]
     if not used:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
@@ -354,8 +355,8 @@ def _merged(summaries):
 
 
 def _checked_labels(found):
-    """A few labels, or rows of an indicator, that are of the same kind as all of y."""
-    # Twice each, as targets that are nearly all different are warned of.
+    """A few labels, or rows of an indicator, of the same type as y."""
+    # Each occurs twice, because targets that are nearly all different cause a warning.
     labels = np.repeat(found.labels, 2)
     if found.n_columns is not None:
         labels = np.repeat(labels[:, np.newaxis], found.n_columns, axis=1)

@@ -1,7 +1,7 @@
-"""From bags, or delayed parts, of examples to the problem that a solver knows.
+"""From bags or delayed parts of examples to a solver's problem.
 
-Examples are checked where they are. What comes back is how many there are, their weights,
-the labels that they have, and one of them to fit the structure to.
+Examples are checked where they are. They return their number, weights and labels, and one
+example for fitting the structure.
 """
 
 from copy import copy
@@ -24,7 +24,7 @@ from sklearn_structsvm.distributed.steps import Examples
 
 @dataclass
 class CheckedItems:
-    """The examples of a part, with their own weights and what they alone fit."""
+    """The examples of a part, with their weights and a structure fitted to them alone."""
 
     X: list
     y: list
@@ -41,7 +41,7 @@ class SequenceSummary:
     n, total : int and float
         Examples, and the sum of their weights.
     labels, counts : ndarray or None
-        The distinct ones and how often they occur, of a structure that has classes.
+        The distinct labels and their counts, for a structure with classes.
     fitted : Structure
         Fitted to the part alone.
     first : (x, y) or None
@@ -65,11 +65,11 @@ def read_sequences(structure, X, y, sample_weight, **options):
     Parameters
     ----------
     structure : Structure
-        Not fitted, for other than rows of a matrix.
+        The unfitted structure, for examples that are not rows of a matrix.
     X, y, sample_weight : dask.bag.Bag or list of Delayed
         The last may be None.
     **options
-        `classes` and `class_weight`, of a structure that has classes.
+        `classes` and `class_weight`, for a structure with classes.
     """
     parts = [parts_of(X, "X"), parts_of(y, "y")]
     parts.append(
@@ -154,7 +154,7 @@ def _problem_of_parts(structure, workers, classes=None, class_weight=None):
 
 
 def check_parts(numbers, Xs, ys, weights, structure, options):
-    """The `CheckedItems` of some parts, which have these numbers in errors."""
+    """The `CheckedItems` of some parts, with these numbers in errors."""
     items, labelings, all_weights = [], [], []
     for number, X, y, s in zip(numbers, Xs, ys, weights, strict=True):
         X, y = list(X), list(y)

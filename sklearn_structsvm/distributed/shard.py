@@ -1,8 +1,8 @@
-"""A shard of a risk, which lives on the worker that has its rows.
+"""A shard of a risk, on the worker that has its rows.
 
-Scores and coefficients have a row for each example. These rows stay with the shard; the
-master only knows how they were made. They are a cache: a worker that took over from a
-lost one makes them again.
+Scores and coefficients have a row for each example. These rows stay in the shard. The
+master only knows how they were computed. They are a cache: a worker that replaces a lost
+one recomputes them.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from sklearn_structsvm.distributed.merging import RiskReply, make_buckets, merge
 
 
 class LostShard(LookupError):
-    """The rows are not cached and cannot be made from the recipes that were sent."""
+    """Raised if rows are not cached and cannot be computed from the recipes sent."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How rows are made.
+    """How rows are computed.
 
     Attributes
     ----------
@@ -26,11 +26,11 @@ class Recipe:
         Scores of a vector, Z + step · along, coefficients of a plane, A - B, or
         A + share (B - A).
     parents : tuple of int
-        Keys of the rows that they are made from.
+        Keys of the rows from which they are computed.
     number : float
         Step, share, tolerance or seed.
     vector : ndarray or None
-        Of "linear"; None if the shard should have the rows already.
+        The vector of "linear", or None if the shard should already have the rows.
     """
 
     kind: str
@@ -49,9 +49,9 @@ class Question:
         A method of `Shard`.
     arguments : tuple
     recipes : dict of Recipe
-        By key, for all rows that the arguments name.
+        Recipes by key, for all rows in the arguments.
     live : tuple of int
-        Keys of rows that will be asked for again; a shard forgets the others.
+        Keys of rows that will be needed again. A shard forgets all others.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Question:
 class ChunkRows:
     """Examples of one chunk of the data: `y` encoded, weights that are not all zero.
 
-    `first` is the place of the first one among all examples, and `share` the part of all
-    weight that these have.
+    `first` is the index of the first one among all examples, and `share` their part of
+    the total weight.
     """
 
     X: object
@@ -81,17 +81,17 @@ class ChunkRows:
 
 
 class Shard:
-    """The risks of some chunks, whose sum by their shares is a part of the risk.
+    """The risks of some chunks, whose weighted sum is a part of the risk.
 
     Parameters
     ----------
     kind : type
         The class of the risks.
     options : dict
-        Its arguments, beside the data.
+        The other arguments of the risks.
     n_weights : int
     chunks : list of ChunkRows
-        Perhaps none.
+        A possibly empty list.
     """
 
     def __init__(self, kind, options, n_weights, chunks):
@@ -109,7 +109,7 @@ class Shard:
         self.kept_pieces = self.kept_entries = None
 
     def __getstate__(self):
-        # Another worker makes the risks and rows anew.
+        # Another worker recomputes the risks and rows.
         names = ("kind", "options", "n_weights", "chunks")
         return {name: vars(self)[name] for name in names}
 
@@ -118,7 +118,7 @@ class Shard:
         self._start()
 
     def __sizeof__(self):
-        """Bytes of the data, by which a scheduler places tasks."""
+        """The size of the data in bytes, by which a scheduler places tasks."""
         sizes = [object.__sizeof__(self)]
         for chunk in self.chunks:
             X = chunk.X
@@ -127,7 +127,7 @@ class Shard:
         return sum(sizes)
 
     def answer(self, question):
-        """The `RiskReply`, or None if rows cannot be made from the recipes sent."""
+        """The `RiskReply`, or None if rows cannot be computed from the recipes sent."""
         for key in self.rows.keys() - set(question.live):
             del self.rows[key]
         self.recipes = question.recipes
@@ -137,7 +137,7 @@ class Shard:
             return None
 
     def find(self, key):
-        """A list of rows, one array per chunk; for no key, None for each chunk."""
+        """A list of rows, one array per chunk, or None for each chunk without a key."""
         if key is None:
             return [None] * len(self.risks)
         if key not in self.rows:
@@ -169,7 +169,7 @@ class Shard:
         return [risk.moved(A, B, step) for risk, A, B in pairs]
 
     def _each(self, *keys):
-        """(share, risk, its rows for each of the keys)."""
+        """(share, risk, rows for each key), for each chunk."""
         rows = (self.find(key) for key in keys)
         return zip(self.shares, self.risks, *rows, strict=True)
 
@@ -214,7 +214,7 @@ class Shard:
         return RiskReply(sums=tuple(values))
 
     def minima(self, at, along, wp, pp, lam, largest, start):
-        """The range of the chunks' own minima on a line, between which is the sum's."""
+        """The range of the chunks' minima on a line, which contains that of the sum."""
         steps = [
             risk.line_search(Z, d, wp, pp, lam, largest=largest, start=start)
             for _, risk, Z, d in self._each(at, along)

@@ -36,7 +36,7 @@ class Examples:
     weights: np.ndarray
 
     def make_oracle(self):
-        """A fresh dual state."""
+        """A new dual state."""
         return self.structure.make_oracle(self.X, self.y)
 
 
@@ -48,7 +48,7 @@ class BlockSteps:
     ----------
     step, cache, average, bounds, l1_ratio : as for `start_bcfw`
     wrap : callable
-        From the structure's oracle to the one that is asked; picklable.
+        A picklable function from the structure's oracle to the oracle in use.
     """
 
     step: str
@@ -59,14 +59,14 @@ class BlockSteps:
     l1_ratio: float = 0.0
 
     def start(self, examples, lam, state=None):
-        """An iterate, and what "auto" stands for, by the names of fitted attributes.
+        """An iterate, and the resolved options by the names of fitted attributes.
 
         Parameters
         ----------
         examples : Examples or LocalProblem
         lam : float
         state : dict or None
-            Of an iterate over the same examples.
+            The state of an iterate over the same examples.
         """
         iterate, step, cache = start_bcfw(
             self.wrap(examples.make_oracle()),
@@ -82,7 +82,7 @@ class BlockSteps:
         return iterate, {"step_": step, "cache_": cache}
 
     def resolved(self):
-        """The options as `start` resolves them, as far as that needs no examples."""
+        """The options resolved as in `start`, as far as possible without examples."""
         return {"step_": self.step, "cache_": self.cache is True}
 
     def make_pass(self, iterate, rng):
@@ -90,7 +90,7 @@ class BlockSteps:
 
 
 class ExactSteps:
-    """Exact steps, over rows of a structure that has them."""
+    """Exact steps over rows, for structures that support them."""
 
     bounds = None
 
@@ -109,7 +109,7 @@ class ExactSteps:
 
 
 def make_ascent(examples, lam):
-    """A fresh `ExactAscent`."""
+    """A new `ExactAscent`."""
     structure, X, y = examples.structure, examples.X, examples.y
     rows, costs = Rows(X, structure.bias_), structure.label_costs_
     if isinstance(structure, MultilabelStructure):

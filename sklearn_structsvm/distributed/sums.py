@@ -1,7 +1,7 @@
-"""Log-losses of examples that stay with workers, a part with each.
+"""Log-losses of examples that stay on workers, one part each.
 
-The loss and its gradient are sums over the parts, which keep nothing between two
-questions: one that was lost with its worker is asked anew.
+The loss and its gradient are sums over the parts. Parts keep nothing between two
+questions, so a part that was lost with its worker is simply asked again.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Point:
 
 
 class SumShard:
-    """A part: its examples, and the oracle over them once it was asked.
+    """A part: its examples and, after the first question, their oracle.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def mean_squares(shard, point):
 
 
 def summed(replies):
-    """One reply for all of them."""
+    """Merge replies into one."""
     values, gradients = zip(*replies, strict=True)
     return sum(values), np.sum(gradients, axis=0)
 
 
 class DistributedSums:
-    """The oracle that `run_lbfgs` asks, if the examples are with workers.
+    """The oracle of `run_lbfgs` if the examples are on workers.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class DistributedSums:
         self.n_blocks, self.n_weights = n_blocks, n_weights
 
     def log_loss(self, weights, w, n_threads=1):
-        """Same as for `BlockOracle`; the weights of the examples are with the parts."""
+        """Same as for `BlockOracle`; the weights of the examples are in the parts."""
         return self.workers.tell(log_loss, Point(w, n_threads), summed)
 
     def mean_squares(self):

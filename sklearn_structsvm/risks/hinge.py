@@ -12,12 +12,12 @@ from sklearn_structsvm.risks._binary_lines import BinaryLines
 from sklearn_structsvm.risks._lines import MulticlassLines, PairLines, SeparableLines
 from sklearn_structsvm.risks._step import exact_step
 
-# Examples whose pairs of labels are listed at a time.
+# The number of examples whose pairs of labels are listed at a time.
 LISTED_ROWS = 256
 
 
 class HingeRisk(Risk):
-    """A risk whose losses are maxima of planes; a subclass binds `self.hinge`."""
+    """A risk whose losses are maxima of planes. A subclass sets `self.hinge`."""
 
     def value(self, Z):
         return self.hinge.value(_scores(Z), self.n_threads)
@@ -34,7 +34,7 @@ class HingeRisk(Risk):
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
         """The step that minimizes λ/2 ||w + η d||² + R(w + η d), exactly.
 
-        It brackets the minimum, and selects among the breakpoints that are left, in time
+        It brackets the minimum, and selects among the remaining breakpoints, in time
         linear in the number of scores.
 
         Parameters
@@ -46,15 +46,15 @@ class HingeRisk(Risk):
         lam : float
             λ >= 0.
         largest : float
-            No step is longer.
+            The longest step.
         start : float
-            A step to try first; it changes the time, not the result.
+            The first step to try, which affects only the time.
 
         Returns
         -------
         float
-            The least η >= 0 where a subgradient vanishes up to rounding; `largest` if
-            there is none below it.
+            The smallest η >= 0 at which a subgradient vanishes up to rounding, or
+            `largest` if there is none below it.
         """
         Z, along = _scores(Z), _scores(along)
         if not largest >= 0.0:
@@ -73,11 +73,11 @@ class BinaryHinge(HingeRisk):
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-        Encoded: 0 stands for the class -1, and 1 for 1.
+        Encoded labels: 0 for the class -1, and 1 for 1.
     sample_weight : array-like of shape (n_samples,) or None
     label_costs : array-like of shape (2, 2) or None
-        ``label_costs[truth, label]``; None for 1 off the diagonal. The margin asked of
-        an example is what the wrong label costs.
+        ``label_costs[truth, label]``; None for 1 off the diagonal. The required margin of
+        an example is the cost of the wrong label.
     bias : float
     n_threads : int
 
@@ -129,11 +129,11 @@ class MulticlassHinge(HingeRisk):
         Classes as 0, ..., n_classes - 1.
     sample_weight : array-like of shape (n_samples,) or None
     n_classes : int or None
-        None for ``max(y) + 1``, or as many as there are costs.
+        None means ``max(y) + 1``, or the number of rows of `label_costs`.
     label_costs : array-like of shape (n_classes, n_classes) or None
         ``label_costs[truth, label]`` >= 0, zero on the diagonal; None for 1 off it.
     rescaled : bool
-        Whether costs rescale the slack and not the margin.
+        Whether costs rescale the slack instead of the margin.
     bias : float
     n_threads : int
 
@@ -187,10 +187,10 @@ class MulticlassHinge(HingeRisk):
 class MultilabelHinge(HingeRisk):
     """R(W) = Σ_i p_i max(0, max over pairs of costs[c, d] + ⟨w_d - w_c, x_i⟩).
 
-    A pair is a label c that the example has and a label d that it has not. With the same
-    cost for all pairs, the inner maximum is that of the absent labels' scores less the
-    least of the present ones', which takes O(k) time and not O(k²). An example with all
-    labels, or with none, has no pair and no loss.
+    A pair is a label c that the example has and a label d that it does not have. If all
+    pairs have the same cost, the inner maximum is the largest score of the absent labels
+    minus the smallest score of the present ones, in O(k) instead of O(k²) time. An
+    example with all labels, or with none, has no pair and no loss.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ class MultilabelHinge(HingeRisk):
         Indicator of 0 and 1.
     sample_weight : array-like of shape (n_samples,) or None
     label_costs : array-like of shape (n_labels, n_labels), float or None
-        ``label_costs[present, absent]`` >= 0, zero on the diagonal: the margin asked
-        between the two. A number stands for all pairs, None for 1.
+        ``label_costs[present, absent]`` >= 0, zero on the diagonal: the required margin
+        between the two. A number applies to all pairs. None means 1.
     bias : float
     n_threads : int
 

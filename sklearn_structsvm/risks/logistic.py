@@ -1,4 +1,4 @@
-"""The logistic losses: of two classes, of independent labels, of several classes."""
+"""The logistic losses of two classes, of independent labels and of several classes."""
 
 import numpy as np
 from scipy.special import expit, xlogy
@@ -9,12 +9,12 @@ from sklearn_structsvm.risks.smooth import SmoothRisk, signs_of
 
 
 class LogLoss(SmoothRisk):
-    """A loss whose response P is the probabilities that the scores give.
+    """A loss whose response P consists of the probabilities from the scores.
 
     With Y the indicator of the truth, B = p (P - Y).
     """
 
-    # Whether B_ic depends on other scores: then its derivative by z_ie is -p P_ic P_ie.
+    # Whether B_ic depends on other scores. Its derivative in z_ie is then -p P_ic P_ie.
     is_coupled = False
 
     def curvatures(self, P):
@@ -27,13 +27,13 @@ class LogLoss(SmoothRisk):
 class Logistic(LogLoss):
     """R(W) = Σ_i p_i Σ_c ln(1 + exp(-y_ic ⟨w_c, x_i⟩)), y_ic in {-1, 1}.
 
-    Two classes have one c; several labels, independent of each other, one each.
+    Two classes have a single c. Several independent labels have one c each.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Encoded: 0 stands for -1, as of the first of two classes, and 1 for 1.
+        Encoded labels: 0 for -1 (such as the first of two classes), and 1 for 1.
     sample_weight : array-like of shape (n_samples,) or None
     bias : float
     n_threads : int
@@ -58,7 +58,7 @@ class Logistic(LogLoss):
         return np.logaddexp(0.0, -margins).sum(axis=1)
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
-        """The tangent plane at Z, whatever the direction: B is the gradient's."""
+        """The tangent plane at Z for any direction, since B belongs to the gradient."""
         Z = np.reshape(Z, self.signs.shape)
         B = np.empty(Z.shape) if out is None else out
         np.multiply(self.signs, expit(-self.signs * Z), out=B)
@@ -118,7 +118,7 @@ class Multinomial(LogLoss):
         return softmax_losses(Z, self.y, np.empty(Z.shape), self.n_threads)
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
-        """The tangent plane at Z, whatever the direction: B is the gradient's."""
+        """The tangent plane at Z for any direction, since B belongs to the gradient."""
         value, P = self.respond(Z)
         B = self.coefficients(P, out)
         return B, value - float(np.vdot(B, Z))

@@ -1,9 +1,9 @@
 """Hinges of losses of the whole sample: F-measure, precision at k, area under the ROC.
 
 A labeling of all rows at once is one output of a structural hinge (Joachims 2005). Its
-loss is no sum over rows, but a function of few counts; among the labelings of the same
-counts the most violating one takes negatives from the top of the scores and positives
-from the bottom, so that two sorts find the maximum over all 2^n of them.
+loss is not a sum over rows, but a function of a few counts. Among labelings with the same
+counts, the most violating one takes the negatives with the highest scores and the
+positives with the lowest. So two sorts find the maximum over all 2^n labelings.
 """
 
 from numbers import Integral
@@ -19,19 +19,19 @@ from sklearn_structsvm.risks.sample_hinge import (
     partial_sums,
 )
 
-# Sums over counts are zero, or not negative, up to this share of their terms.
+# Sums over counts are zero, or non-negative, up to this share of their terms.
 COUNT_RTOL = 1e-9
 
 
 class ConfusionHinge(CountedHinge):
-    """The hinge of a loss ψ of the confusion table that is a ratio, as 1 - F is.
+    """The hinge of a loss ψ that is a ratio of confusion counts, such as 1 - F.
 
     R(w) = max over labelings y' in {0, 1}ⁿ of ψ(y, y') + σ Σ_i c_i (y'_i - y_i) ⟨w, x_i⟩
 
-    with c_i the class weight. σ is what the costlier first mistake adds to ψ, by its
-    derivative with all labels right, so that this mistake asks for a margin of 1:
-    for the error rate σ = 1/n, and R is the mean of max(0, 1 - y ⟨w, x⟩), exactly; for F1
-    with P positives σ = 1/(2P). R is nowhere less than ψ of the labels ⟨w, x_i⟩ > 0.
+    with c_i the class weight. σ is the increase of ψ from the costlier first mistake, by
+    its derivative at the correct labels. So this mistake requires a margin of 1. For the
+    error rate, σ = 1/n, and R is exactly the mean of max(0, 1 - y ⟨w, x⟩). For F1 with P
+    positives, σ = 1/(2P). R is an upper bound of ψ for the labels ⟨w, x_i⟩ > 0.
 
     Parameters
     ----------
@@ -39,10 +39,10 @@ class ConfusionHinge(CountedHinge):
     y : array-like of shape (n_samples,)
         Encoded as 0 and 1.
     metric : ConfusionMetric
-        That was resolved to two classes, whose `ratio` is not None, and concave in the
-        number of one kind of mistakes if that of the other is given.
+        A metric resolved to two classes whose `ratio` is not None, and which is concave
+        in the number of one kind of mistake for a given number of the other.
     sample_weight : array-like of shape (n_samples,) or None
-        Whole numbers: how many rows a row stands for. Or all the same.
+        Integers (the number of rows that each represents), or equal weights.
     class_weight : array-like of shape (2,) or None
         Weights of the counts of each class; positive.
     bias : float
@@ -51,7 +51,7 @@ class ConfusionHinge(CountedHinge):
     Raises
     ------
     ValueError
-        If the metric is no such ratio.
+        If the metric is not such a ratio.
 
     References
     ----------
@@ -93,7 +93,7 @@ class ConfusionHinge(CountedHinge):
             )
         totals = shares * [self.n_negative, self.n_positive]
         self.num, self.den = self._count_terms(shares / totals.sum(), totals)
-        # ψ = N / D with N = 0 if all is right.
+        # ψ = N / D, with N = 0 if all labels are correct.
         first = self.num[1:] / self.den[0]
         self.scale = float((first / shares[::-1]).max())
         if not self.scale > 0.0:
@@ -130,7 +130,7 @@ class ConfusionHinge(CountedHinge):
         return num, den
 
     def _outer_count(self):
-        """1 where ψ is concave in the false positives (place 2), 2 in the missed."""
+        """1 if ψ is concave in the false positives (place 2), 2 if in the missed ones."""
         for outer, size in ((1, self.n_positive), (2, self.n_negative)):
             inner = 3 - outer
             ends = np.array([0.0, size])
@@ -202,11 +202,11 @@ class TopKHinge(BalancedHinge, CountedHinge):
     k : int or None
         At most the number of rows; None for P, that of the positives.
     sample_weight : array-like of shape (n_samples,) or None
-        Whole numbers: how many rows a row stands for. Or all the same.
+        Integers (the number of rows that each represents), or equal weights.
     recall : bool
         Count mistakes as shares of the positives, and not of the k rows.
     bias : float
-        A constant feature; its weight is left at 0.
+        The value of a constant feature, whose weight remains 0.
     n_threads : int
 
     References
@@ -236,7 +236,7 @@ class TopKHinge(BalancedHinge, CountedHinge):
             raise ValueError(f"k must be one of 1, ..., {P + N}, the rows; got {k!r}.")
         self.share = 1.0 / (P if recall else self.k)
         hits = min(self.k, P)
-        # 0, where nothing that can be avoided is wrong, and every number up to the most.
+        # 0, if no avoidable mistake is made, and every number up to the largest.
         e = np.arange(min(hits, N - self.k + hits) + 1)
         self.avoidable = e
         self.missed, self.false = P - hits + e, self.k - hits + e
@@ -268,19 +268,19 @@ class TopKHinge(BalancedHinge, CountedHinge):
         return taken * self.weights / np.maximum(self.units, 1)
 
     def _sums_of_means(self, missed, false):
-        """e times the means of the missed units and of the false ones."""
+        """e times the means of the missed and of the false units."""
         means = partial_sums(missed)[self.missed] / np.maximum(self.missed, 1)
         means += partial_sums(false)[self.false] / np.maximum(self.false, 1)
         return self.avoidable * means
 
 
 class RocAucHinge(BalancedHinge):
-    """The hinge of the area above the ROC curve: of the pairs in the wrong order.
+    """The hinge of the area above the ROC curve, which counts pairs in the wrong order.
 
     R(w) = Σ_ij s_i s_j max(0, 1 - ⟨w, x_i - x_j⟩) / Σ_ij s_i s_j
 
-    over positives i and negatives j. That is the maximum over all sets of swapped pairs,
-    and a sort finds it in O(n log n). It is nowhere below 1 - AUC of the scores.
+    over positives i and negatives j. This is the maximum over all sets of swapped pairs,
+    which a sort finds in O(n log n). It is an upper bound of 1 - AUC.
 
     Parameters
     ----------
@@ -288,9 +288,9 @@ class RocAucHinge(BalancedHinge):
     y : array-like of shape (n_samples,)
         Encoded as 0 and 1.
     sample_weight : array-like of shape (n_samples,) or None
-        Any: a pair weighs the product.
+        Any weights. The weight of a pair is the product.
     bias : float
-        A constant feature; its weight is left at 0.
+        The value of a constant feature, whose weight remains 0.
     n_threads : int
 
     References

@@ -1,16 +1,16 @@
-"""Line search over a quadratic and a risk of which only planes are known."""
+"""Line search over a quadratic plus a risk that is known only by its planes."""
 
 import numpy as np
 
-# A line search ends if the value that it finds is above what it knows to be a lower
-# bound by so little, relative to the sums that they are made of; or after so many planes,
-# of which each third one halves the bracket if the others did not.
+# A line search ends if its value exceeds a known lower bound by at most this, relative to
+# the sums that they consist of. It also ends after this many planes; every third one
+# halves the bracket if the others did not.
 HEIGHT_ROUNDING = 4.0 * np.finfo(np.float64).eps
 MAX_SEARCH_PLANES = 200
 
 
 class PlaneSearch:
-    """φ(η) = slope η + curvature/2 η² + R(Z + η D), R known by its planes."""
+    """φ(η) = slope η + curvature/2 η² + R(Z + η D), with R known by its planes."""
 
     def __init__(self, risk, Z, along, slope, curvature):
         self.risk, self.Z, self.along = risk, Z, along
@@ -20,13 +20,14 @@ class PlaneSearch:
     def look(self, step):
         """(step, height, slope, size): R(η) >= height + slope η, equal at the step.
 
-        At the start it is the steepest one; in a bracket any will do, and takes less.
+        At the start it is the steepest one. In a bracket, any will do and takes less
+        time.
         """
         along = self.along if step == 0.0 else None
         scores = self.risk.moved(self.Z, self.along, step, out=self.scores)
         B, offset = self.risk.plane(scores, along, out=self.B)
         product = self.risk.dot(B, self.Z)
-        # What the sums are made of, whose rounding is in them.
+        # The size of the terms, which determines their rounding.
         parts = np.abs(self.Z[:, 0]) + step * np.abs(self.along[:, 0])
         size = abs(offset) + float(np.abs(B[:, 0]) @ parts)
         return step, offset + product, self.risk.dot(B, self.along), size
@@ -40,7 +41,7 @@ class PlaneSearch:
         return line[1] + step * (line[2] + self.slope + 0.5 * self.curvature * step)
 
     def bottom(self, line):
-        """The step at which the quadratic with this line is least."""
+        """The step that minimizes the quadratic plus this line."""
         falls = -(self.slope + line[2])
         if self.curvature > 0.0:
             return max(falls / self.curvature, 0.0)
@@ -50,7 +51,7 @@ class PlaneSearch:
         low = self.look(0.0)
         if self.rise(low) >= 0.0:
             return 0.0
-        # Beyond the bottom of a line that falls, R does not fall faster.
+        # Beyond the minimum with a falling line, R does not fall faster.
         trial, high = min(start, self.bottom(low), largest), None
         while True:
             line = self.look(trial)
@@ -76,7 +77,8 @@ class PlaneSearch:
                     trial = low[0] + 0.5 * width
                 before = width
             elif count % 3 == 1:
-                # If R is nearly smooth, the secant of φ' is much nearer than lines.
+                # If R is nearly smooth, the secant of φ' is much more accurate than
+                # lines.
                 fall = -self.rise(low)
                 trial = low[0] + width * fall / (fall + self.rise(high))
             line = self.look(trial)
@@ -88,13 +90,14 @@ class PlaneSearch:
         return trial
 
     def crossing(self, low, high):
-        """The step at which the higher of two lines, with the quadratic, is least."""
+        """The step that minimizes the quadratic plus the larger of two lines."""
         if not high[2] > low[2]:
             step = self.bottom(low)
         else:
-            # Distances from `low`, which are small if the bracket is.
+            # Distances from `low`, which are small if the bracket is small.
             gap = low[1] - high[1] + (low[2] - high[2]) * low[0]
             cross = low[0] + gap / (high[2] - low[2])
-            # Falls along `low` until it rises, or along `high`; else to where they cross.
+            # It falls along `low` until it rises, or along `high`; otherwise to the
+            # crossing.
             step = min(max(self.bottom(high), cross), self.bottom(low))
         return min(max(step, low[0]), high[0])

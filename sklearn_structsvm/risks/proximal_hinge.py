@@ -1,4 +1,4 @@
-"""The hinge smoothed about a dual point, as the method of multipliers minimizes it."""
+"""The hinge smoothed around a dual point, for the method of multipliers."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from sklearn_structsvm.risks.smooth import SmoothRisk, signs_of
 class ProximalHinge(SmoothRisk):
     """R(w) = Σ_i p_i max_{0 <= a <= 1} a (cost_i - y_i ⟨w, x_i⟩) - δ/2 (a - center_i)².
 
-    It is never above the hinge, and touches it where the maximum is at the center. The
-    response is the a of the maximum.
+    It is nowhere above the hinge, and equals it where the maximum is at the center. The
+    response is the maximizing a.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-        0 stands for the class -1, and 1 for 1.
+        0 for the class -1, and 1 for 1.
     sample_weight : array-like of shape (n_samples,) or None
     label_costs : array-like of shape (2, 2) or None
         As for `BinaryHinge`.
@@ -41,11 +41,11 @@ class ProximalHinge(SmoothRisk):
         self.width, self.center = 1.0, np.zeros((self.n_samples, 1))
 
     def hinge(self, Z):
-        """Σ_i p_i max(0, cost_i - y_i z_i), what this smooths."""
+        """Σ_i p_i max(0, cost_i - y_i z_i), the hinge that is smoothed."""
         return float(self.weights @ np.maximum(self._excess(Z), 0.0)[:, 0])
 
     def hinge_dual_value(self, B, scale=1.0):
-        """What `dual_value` is for the hinge: Σ_i scale |B_i| cost_i."""
+        """The `dual_value` of the hinge itself: Σ_i scale |B_i| cost_i."""
         return scale * float(np.abs(B[:, 0]) @ self.costs[:, 0])
 
     def _excess(self, Z):
@@ -65,7 +65,7 @@ class ProximalHinge(SmoothRisk):
         return self._losses(self._excess(Z), self.respond(Z)[1])
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
-        """The tangent plane at Z, whatever the direction: B is the gradient's."""
+        """The tangent plane at Z for any direction, since B belongs to the gradient."""
         value, A = self.respond(Z)
         B = self.coefficients(A, out)
         return B, value - float(np.vdot(B, np.reshape(Z, B.shape)))

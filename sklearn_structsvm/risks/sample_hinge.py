@@ -1,4 +1,4 @@
-"""Shared by hinges of the whole sample: a plane for each labeling, counts, orders."""
+"""Shared by hinges of the whole sample: planes of labelings, counts and orders."""
 
 import numpy as np
 
@@ -7,23 +7,24 @@ from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks.plane_search import PlaneSearch
 
-# Weights that were normalized and multiplied by their sum again are whole up to this.
+# The rounding of integer weights after normalization and multiplication by their sum.
 WHOLE = 1e-9
 
-# Rows that stand for so many are refused: each unit takes memory.
+# A row that represents more rows than this is rejected, because each needs memory.
 MAX_UNITS = 2**28
 
 
 class SampleHinge(Risk):
     """Base of the losses of the whole sample, for two classes and one score per row.
 
-    A subclass says in `_plane` which labeling violates most.
+    A subclass finds the most violating labeling in `_plane`.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-        Encoded: 1 is the positive class, 0 the negative one. Both must have weight.
+        Encoded labels: 1 is the positive class, 0 the negative one. Both need positive
+        weight.
     sample_weight : array-like of shape (n_samples,) or None
     bias : float
     n_threads : int
@@ -45,11 +46,11 @@ class SampleHinge(Risk):
                 )
 
     def _plane(self, z, along, rtol, B):
-        """Fill the n entries of B, and return the loss of the labeling."""
+        """Fill the n entries of B. Returns the loss of the labeling."""
         raise NotImplementedError
 
     def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
-        """The plane of a labeling that violates most, as for every `Risk`.
+        """The plane of a most violating labeling, as for every `Risk`.
 
         Scores are tied relative to the largest one, labelings to their sums of scores.
         """
@@ -63,7 +64,7 @@ class SampleHinge(Risk):
         return offset + self.dot(B, Z)
 
     def sample_losses(self, Z):
-        """A loss of the whole sample is no sum over rows: this always raises.
+        """Always raises, because a loss of the whole sample is not a sum over rows.
 
         Raises
         ------
@@ -82,11 +83,11 @@ class SampleHinge(Risk):
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf, start=1.0):
         """The step that minimizes λ/2 ||w + η d||² + R(w + η d), to rounding.
 
-        On the line R is convex and made of as many pieces as the order of the scores
-        changes, up to the number of pairs: they are not listed. Each trial asks for the
-        plane at a step. The higher of the lines at both ends of the bracket, with the
-        quadratic, bounds the function from below; where a trial is as low as the least
-        of that, it is the minimum.
+        On the line, R is convex. It has a piece for each change in the order of the
+        scores, up to the number of pairs, so the pieces are not listed. Each trial
+        computes the plane at a step. The larger of the lines at both ends of the bracket,
+        plus the quadratic, bounds the function from below. A trial that reaches the
+        minimum of this bound is the minimum.
 
         Parameters
         ----------
@@ -97,14 +98,14 @@ class SampleHinge(Risk):
         lam : float
             λ >= 0.
         largest : float
-            No step is longer.
+            The longest step.
         start : float
             A step to try first.
 
         Returns
         -------
         float
-            η >= 0; `largest` where the function falls up to there.
+            η >= 0, which is `largest` if the function falls up to it.
         """
         if not largest >= 0.0:
             raise ValueError(f"largest must be >= 0; got {largest}.")
@@ -114,9 +115,9 @@ class SampleHinge(Risk):
 
 
 class CountedHinge(SampleHinge):
-    """A loss of counts: rows stand for whole numbers of rows.
+    """A loss of counts, in which a row may represent several rows.
 
-    With other weights the labeling of most violation would be a knapsack problem.
+    With fractional weights, the most violating labeling would be a knapsack problem.
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
@@ -146,8 +147,8 @@ class CountedHinge(SampleHinge):
         """Rows by ascending sign · z, with the steps and slopes of their units."""
         keys = sign * z[rows]
         rises = None if along is None else sign * along[rows]
-        # If scores are tied, those that fall fastest first: a missed positive takes
-        # its score away, and a false one, of the other sign, brings it.
+        # Among tied scores, those that fall fastest come first: a missed positive
+        # subtracts its score, and a false one, of the other sign, adds it.
         rows = rows[ascending(keys, rises, rtol)]
         steps = -sign * z[rows]
         slopes = None if along is None else -sign * along[rows]
@@ -169,10 +170,10 @@ class CountedHinge(SampleHinge):
 
 
 class BalancedHinge(SampleHinge):
-    """Base: a common shift of the scores changes nothing, and an intercept is 0."""
+    """Base of losses that do not depend on an intercept, which is then 0."""
 
     def above(self, scores):
-        """How much of each row's weight a threshold is to leave above it.
+        """The part of each row's weight that should be above a threshold.
 
         Parameters
         ----------
@@ -187,13 +188,13 @@ class BalancedHinge(SampleHinge):
     def gradient(self, B, out=None):
         out = super().gradient(B, out)
         if self.bias != 0.0:
-            # Rounding, of a sum that is zero.
+            # The rounding of a sum that should be zero.
             out[-1] = 0.0
         return out
 
 
 def ascending(keys, rises, rtol):
-    """Sort order of the keys; ties within rtol are broken by their slopes."""
+    """Sort order of the keys, with ties within rtol broken by the slopes."""
     order = np.argsort(keys)
     if rises is None or len(order) < 2:
         return order

@@ -1,4 +1,4 @@
-"""What smooth losses share: derivatives as Newton's method needs them."""
+"""Shared by smooth losses: the derivatives that Newton's method needs."""
 
 from abc import abstractmethod
 
@@ -11,8 +11,8 @@ from sklearn_structsvm._utils.labels import check_codes, check_indicator
 class SmoothRisk(Risk):
     """A risk with a gradient everywhere, and second derivatives almost everywhere.
 
-    What the scores Z say of each example is its response A, one number per score: a
-    probability of the logistic losses, the slack of the squared hinge. The derivatives
+    The scores Z determine the response A of each example, with one number per score: a
+    probability for logistic losses, the slack for the squared hinge. The derivatives
     follow from it.
     """
 
@@ -31,15 +31,15 @@ class SmoothRisk(Risk):
 
     @abstractmethod
     def coefficients(self, A, out=None):
-        """B, whose Xᵀ B is the gradient of R, of the response A."""
+        """B for the response A, such that Xᵀ B is the gradient of R."""
 
     @abstractmethod
     def curvatures(self, A):
-        """The derivatives of B, each by its own score."""
+        """The derivatives of B, each with respect to its own score."""
 
     @abstractmethod
     def largest_curvatures(self):
-        """What `curvatures` never exceeds."""
+        """The upper bound of `curvatures`."""
 
     def curved(self, A, V, out=None):
         """The derivative of B along a change V of the scores."""
@@ -50,7 +50,7 @@ class SmoothRisk(Risk):
         return [self.dual_value(B, scale) for B, scale in pairs]
 
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf):
-        """A smooth loss has no breakpoints to search: this always raises.
+        """Always raises, because a smooth loss has no breakpoints.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class SmoothRisk(Risk):
 
 
 def signs_of(y, n_samples):
-    """1 for what an example is or has, and -1 for the rest.
+    """1 for the class or labels of an example, and -1 for the others.
 
     Parameters
     ----------

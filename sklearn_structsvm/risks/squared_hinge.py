@@ -1,4 +1,4 @@
-"""The squared hinge: of two classes, of one class against the rest, of several labels."""
+"""The squared hinge of two classes, of one class against the rest, of several labels."""
 
 import numpy as np
 
@@ -9,18 +9,18 @@ from sklearn_structsvm.risks.smooth import SmoothRisk, signs_of
 class SquaredHinge(SmoothRisk):
     """R(W) = Σ_i p_i Σ_c max(0, 1 - y_ic ⟨w_c, x_i⟩)², y_ic in {-1, 1}.
 
-    Two classes have one c. Of more classes, each has a c that tells it from the rest, and
-    so has each of several labels. The response is the slack max(0, 1 - y_ic z_ic).
+    Two classes have a single c. With more classes, each has a c against the rest. Several
+    labels have one c each. The response is the slack max(0, 1 - y_ic z_ic).
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Classes as 0, ..., n_classes - 1; of two of them, 0 stands for -1 and 1 for 1. Or
-        an indicator of labels.
+        Classes 0, ..., n_classes - 1 (for two classes, 0 means -1 and 1 means 1), or an
+        indicator of labels.
     sample_weight : array-like of shape (n_samples,) or None
     n_classes : int
-        If y has one entry per example.
+        Needed if y has one entry per example.
     bias : float
     n_threads : int
 
@@ -63,7 +63,7 @@ class SquaredHinge(SmoothRisk):
         return np.einsum("ic,ic->i", A, A)
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
-        """The tangent plane at Z, whatever the direction: B is the gradient's."""
+        """The tangent plane at Z for any direction, since B belongs to the gradient."""
         value, A = self.respond(Z)
         B = self.coefficients(A, out)
         return B, value - float(np.vdot(B, np.reshape(Z, B.shape)))
