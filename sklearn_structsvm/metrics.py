@@ -21,6 +21,7 @@ from sklearn_structsvm.confusion.fairness import *
 from sklearn_structsvm.confusion.functions import *
 from sklearn_structsvm.confusion.linear import *
 from sklearn_structsvm.confusion.metric_bound import *
+from sklearn_structsvm.confusion.predictive_parity import *
 from sklearn_structsvm.confusion.quantification import *
 from sklearn_structsvm.confusion.rates import *
 from sklearn_structsvm.confusion.ratios import *

@@ -415,6 +415,7 @@ OBJECTS = [
     metrics.DemographicParity(bound="ratio"),
     metrics.EqualOpportunity(reference="groups", slack=0.0),
     metrics.EqualizedOdds(),
+    metrics.PredictiveParity(),
     metrics.Quantification(0.01, target={"a": 0.5, "b": 0.5}),
     metrics.MetricBound(metrics.FBeta(2.0), at_least=0.5),
     metrics.Churn(DummyClassifier(), 0.3),

@@ -7,6 +7,7 @@ from sklearn_structsvm.confusion import (
     fairness,
     linear,
     metric_bound,
+    predictive_parity,
     quantification,
     rates,
     ratios,
@@ -23,6 +24,7 @@ from sklearn_structsvm.confusion.fairness import *
 from sklearn_structsvm.confusion.linear import *
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.metric_bound import *
+from sklearn_structsvm.confusion.predictive_parity import *
 from sklearn_structsvm.confusion.quantification import *
 from sklearn_structsvm.confusion.rates import *
 from sklearn_structsvm.confusion.ratios import *
@@ -47,6 +49,7 @@ __all__ += costs.__all__
 __all__ += fairness.__all__
 __all__ += linear.__all__
 __all__ += metric_bound.__all__
+__all__ += predictive_parity.__all__
 __all__ += quantification.__all__
 __all__ += rates.__all__
 __all__ += ratios.__all__

@@ -99,6 +99,8 @@ def rate_sums(constraint, cells, counts):
     -------
     list of RateSum
     """
+    if constraint.has_levels:
+        return _precision_sums(constraint, cells, counts)
     G, h = constraint.linear(cells)
     D = constraint.denominators(cells)
     found = []
@@ -112,6 +114,49 @@ def rate_sums(constraint, cells, counts):
         unit = 1.0 if D is None else (D[p] * counts).sum() / max(counts.sum(), 1)
         found.append(_by_label(G[p], float(h[p]), cells.priors, counts, unit or 1.0))
     return found
+
+
+def _precision_sums(parity, cells, counts):
+    """Conditions on pairs of precisions, which are of different examples.
+
+    With ``reference="overall"`` a group is compared with the others together: the
+    precision of all is w times its own and 1 - w times theirs, where w is its share of
+    the predictions, as it is among the counts.
+    """
+    slack, ratio = (
+        (parity.slack, 1.0) if parity.bound == "difference" else (0.0, parity.ratio)
+    )
+    found = []
+    for index, (masks, _) in zip(
+        parity.positives(cells), parity.precisions(cells), strict=True
+    ):
+        predicted = counts[:, :, index].sum(axis=1)
+        parts = np.array([[counts[m, index, index].sum(), predicted[m].sum()]
+                          for m in masks])  # fmt: skip
+        for a, own in enumerate(parts):
+            if parity.reference == "groups":
+                others = [part for b, part in enumerate(parts) if b != a]
+                pairs = [((ratio, -1.0), own, other) for other in others]
+            else:
+                rest = parts.sum(axis=0) - own
+                w = own[1] / max(parts[:, 1].sum(), 1.0)
+                pairs = [((ratio - w, w - 1.0), own, rest),
+                         ((ratio * w - 1.0, ratio * (1.0 - w)), own, rest)]  # fmt: skip
+            for signs, one, other in pairs:
+                rate = (one[0] + PRIOR_COUNT) / (one[1] + 2.0 * PRIOR_COUNT)
+                unit = 1.0 if parity.bound == "difference" else rate
+                if np.any(signs):
+                    found.append(_signed(signs, one, other, slack, unit))
+    return found
+
+
+def _signed(signs, one, other, bound, unit):
+    """Σ signs[r] rate[r] <= bound; what is subtracted is a rate of the other examples."""
+    signs, (k, n) = np.array(signs), np.transpose([one, other])
+    is_less = signs < 0.0
+    k, bound = np.where(is_less, n - k, k), bound - signs[is_less].sum()
+    counts = signs != 0.0
+    return RateSum(np.abs(signs)[counts], k[counts], n[counts], bound, unit=unit)
 
 
 def _conditional(G, D, inside, counts):
@@ -179,6 +224,21 @@ def allowance(sums, error):
         is_enough = p_value(looser, error) <= error
         low, high = (low, middle) if is_enough else (middle, high)
     return high
+
+
+def stricter(constraint, shifts):
+    """A constraint whose conditions are stricter, each by a number of its own.
+
+    Parameters
+    ----------
+    constraint : Constraint
+    shifts : ndarray of shape (p,)
+        In the units of the constraint; negative if conditions are looser.
+    """
+    if constraint.has_levels:
+        # Precisions have one slack for all of them.
+        return constraint.shifted(max(shifts, key=abs, default=0.0))
+    return Shifted(constraint, shifts)
 
 
 class Shifted(Constraint):

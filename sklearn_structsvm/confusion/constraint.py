@@ -31,6 +31,9 @@ class Constraint(Scored, BaseEstimator):
         Whether cells must distinguish the labels that a baseline classifier assigns.
     has_convex : bool
         Whether there is a convex condition besides the linear ones.
+    has_levels : bool
+        Whether the conditions are linear only for a given level, as for
+        :class:`~sklearn_structsvm.metrics.PredictiveParity`.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Constraint(Scored, BaseEstimator):
     needs_groups = False
     needs_baseline = False
     has_convex = False
+    has_levels = False
     greater_is_better = False
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,7 @@
 """A metric, constraints and an oracle as the solvers see them."""
 
+import copy
+
 import numpy as np
 
 from sklearn_structsvm._utils.groups import Groups
@@ -50,6 +52,9 @@ class ConfusionProblem:
         D, where condition p is one on a rate multiplied by <D[p], C>, and ones elsewhere.
     convex_constraints : list of ConvexConstraint
         The φ_q.
+    leveled : list of Constraint
+        Constraints that are linear at given levels only. Neither `linear` nor
+        `convex_constraints` has them; `between` makes them linear.
 
     Examples
     --------
@@ -69,7 +74,6 @@ class ConfusionProblem:
         self.metric = metric
         self.oracle = oracle
         self.cells = cells
-        self.constraints = tuple(constraints)
         self.shape = cells.shape
         self.priors = np.asarray(cells.priors, dtype=np.float64)
         # With individual costs there is an additional slab, see `CostLMO`.
@@ -81,6 +85,12 @@ class ConfusionProblem:
         self.convex = bool(metric.convex)
         self.smooth = bool(metric.smooth)
         self.exact = bool(getattr(oracle, "exact", False))
+        self._take(constraints)
+
+    def _take(self, constraints):
+        """Set the conditions of constraints."""
+        self.constraints = tuple(constraints)
+        self.leveled = [c for c in self.constraints if c.has_levels]
         parts = [self._linear_of(constraint) for constraint in self.constraints]
         self.linear = (
             np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
@@ -91,16 +101,16 @@ class ConfusionProblem:
         # None if all of them are ones.
         self._flat_denominators = None
         if any(
-            c.denominators(cells) is not None
+            c.denominators(self.cells) is not None
             for c in self.constraints
             if not c.needs_costs
         ):
             self._flat_denominators = self.denominators.reshape(self._flat_linear.shape)
         self.convex_constraints = [
-            ConvexConstraint(part, cells, self._padded)
+            ConvexConstraint(part, self.cells, self._padded)
             for constraint in self.constraints
             if constraint.has_convex
-            for part in constraint.convex_parts(cells)
+            for part in constraint.convex_parts(self.cells)
         ]
 
     @classmethod
@@ -158,7 +168,39 @@ class ConfusionProblem:
     @property
     def constrained(self):
         """Whether there is any constraint."""
-        return len(self.linear[1]) > 0 or len(self.convex_constraints) > 0
+        return bool(len(self.linear[1]) or self.convex_constraints or self.leveled)
+
+    @property
+    def n_levels(self):
+        """How many levels the constraints have together."""
+        return sum(c.n_levels(self.cells) for c in self.leveled)
+
+    def levels(self, C):
+        """(low, high), shape (n_levels,): the levels at which C meets the conditions."""
+        both = [c.levels(self._of_cells(C), self.cells) for c in self.leveled]
+        return tuple(map(np.concatenate, zip(*both, strict=True)))
+
+    def between(self, low, high, strict=False):
+        """The problem with linear conditions for a box of levels.
+
+        Parameters
+        ----------
+        low, high : ndarray of shape (n_levels,)
+        strict : bool
+            False: conditions that are necessary. True: sufficient ones.
+        """
+        constraints, start = [], 0
+        for constraint in self.constraints:
+            if constraint.has_levels:
+                end = start + constraint.n_levels(self.cells)
+                constraint = constraint.between(
+                    self.cells, low[start:end], high[start:end], strict
+                )
+                start = end
+            constraints.append(constraint)
+        problem = copy.copy(self)
+        problem._take(constraints)
+        return problem
 
     @property
     def uniform(self):
@@ -299,7 +341,8 @@ class ConfusionProblem:
             self._flat_linear @ flat + self.linear[1],
             None if denominators is None else denominators @ flat,
         )
-        return max([worst, *(phi.value(C) for phi in self.convex_constraints)])
+        leveled = (c.violation(self._of_cells(C), self.cells) for c in self.leveled)
+        return max([worst, *(phi.value(C) for phi in self.convex_constraints), *leveled])
 
     def _denominators(self, counts):
         """Denominators of all linear conditions; ones for 1, the sum of C's entries."""

@@ -123,6 +123,12 @@ def find_bounds(constraints, cells, sizes, confidence):
         For a constraint that is not linear.
     """
     refuse_curved(constraints)
+    for constraint in constraints:
+        if constraint.has_levels:
+            raise ValueError(
+                f"{constraint!r} is on precisions, for which there is no bound for all "
+                "rules. Hold out examples: constraint_calibration=0.5."
+            )
     ranges = [_ranges(constraint.linear(cells)[0]) for constraint in constraints]
     # Strata are cells, and labels of cells; those that no condition is of are left out.
     used = [

@@ -18,11 +18,11 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_indexing
 from sklearn_structsvm.confusion.calibration import (
-    Shifted,
     allowance,
     enough_examples,
     p_value,
     rate_sums,
+    stricter,
 )
 from sklearn_structsvm.confusion.counts import count
 from sklearn_structsvm.confusion.tightening import refuse_curved, spare_of
@@ -34,8 +34,10 @@ from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # By how many standard errors conditions are made stricter (looser if negative): the
-# first ones in search of the surest rule, and from it down to the last in these steps.
+# first ones in search of the surest rule, and from it down to the last. Steps are wide
+# where rules are so sure that tests of those in between are hardly needed.
 FIRST_SHIFTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+WIDE_ABOVE, WIDE_STEP = 3.0, 0.5
 LAST_SHIFT, STEP = -4.0, 0.25
 
 # Rules whose confusion tensors agree to this are the same.
@@ -208,6 +210,8 @@ class CertifiedSearch:
         left = estimator.max_time
         self.deadline = np.inf if left is None else perf_counter() + left
         self.errors = None
+        # Rules by shift that are tested again, or not yet.
+        self.known = {}
         self.p_values, self.n_calls = [], 0
 
     def run(self):
@@ -218,7 +222,7 @@ class CertifiedSearch:
         InfeasibleConstraintError
             If none is, with the number of examples that would do.
         """
-        plain = self.rule(0.0)
+        plain = self.known[0.0] = self.rule(0.0)
         n = len(self.held_out.task.y)
         self.errors = [
             np.array([each.standard_error for each in sums])
@@ -237,11 +241,12 @@ class CertifiedSearch:
             elif rule.shift <= 0.0:
                 # No condition matters any more.
                 break
-            best, shift = rule, rule.shift - STEP
+            best = rule
+            shift = rule.shift - (WIDE_STEP if rule.shift > WIDE_ABOVE else STEP)
             if shift < LAST_SHIFT or perf_counter() >= self.deadline:
                 break
             try:
-                rule = plain if shift == 0.0 else self.rule(shift)
+                rule = self.known.get(shift) or self.rule(shift)
             except InfeasibleConstraintError:
                 # No single rule, where there is one for stricter conditions.
                 break
@@ -263,7 +268,7 @@ class CertifiedSearch:
         constraints = self.asked
         if shift != 0.0:
             constraints = [
-                Shifted(c, np.minimum(shift * _finite(e), spare_of(c)))
+                stricter(c, np.minimum(shift * _finite(e), spare_of(c)))
                 for c, e in zip(self.asked, self.errors, strict=True)
             ]
         task = replace(self.oracle.task, constraints=constraints)
@@ -299,6 +304,7 @@ class CertifiedSearch:
                 rule = self.rule(shift)
             except InfeasibleConstraintError:
                 break
+            self.known[shift] = rule
             rule.surety = self.surety(rule, n)
             if rule.surety > best.surety:
                 best = rule

@@ -154,9 +154,11 @@ class PluginOracle:
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
         slack = max(problem.excess(C), 0.0) + FEASIBILITY_TOL
-        task = replace(
-            self.task, constraints=[_Relaxed(c, slack) for c in self.task.constraints]
-        )
+        relaxed = [
+            c.shifted(-slack) if c.has_levels else _Relaxed(c, slack)
+            for c in self.task.constraints
+        ]
+        task = replace(self.task, constraints=relaxed)
         best = run_column_generation(
             task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
         )

@@ -46,6 +46,8 @@ OBJECTS = {
     "false_positive_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
     "true_negative_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
     "equalized_odds": "EqualizedOdds(slack=0.05)",
+    "predictive_parity": "PredictiveParity(slack=0.05)",
+    "predictive_value_parity": "PredictiveParity(slack=0.05)",
     "recall": "Recall(at_least=0.9)",
     "precision": "Precision(at_least=0.9)",
     "coverage": "Coverage(at_most=0.1)",

@@ -14,6 +14,10 @@ from sklearn_structsvm.solvers.confusion.column_generation import (
     ColumnGeneration,
     ViolationProblem,
 )
+from sklearn_structsvm.solvers.confusion.level_search import (
+    BoxSolution,
+    LevelSearch,
+)
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
@@ -40,6 +44,9 @@ MAX_BOUNDS = 30
 
 # The number of times the thresholds of all cells are changed to satisfy the constraints.
 MAX_SWEEPS = 50
+
+# Candidates have levels that differ by less than this from one at which a box is divided.
+LEVEL_WIDTH = 0.005
 
 # The number of divided boxes after which a distance of `tol` from the best rule suffices,
 # and after which the search gives up.
@@ -108,7 +115,37 @@ def search_rules(
     -------
     FoundRule
     """
+    if getattr(problem, "leveled", ()):
+        return _search_levels(problem, points, low, tol, starts, deadline)
     return _Search(problem, points, tol, enough).run(low, starts, deadline)
+
+
+def _search_levels(problem, points, low, tol, starts, deadline):
+    """`search_rules` with constraints that are linear at given levels only."""
+
+    def solve(problem, _):
+        found = search_rules(
+            problem, points, low=low, tol=tol, starts=starts, deadline=deadline
+        )
+        if np.isposinf(found.bound):
+            raise InfeasibleConstraintError("No rule has such levels.", 0.0)
+        return BoxSolution(found.closest, points.tensor(found.closest), found.bound)
+
+    search, n = LevelSearch(problem, solve, low, LEVEL_WIDTH), problem.n_levels
+    for n_boxes in range(MAX_EXACT_BOXES):
+        far = max(SAME_VALUE, tol if n_boxes >= MAX_EXACT_BOXES // 2 else 0.0)
+        if not search.is_open or search.gap <= far or perf_counter() > deadline:
+            break
+        try:
+            search.move(deadline)
+        except InfeasibleConstraintError:
+            # Of the constraints that have no levels.
+            everything = problem.between(np.zeros(n), np.ones(n))
+            return search_rules(everything, points, starts=starts, deadline=deadline)
+    best = search.best.solution
+    if search.violation > FEASIBILITY_TOL:
+        return FoundRule(None, np.inf, search.bound, best)
+    return FoundRule(best, search.value, search.bound, best)
 
 
 class _Search:

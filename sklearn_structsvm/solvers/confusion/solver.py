@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklearn_structsvm.solvers.confusion.level_search import run_over_levels
+
 
 class Kind(NamedTuple):
     """The valid values of an option, as a check and in words."""
@@ -163,6 +165,17 @@ class ConfusionSolver:
         """
         cls.check_options(options)
         max_iter = cls.MAX_ITER if max_iter is None else max_iter
+        if getattr(problem, "leveled", ()):
+            return run_over_levels(
+                cls.run,
+                problem,
+                tol=tol,
+                max_iter=max_iter,
+                max_time=max_time,
+                on_pass=on_pass,
+                history=history,
+                **options,
+            )
         solver = cls(problem, tol, max_iter, options)
         return solver.incumbent.run(
             solver.move,

@@ -1,15 +1,41 @@
-"""Groups whose precisions are close, by a search over their level."""
+"""Groups whose precisions are close: certified mixtures, and exact single rules."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 from _seeds import new_rng
+from scipy.optimize import linprog
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import Precision
+from sklearn_structsvm._utils.binomial import sum_p_value
+from sklearn_structsvm.confusion import Cells, get_metric
+from sklearn_structsvm.confusion.calibration import p_value, rate_sums
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.metrics import (
+    EqualOpportunity,
+    Precision,
+    PredictiveParity,
+    Recall,
+)
+from sklearn_structsvm.plotting import fairness_report
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+)
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
-SLACK, EDGES = 0.1, np.linspace(0.0, 0.9, 7)
+TOL = 1e-3
+KINDS = [
+    PredictiveParity(slack=0.03),
+    PredictiveParity(slack=0.03, reference="overall"),
+    PredictiveParity(bound="ratio", ratio=0.95),
+    PredictiveParity(bound="ratio", ratio=0.95, reference="overall"),
+]
+of_kinds = pytest.mark.parametrize("parity", KINDS, ids=repr)
+
+pytestmark = pytest.mark.filterwarnings("ignore:The classifier predicts:UserWarning")
 
 
 class Scored:
@@ -21,38 +47,249 @@ class Scored:
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
-def fit(p, y, groups, low, high):
-    model = ComplexMetricClassifier(
-        Scored(), "zero_one", cv="prefit", confusion="labels",
-        constraints=Precision(at_least=low, at_most=min(high, 1.0), per_group=True),
+def sample(rng, n, n_groups=2):
+    p, groups = rng.random(n), np.arange(n) % n_groups
+    y = (rng.random(n) < p * np.where(groups == 0, 0.7, 1.0)).astype(int)
+    return p, y, groups
+
+
+def tensors(p, y, groups):
+    """For each group, (2, 2) counts of each threshold, as shares of all examples."""
+    found = []
+    for a in np.unique(groups):
+        rows = groups == a
+        rules = np.array([p[rows] >= cut for cut in [*np.unique(p[rows]), np.inf]])
+        of = [[(said == j) & (y[rows] == i) for j in (0, 1)] for i in (0, 1) for said in
+              [rules]]  # fmt: skip
+        counts = np.array([[m.sum(axis=1) for m in row] for row in of])
+        found.append(counts.transpose(2, 0, 1) / len(p))
+    return found
+
+
+def cells_of(by_group):
+    priors = np.array([C[0].sum(axis=1) for C in by_group])
+    m = len(by_group)
+    return Cells(priors, np.arange(2), np.arange(m), list(range(m)))
+
+
+def is_met(parity, C):
+    """By the definition, of the (m, 2, 2) tensor of two classes."""
+    n, hits = C[:, :, 1].sum(axis=1), C[:, 1, 1]
+    used = n > 1e-12
+    rates = hits[used] / n[used]
+    if not used.any():
+        return True
+    others = [hits.sum() / n.sum()] if parity.reference == "overall" else rates
+    for one, other in product(rates, others):
+        high, low = max(one, other), min(one, other)
+        if parity.bound == "difference" and high - low > parity.slack + 1e-8:
+            return False
+        if parity.bound == "ratio" and low < parity.ratio * high - 1e-8:
+            return False
+    return True
+
+
+def best_at_level(parity, by_group, level):
+    """The least error of mixtures at a level, by a linear program; inf without any."""
+    sizes = [len(C) for C in by_group]
+    hits = [C[:, 1, 1] for C in by_group]
+    said = [C[:, :, 1].sum(axis=1) for C in by_group]
+    is_overall = parity.reference == "overall"
+    low, high = level - parity.slack * is_overall, level + parity.slack
+    if parity.bound == "ratio":
+        low, high = parity.ratio * level, level / parity.ratio if is_overall else level
+    rows = []
+    for a in range(len(by_group)):
+        for sign, bound in ((-1.0, low), (1.0, high)):
+            row = [np.zeros(size) for size in sizes]
+            row[a] = sign * (hits[a] - bound * said[a])
+            rows.append(np.concatenate(row))
+    if is_overall:
+        row = np.concatenate(hits) - level * np.concatenate(said)
+        rows += [row, -row]
+    each = np.zeros((len(sizes), sum(sizes)))
+    for a, end in enumerate(np.cumsum(sizes)):
+        each[a, end - sizes[a] : end] = 1.0
+    errors = np.concatenate([C[:, 0, 1] + C[:, 1, 0] for C in by_group])
+    result = linprog(errors, rows, np.zeros(len(rows)), each, np.ones(len(sizes)))
+    return result.fun if result.status == 0 else np.inf
+
+
+@of_kinds
+def test_the_best_mixture_of_all_levels_is_found(parity):
+    p, y, groups = sample(new_rng(0), 60)
+    by_group = tensors(p, y, groups)
+    problem = ConfusionProblem.from_probabilities(
+        "zero_one", Scored().predict_proba(p[:, None]), y, constraints=[parity],
+        sensitive_features=groups,
     )  # fmt: skip
-    return model.fit(p[:, None], y, sensitive_features=groups)
+    result = run_column_generation(problem, tol=TOL)
+    assert is_met(parity, result.solution.confusion)
+    assert result.gap <= TOL
+    assert result.objective - result.dual_objective <= TOL + 1e-12
+    for level in np.linspace(0.0, 1.0, 41):
+        assert result.dual_objective <= best_at_level(parity, by_group, level) + 1e-7
 
 
-def outcomes(p, y):
-    """(predicted, right, errors) of each threshold."""
-    for cut in [*np.unique(p), np.inf]:
-        said = p >= cut
-        yield said.sum(), (said & (y == 1)).sum(), (said != (y == 1)).sum()
-
-
-@pytest.mark.filterwarnings("ignore:The classifier predicts:UserWarning")
-def test_levels_give_close_precisions_and_their_intervals_bound_all_rules():
-    rng = new_rng(0)
-    p, groups = rng.random(60), np.arange(60) % 2
-    y = (rng.random(60) < p * np.where(groups, 0.7, 1.0)).astype(int)
-    for level in EDGES:
-        model = fit(p, y, groups, level, level + SLACK)
-        counts = model.cell_confusions_[:, :, 1]
-        used = counts.sum(axis=1) > 1e-6
-        precisions = counts[used, 1] / counts[used].sum(axis=1)
-        rounding = 2 * max(model.constraint_violation_, 0.0) + 1e-9
-        assert precisions.size < 2 or np.ptp(precisions) <= SLACK + rounding
-    bound = min(
-        fit(p, y, groups, a, b + SLACK).dual_objective_
-        for a, b in zip(EDGES[:-1], EDGES[1:], strict=True)
+@pytest.mark.parametrize("metric", ["zero_one", "f1"])
+@of_kinds
+def test_a_single_rule_is_the_best_of_all_thresholds(parity, metric):
+    p, y, groups = sample(new_rng(1), 40)
+    by_group = tensors(p, y, groups)
+    model = ComplexMetricClassifier(
+        Scored(), metric, parity, cv="prefit", confusion="labels", randomized=False
+    ).fit(p[:, None], y, sensitive_features=groups)
+    psi = get_metric(metric, np.arange(2))
+    best = min(
+        psi.value(sum(pair))
+        for pair in product(*by_group)
+        if is_met(parity, np.array(pair))
     )
-    by_group = [list(outcomes(p[groups == a], y[groups == a])) for a in (0, 1)]
-    for (n, hits, errors), (m, others, more) in product(*by_group):
-        if not (n and m) or abs(hits / n - others / m) <= SLACK:
-            assert (errors + more) / 60 >= bound - 1e-9
+    assert is_met(parity, model.cell_confusions_)
+    assert abs(model.objective_ - best) < 1e-9
+    assert model.dual_objective_ <= best + 1e-9
+
+
+def test_three_groups_and_another_constraint_by_enumeration():
+    p, y, groups = sample(new_rng(2), 36, n_groups=3)
+    both = [PredictiveParity(slack=0.1), EqualOpportunity(slack=0.3)]
+    by_group = tensors(p, y, groups)
+    cells = cells_of(by_group)
+    model = ComplexMetricClassifier(
+        Scored(), "balanced", both, cv="prefit", confusion="labels", randomized=False
+    ).fit(p[:, None], y, sensitive_features=groups)
+    psi = get_metric("balanced", np.arange(2))
+    best = min(
+        psi.value(C.sum(axis=0))
+        for C in map(np.array, product(*by_group))
+        if is_met(both[0], C) and both[1].violation(C, cells) <= 1e-9
+    )
+    assert abs(model.objective_ - best) < 1e-9
+
+
+def of_three_classes(rng, n=60):
+    P = rng.dirichlet(np.ones(3), size=n)
+    groups = np.arange(n) % 2
+    P[groups == 1, 2] *= 0.5
+    P /= P.sum(axis=1, keepdims=True)
+    return P, groups
+
+
+def test_of_more_classes_each_label_has_a_level():
+    P, groups = of_three_classes(new_rng(3))
+    parity = PredictiveParity(slack=0.1)
+    problem = ConfusionProblem.from_probabilities(
+        "balanced", P, constraints=[parity], sensitive_features=groups
+    )
+    assert problem.n_levels == 3
+    result = run_column_generation(problem, tol=0.01)
+    assert result.gap <= 0.01
+    C = result.solution.confusion
+    for label in range(3):
+        said = C[:, :, label].sum(axis=1)
+        rates = C[said > 1e-12, label, label] / said[said > 1e-12]
+        assert np.ptp(rates) <= 0.1 + 1e-8 if len(rates) else True
+    # No rule that meets the constraint is better than the bound.
+    rng = new_rng(4)
+    for _ in range(200):
+        L = rng.random((2, 3, 3))
+        one, _, _ = problem.lmo(L)
+        if problem.violation(one) <= 0.0:
+            assert problem.value(one) >= result.dual_objective - 1e-9
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_all_solvers_agree(name):
+    p, y, groups = sample(new_rng(5), 60)
+    problem = ConfusionProblem.from_probabilities(
+        "f1" if name == "bisection" else "g_mean", Scored().predict_proba(p[:, None]), y,
+        constraints=[PredictiveParity(slack=0.02)], sensitive_features=groups,
+    )  # fmt: skip
+    best = run_column_generation(problem, tol=TOL)
+    other = SOLVERS[name][True].run(problem, tol=0.05, max_iter=200)
+    assert other.dual_objective <= best.objective + 1e-9
+    if other.violation <= FEASIBILITY_TOL:
+        assert best.dual_objective <= other.objective + 1e-9
+
+
+def test_values_of_one_column_are_the_groups():
+    rng = new_rng(6)
+    p, y, groups = sample(rng, 120)
+    columns = np.column_stack([groups, rng.integers(2, size=120)])
+    parity = PredictiveParity(slack=0.0, feature=0)
+    model = ComplexMetricClassifier(
+        Scored(), "zero_one", parity, cv="prefit", confusion="labels"
+    ).fit(p[:, None], y, sensitive_features=columns)
+    of_pairs = model.cell_confusions_
+    by_first = np.array([
+        sum(C for C, name in zip(of_pairs, model.groups_, strict=True) if name[0] == a)
+        for a in (0, 1)
+    ])  # fmt: skip
+    assert is_met(parity, by_first)
+
+
+@of_kinds
+def test_counts_are_tested_for_the_violation_itself(parity):
+    counts = new_rng(7).integers(1, 30, size=(3, 2, 2)).astype(float)
+    C = counts / counts.sum()
+    cells = Cells(C.sum(axis=2), np.arange(2), np.arange(3), ["a", "b", "c"])
+    sums = rate_sums(parity, cells, counts)
+    values = [each.costs @ (each.k / each.n) - each.bound for each in sums]
+    if parity.bound == "difference":
+        assert abs(max(values) - parity.violation(C, cells)) < 1e-12
+    else:
+        assert (max(values) > 0.0) == (parity.violation(C, cells) > 0.0)
+
+
+def test_the_test_of_two_groups_is_that_of_two_binomial_rates():
+    counts = np.array([[[50, 10], [10, 40]], [[60, 12], [20, 70]]], dtype=float)
+    cells = Cells(counts.sum(axis=2) / counts.sum(), np.arange(2), np.arange(2), "ab")
+    sums = rate_sums(PredictiveParity(slack=0.3), cells, counts)
+    by_hand = [
+        sum_p_value([1, 1], [40, 12], [50, 82], 1.3, 0.05),
+        sum_p_value([1, 1], [70, 10], [82, 50], 1.3, 0.05),
+    ]
+    assert abs(p_value(sums, 0.05) - max(by_hand)) < 1e-12
+
+
+def test_held_out_examples_certify_precisions():
+    p, y, groups = sample(new_rng(8), 4000)
+    parity = PredictiveParity(slack=0.3)
+    model = ComplexMetricClassifier(
+        Scored(), "balanced", parity, cv="prefit", constraint_confidence=0.95
+    ).fit(p[:, None], y, sensitive_features=groups)
+    assert (model.calibration_p_values_ <= 0.05).any()
+    report = fairness_report(model, p[:, None], y, sensitive_features=groups)
+    assert report.promises["constraint"] == ["PredictiveParity(slack=0.3)"]
+    model.set_params(constraint_calibration="uniform")
+    with pytest.raises(ValueError, match="constraint_calibration=0.5"):
+        model.fit(p[:, None], y, sensitive_features=groups)
+
+
+def test_what_cannot_be_asked_is_an_error_that_says_what_to_write():
+    p, y, groups = sample(new_rng(9), 60)
+    X, names = p[:, None], np.array(["no", "yes"])[y]
+    model = ComplexMetricClassifier(cv=None, constraints=PredictiveParity())
+    with pytest.raises(ValueError, match="uses groups: pass sensitive_features"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=r"set pos_label to one of \['no', 'yes'\]"):
+        model.fit(X, names, sensitive_features=groups)
+    with pytest.raises(ValueError, match="slack must be a number from 0.0 to 1.0"):
+        PredictiveParity(slack=2)(y, y, sensitive_features=groups)
+    model.set_params(constraints="predictive_parity")
+    with pytest.raises(TypeError, match=r"Write PredictiveParity\(slack=0.05\)"):
+        model.fit(X, y, sensitive_features=groups)
+    # A precision above every one that there is, which leaves no level.
+    asked = [PredictiveParity(), Recall(at_least=1.0), Precision(at_least=0.99)]
+    model.set_params(constraints=asked)
+    with pytest.raises(InfeasibleConstraintError):
+        model.fit(X, y, sensitive_features=groups)
+
+
+def test_a_group_without_predictions_is_left_out():
+    counts = np.array([[[3.0, 1.0], [1.0, 3.0]], [[4.0, 0.0], [4.0, 0.0]]])
+    cells = Cells(counts.sum(axis=2) / 16, np.arange(2), np.arange(2), ["a", "b"])
+    for parity in KINDS:
+        assert parity.violation(counts / 16, cells) <= 0.0
+        nothing = np.array([[[4.0, 0.0], [4.0, 0.0]]] * 2) / 16
+        assert parity.violation(nothing, cells) <= 0.0
