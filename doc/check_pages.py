@@ -1,9 +1,9 @@
 """Look at the built pages as a visitor does: `make site` runs this.
 
-Ten pages are opened in a headless Chromium, wide and narrow, light and dark: none may be
-wider than its window, write errors to the console, ask for what is not there, lack a
-picture, or leave a formula as TeX. Of all others that have formulas, these are looked at
-once. CHROMIUM names the browser, where it is not found by itself.
+Ten pages are opened in a headless Chromium, wide and narrow, light and dark, and all
+others once, narrow. No page may be wider than its window, write errors to the console,
+request what does not exist, lack a picture, or leave a formula as TeX. CHROMIUM names the
+browser if it is not found by itself.
 """
 
 import os
@@ -33,9 +33,8 @@ PAGES = [
 WIDTHS = 1280, 390
 BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"
 
-# How much wider than its window a page is, which pictures did not load, and which
-# formulas MathJax did not set, or only as an error. Pictures below the window are loaded
-# when they are reached.
+# The excess width of a page, the pictures that did not load, and the formulas that
+# MathJax did not set, or only as an error. Pictures below the window load on demand.
 MEASURE = """async () => {
     const pictures = [...document.images];
     pictures.forEach(i => i.loading = "eager");
@@ -58,7 +57,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served():
-    """The address of the site on this machine: it is no file to those who visit it."""
+    """The address of the site on this machine, served as visitors get it."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
     Thread(target=server.serve_forever, daemon=True).start()
     with server:
@@ -66,22 +65,23 @@ def served():
         server.shutdown()
 
 
-def with_formulas():
-    """Of all pages, those that have formulas."""
+def other_pages():
+    """All pages except the ten."""
     for path in sorted(SITE.rglob("*.html")):
-        if 'class="math' in path.read_text(encoding="utf-8"):
-            yield path.relative_to(SITE).as_posix()
+        name = path.relative_to(SITE).as_posix()
+        if name not in PAGES and not name.startswith("_"):
+            yield name
 
 
 def wrong_with(browser, site, names, width, scheme):
-    """What is wrong with these pages as they are drawn."""
+    """The problems of these pages as they are drawn."""
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme
     )
     tab, errors = context.new_page(), []
     tab.on("console", lambda m: m.type == "error" and errors.append(m.text))
     tab.on("pageerror", lambda error: errors.append(str(error)))
-    # What the next page cuts short is aborted: it was not missing.
+    # Requests that the next page cuts short are aborted, not missing.
     tab.on(
         "requestfailed",
         lambda request: (
@@ -89,7 +89,7 @@ def wrong_with(browser, site, names, width, scheme):
             and errors.append(f"{request.url}: {request.failure}")
         ),
     )
-    # What the browser has still, by 304, is as good as new.
+    # An answer of 304 means that the browser still has it.
     tab.on(
         "response",
         lambda answer: answer.status >= 400 and errors.append(f"no {answer.url}"),
@@ -107,12 +107,11 @@ def wrong_with(browser, site, names, width, scheme):
 
 
 def seen_by(browser, site):
-    """What is wrong with the pages."""
+    """The problems of all pages."""
     for width in WIDTHS:
         for scheme in "light", "dark":
             yield from wrong_with(browser, site, PAGES, width, scheme)
-    others = [name for name in with_formulas() if name not in PAGES]
-    yield from wrong_with(browser, site, others, WIDTHS[0], "light")
+    yield from wrong_with(browser, site, other_pages(), WIDTHS[-1], "light")
 
 
 def main():

@@ -1,4 +1,4 @@
-"""What forbidden transitions must do to chains and trees alike, by listing labelings."""
+"""Tests of forbidden transitions for chains and trees, by enumeration of labelings."""
 
 from itertools import product
 
@@ -44,7 +44,7 @@ def check_probabilities(structure, X, y, w):
 
 
 def check_no_probability(structure, X, y, w):
-    """Of what is forbidden, and of a label that is unknown."""
+    """Log-probabilities of a forbidden labeling and of an unknown label."""
     for x, truth in zip(X, y, strict=True):
         for labels in product(range(len(structure.classes_)), repeat=len(truth)):
             logs = structure.log_probabilities([x], [list(labels)], w)
@@ -65,7 +65,7 @@ def check_least_costly(structure, X, w, costs):
 
 
 def check_optimum(structure, X, y, slack, layout=lambda x: x):
-    """The dual gap is true where the risk is that of a list of labelings."""
+    """The dual gap is valid for the risk over a list of labelings."""
     kind, C = (SlackRescaledSSVM if slack else BCFWClassifier), 2.0
     options = {"tol": 1e-5, "max_iter": 20_000, "random_state": new_seed(0)}
     k = len(structure.classes_)
@@ -82,7 +82,7 @@ def check_optimum(structure, X, y, slack, layout=lambda x: x):
             values.append(loss * (1 + score) if slack else loss + score)
         risk += max(values) / n
     # Searches of slack rescaling end once they bound the largest violation to this share,
-    # and the objective is of their bounds.
+    # and the objective uses their bounds.
     excess = DEFAULT_SEARCH_RTOL / (1.0 - DEFAULT_SEARCH_RTOL) * risk if slack else 0.0
     primal = risk + w @ w / (2 * C * n)
     assert primal - 1e-9 <= model.objective_ <= primal + excess + 1e-9

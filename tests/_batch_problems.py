@@ -1,4 +1,4 @@
-"""Risks of small random problems, with their planes written out."""
+"""Risks of small random problems, with all their planes listed."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,12 +14,12 @@ KINDS = ("binary", "binary costs", "multiclass", "rescaled", "multilabel", "pair
 
 @dataclass
 class BatchProblem:
-    """A risk, and the same one by its definition."""
+    """A risk, and its definition by listed planes."""
 
     risk: object
     X: object
     y: np.ndarray
-    # Of each example: the slopes β (planes, k) and offsets Δ (planes,).
+    # The slopes β (planes, k) and offsets Δ (planes,) of each example.
     planes: list
 
     def objective(self, w, lam, intercept=0.0):
@@ -29,12 +29,12 @@ class BatchProblem:
         return 0.5 * lam * w @ w + self.risk.weights @ losses
 
     def dual_value(self, alpha, lam):
-        """Σ p α Δ - ||Σ p α β x'||² / (2 λ) of shares of the planes, and Σ p α β.
+        """The dual value Σ p α Δ - ||Σ p α β x'||² / (2 λ), and Σ p α β.
 
-        In fractions, and the value the highest of shares that are rounded to these: where
-        terms of 1e20 cancel, it is rounding alone that tells the sum from zero. The
-        shares of an example are those of its planes, but for the one of zeros of a binary
-        loss.
+        The sums are exact, in fractions, and the value is the highest one for shares that
+        round to the given ones: if terms of 1e20 cancel, only rounding distinguishes the
+        sum from zero. An example has a share for each of its planes, except for the zero
+        plane of a binary loss.
         """
         loss, V, sums, at = Fraction(0), {}, [Fraction(0)] * self.risk.n_scores, 0
         sizes = {}
@@ -123,7 +123,7 @@ def pair_planes(labels, costs):
 
 
 def listed_form(problem):
-    """What `risk.dual_form` says, from the planes as they are written out."""
+    """The result of `risk.dual_form`, from the listed planes."""
     risk, planes = problem.risk, problem.planes
     if risk.n_scores == 1:
         slopes = np.array([B[1, 0] for B, _ in planes])

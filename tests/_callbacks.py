@@ -2,7 +2,7 @@
 
 
 class Recorder:
-    """Notes what it is told, and at pass `stop` asks to end or at `fail` raises."""
+    """Records its calls; it asks to end at pass `stop`, and raises at pass `fail`."""
 
     def __init__(self, stop=None, fail=None, error=None):
         self.stop, self.fail, self.error = stop, fail, error

@@ -1,6 +1,6 @@
-"""Small instances of the built-in structures, and what must hold for each of them.
+"""Small instances of the built-in structures, and claims about each of them.
 
-Numbers are multiples of a quarter, so that ties are frequent and sums are exact.
+Numbers are multiples of a quarter, so ties are frequent and sums are exact.
 """
 
 from dataclasses import dataclass
@@ -29,14 +29,15 @@ from sklearn_structsvm.structures import (
 )
 from sklearn_structsvm.structures._probe import Probe
 
-# What one example costs is a dozen decodings of everything.
+# An example costs a dozen decodings of everything.
 some = settings(max_examples=25)
-# And of `check_structure`, which asks more.
+# The same for `check_structure`, which makes more calls.
 few = settings(max_examples=8)
 
 LAMS = (0.0, 0.25, 1.0, 3.0)
 
-# Sums of a few quarters in another order, and thirds where losses are normalized.
+# The rounding of reordered sums of a few quarters, and of thirds if losses are
+# normalized.
 TOLERANCE = 1e-12
 
 NAMES = [
@@ -48,7 +49,7 @@ NAMES = [
 
 @dataclass
 class Case:
-    """A fitted structure, its data, and the same problem written out.
+    """A fitted structure, its data, and the same problem with all labelings listed.
 
     Attributes
     ----------
@@ -96,7 +97,7 @@ def costs(k, off_diagonal=True):
 
 @st.composite
 def layouts(draw):
-    """How rows are handed over: dense or CSR of a messy kind."""
+    """The forms of rows: dense, and CSR with unsorted indices and the like."""
     seed = draw(st.none() | st.integers(0, 99))
     return np.asarray if seed is None else lambda X: messy_csr(X, seed)
 
@@ -202,14 +203,14 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), dyadic=False, barred
 
 
 def candidate_points(oracle, i, w, one=1.0):
-    """Labelings of which one maximizes loss · (one + score), scores and losses."""
+    """Labelings that include a maximizer of loss · (one + score), scores and losses."""
     points = Probe(oracle, i, w).candidates(one)
     labels, scores, losses = zip(*points, strict=True) if points else ([], [], [])
     return np.array(labels), np.array(scores), np.array(losses)
 
 
 def check_it(case):
-    """That the structure is what training takes it for: decoders, claims and oracle."""
+    """Check that decoders, claims and oracle of the structure agree."""
     check_structure(case.structure, case.X, case.y, n_trials=2)
 
 
@@ -247,7 +248,8 @@ def check_max_marginals(case):
 def check_batch_equals_single_calls(case):
     for lam in LAMS:
         together = case.oracle().decode(case.w, lam)
-        # A fresh oracle each time: its labelings one after another, class by class.
+        # A new oracle each time, whose labelings are examined one after another, by
+        # class.
         alone = [
             case.structure.make_oracle(case.X[i : i + 1], case.y[i : i + 1]).decode(
                 case.w, lam
@@ -258,7 +260,7 @@ def check_batch_equals_single_calls(case):
 
 
 def check_scores_of_the_solver(case):
-    """⟨w, φ(x, y) - φ(x, y_i)⟩ of the oracle is that of the joint features."""
+    """The oracle's ⟨w, φ(x, y) - φ(x, y_i)⟩ agrees with the joint features."""
     solver = BlockFrankWolfe(case.oracle(), case.listed.uniform, 1.0)
     for lam in LAMS:
         expected = case.listed.hinge(case.w, lam=lam)

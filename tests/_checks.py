@@ -1,4 +1,4 @@
-"""The checks that scikit-learn generates: all once a class, and a few of its variants."""
+"""scikit-learn's generated checks: all of them once per class, some for its variants."""
 
 import sys
 
@@ -7,8 +7,9 @@ import sklearn
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-# What another structure, metric or solver in the same class may get wrong by itself. The
-# others are of what the class shares: parameters, tags, validation, refusals, names.
+# Checks that another structure, metric or solver of the same class may fail on its own.
+# The others concern what the class shares: parameters, tags, validation, errors and
+# names.
 OF_A_VARIANT = frozenset(
     [
         "check_class_weight_classifiers",
@@ -58,7 +59,7 @@ OF_LABELS = frozenset(
     ]
 )
 
-# All threads share the warnings that it records, but for Pythons without the GIL.
+# All threads share the warnings that it records, except on Pythons without the GIL.
 ALONE = frozenset(["check_supervised_y_2d"])
 ALONE_MARK = pytest.mark.thread_unsafe(reason="warnings are recorded")
 
@@ -70,7 +71,7 @@ def generated_checks(estimators, expected_failed_checks):
     )
     names, generator = mark.args
     first, chosen = {}, []
-    # A list: pytest 9 refuses the generator of scikit-learn 1.6.
+    # A list, because pytest 9 rejects the generator of scikit-learn 1.6.
     for case in generator:
         estimator, check = getattr(case, "values", case)
         whole = first.setdefault(type(estimator), estimator) is estimator
@@ -81,7 +82,7 @@ def generated_checks(estimators, expected_failed_checks):
         if name in ALONE and not getattr(sys.flags, "context_aware_warnings", False):
             marks = (*getattr(case, "marks", ()), ALONE_MARK)
             case = pytest.param(estimator, check, marks=marks)
-        # Where a check is known to fail, once is enough.
+        # A check that is known to fail needs to run only once.
         told = name in OF_A_VARIANT and not options
         if whole or (told and name not in expected_failed_checks(estimator)):
             chosen.append(case)

@@ -1,4 +1,4 @@
-"""Confusion problems whose optima are known, or found by scipy."""
+"""Confusion problems whose optima are known or computed by scipy."""
 
 import numpy as np
 from scipy.optimize import LinearConstraint, linprog, minimize
@@ -10,7 +10,7 @@ from sklearn_structsvm.confusion.registry import get_metric
 
 
 class FiniteOracle:
-    """All of a list of tensors, and their mixtures, are achievable."""
+    """An oracle whose achievable tensors are those of a list and their mixtures."""
 
     exact = True
 
@@ -26,9 +26,9 @@ class FiniteOracle:
 
 
 class GaussianOracle:
-    """Two classes, normal of means -1/2 and 1/2 and variance 1, and all classifiers.
+    """All classifiers for two normal classes with means ±1/2 and variance 1.
 
-    The distributions NormBal and NormImbal of figure 2: handles are thresholds.
+    These are the distributions NormBal and NormImbal of figure 2. Handles are thresholds.
     """
 
     exact = True
@@ -64,9 +64,9 @@ def gaussian_problem(metric, constraints=(), positive=0.5):
 
 
 def random_tensors(rng, n_tensors, n_cells, n_classes, n_points=12):
-    """Tensors of plug-in classifiers of random costs, each cell with its own.
+    """Tensors of plug-in classifiers with random costs for each cell.
 
-    Of few points, so that the best mixtures are of several classifiers.
+    There are few points, so the best mixtures need several classifiers.
     """
     eta = rng.dirichlet(np.full(n_classes, 0.7), size=(n_cells, n_points))
     weights = rng.dirichlet(np.ones(n_cells * n_points)).reshape(n_cells, n_points)
@@ -91,7 +91,7 @@ def finite_problem(rng, metric, constraints=(), n_tensors=20, n_cells=1, n_class
 
 
 def linear_optimum(problem, G, h):
-    """min over mixtures that meet the linear constraints of max_p <G[p], C> + h[p]."""
+    """The minimum of max_p <G[p], C> + h[p] over mixtures under linear constraints."""
     tensors = problem.oracle.tensors
     n = len(tensors)
     pieces = np.tensordot(G, tensors, axes=([1, 2, 3], [1, 2, 3])) + h[:, None]
@@ -110,7 +110,10 @@ def linear_optimum(problem, G, h):
 
 
 def smooth_optimum(problem, rng, n_starts=3):
-    """The least value that scipy's SLSQP finds; at least the optimum, if feasible."""
+    """The smallest value that scipy's SLSQP finds.
+
+    It is at least the optimum, if feasible.
+    """
     tensors = problem.oracle.tensors
     n = len(tensors)
 
@@ -147,9 +150,9 @@ def smooth_optimum(problem, rng, n_starts=3):
 
 
 def check_result(result, problem, tol, accuracy=1e-9):
-    """What holds of any result: it is consistent, and says how good it is.
+    """Check that a result is consistent, and that its bound is valid.
 
-    A gap may be below zero by the accuracy of the slopes that bounds are made of.
+    A gap may be below zero by the accuracy of the slopes in the bounds.
     """
     mixture = result.solution
     assert (mixture.weights > 0.0).all()

@@ -1,4 +1,4 @@
-"""A cluster of two workers, each a process, one of which may be killed."""
+"""A cluster of two worker processes, one of which may be killed."""
 
 import logging
 import multiprocessing
@@ -12,17 +12,19 @@ import pytest
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
-# Workers are forked from a process that has imported what they need, if the system can.
+# Workers are forked from a process that has imported what they need, if the system
+# supports it.
 FORK = "forkserver"
 IMPORTS = ["dask.array", "dask.bag", "distributed", "sklearn_structsvm"]
 
-# Seconds after which something hangs; on a busy machine a process may wait that long.
+# After this many seconds, something hangs. On a busy machine a process may wait that
+# long.
 PATIENCE = 300.0
 
 
 @contextmanager
 def start_client():
-    """A client that is current where the block says so."""
+    """A client that is current within its block."""
     dask.config.set(
         {
             "distributed.comm.timeouts.connect": PATIENCE,
@@ -44,12 +46,12 @@ def start_client():
 
 
 def tasks(client):
-    """Keys of all that the scheduler knows."""
+    """The keys of everything the scheduler knows."""
     return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.tasks))
 
 
 def check_nothing_is_left(client, but=frozenset()):
-    """What was released is forgotten, if not at once."""
+    """Wait until released keys are forgotten."""
     until = monotonic() + PATIENCE
     while tasks(client) - but and monotonic() < until:
         sleep(0.05)
@@ -58,5 +60,5 @@ def check_nothing_is_left(client, but=frozenset()):
 
 def kill_worker(client, address):
     (pid,) = client.run(os.getpid, workers=[address]).values()
-    # Windows knows but one way.
+    # Windows has only one way.
     os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))

@@ -1,4 +1,4 @@
-"""Dask collections of small problems, and what their fits must have in common."""
+"""Dask collections of small problems, and the claims that their fits share."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from sklearn.preprocessing import label_binarize
 
 da = pytest.importorskip("dask.array")
 
-# Rows that are no multiple of each other, one alone, and none.
+# Rows in chunks of unrelated sizes, including one row and none.
 SIZES = (150, 1, 89, 0, 60)
 COSTS = np.array([[0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 0.5], [1, 1, 3, 0]])
 
-# λ is about 0.03, the gap far below what is asked of the objectives.
+# λ is about 0.03, and the gap is far below the accuracy that the tests require.
 EXACT = {"C": 0.1, "tol": 1e-10, "max_iter": 3000}
 
 
@@ -31,7 +31,7 @@ def rows(n_classes=4, seed=0):
 
 
 def divided(data, sizes=SIZES):
-    """A dask.array of these chunks, of sparse ones where the data are sparse."""
+    """A dask.array with these chunks, which are sparse if the data are."""
     if sparse.issparse(data):
         return divided(data.toarray(), sizes).map_blocks(sparse.csr_array)
     return da.from_array(data, chunks=(sizes, *data.shape[1:]))
@@ -73,9 +73,9 @@ def check_the_same(model, other, rel=2e-8, atol=1e-4):
 
 
 def check_the_threshold(model, X, y, s):
-    """That no cut between the scores leaves less weight of wrong labels, all tried.
+    """Check, by trying all, that no cut between scores leaves fewer wrong labels.
 
-    At an optimum scores may be equal but for rounding, which no cut is to tell apart.
+    At an optimum, scores may be equal up to rounding. Cuts must not separate these.
     """
     weights, present = np.repeat(s, y.shape[1]), y.ravel() > 0
     scores = (model.decision_function(X) + model.threshold_).ravel()

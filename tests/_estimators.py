@@ -1,4 +1,4 @@
-"""Data of each kind that the estimators take, and structures in Python that misbehave."""
+"""Data of each kind for the estimators, and misbehaving structures in Python."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,23 +21,23 @@ from sklearn_structsvm.structures import (
 )
 from sklearn_structsvm.structures.constrained import in_angle
 
-# As near as rounding lets fits come. Most get there; how many passes that takes depends
-# on the data, and no claim on it: what a test claims holds of whatever gap is left.
+# An accuracy near rounding. Most fits reach it. The number of passes depends on the data
+# and is never asserted: claims of tests hold for any remaining gap.
 ACCURATE = {"step": "pairwise", "tol": 1e-12, "max_iter": 10**4}
 however_near = pytest.mark.filterwarnings("ignore:BCFW stopped at max_iter")
 
 FLAT = ("binary", "multiclass", "multilabel")
 KINDS = (*FLAT, "multilabel-csr", "chain", "chain-csr", "custom")
-# Those whose y the checks of scikit-learn cannot make.
+# Kinds whose y scikit-learn's checks cannot generate.
 STRUCTURED = KINDS[2:]
 
 
 class PythonMulticlass(Structure):
-    """One of `n_classes` integers for a feature vector, all in Python.
+    """Predicts one of `n_classes` integers for a feature vector, in pure Python.
 
-    `spy` is called before each decoding of training, so that a test can count them, wait
-    or raise there. Where `product` is true it knows the most violating label of slack
-    rescaling, and need not be searched.
+    `spy` is called before each decoding in training, so tests can count, wait or raise
+    there. If `product` is true, it finds the most violating label of slack rescaling
+    directly, without a search.
     """
 
     def __init__(self, n_classes=3, spy=None, product=False):
@@ -92,13 +92,13 @@ def _replaced(settings, **values):
 
 
 class ExactSSVM(SlackRescaledSSVM):
-    """Its searches go on to the largest violation, and it keeps no cache."""
+    """A `SlackRescaledSSVM` with exact searches and without a cache."""
 
     _deprecated = _replaced(SlackRescaledSSVM._deprecated, search_rtol=0.0, cache=False)
 
 
 def exact_ssvm(structure, **params):
-    """An `ExactSSVM`, perhaps with other settings that are no parameters."""
+    """An `ExactSSVM`, optionally with settings that are not parameters."""
     names = params.keys() & {"search_rtol", "max_queries", "cache"}
     settings = {name: params.pop(name) for name in names}
     model = ExactSSVM(structure, **params)
@@ -109,7 +109,7 @@ def exact_ssvm(structure, **params):
 
 @dataclass
 class Problem:
-    """X and y of one kind, the structure they are of, and an estimator to fit."""
+    """X and y of one kind, their structure, and an estimator to fit."""
 
     kind: str
     structure: Structure
@@ -126,7 +126,7 @@ class Problem:
         return self.structure.flat
 
     def estimator(self, **params):
-        """Reaches its tol, where plain steps would take long on so little data."""
+        """An estimator that reaches its tol quickly on little data."""
         defaults = {"max_iter": 10**4}
         if params.get("solver", "bcfw") == "bcfw":
             defaults["step"] = "pairwise"
@@ -134,7 +134,7 @@ class Problem:
         defaults |= {"structure": self.structure, "random_state": 0}
         if self.model is SlackRescaledSSVM:
             if params.get("tol", 1.0) <= ACCURATE["tol"]:
-                # The bounds of the angles have more rounding than that.
+                # The bounds of the angles have larger rounding errors than that.
                 defaults["search"] = "exact"
                 if self.kind == "custom":
                     defaults["structure"] = PythonMulticlass(product=True)
@@ -176,7 +176,7 @@ def make_problem(kind, n=16, seed=0, model=BCFWClassifier):
     return Problem(kind, ChainStructure(), X, y, model)
 
 
-# For tests of what is asked of each estimator over a structure.
+# For tests of every estimator over a structure.
 for_each_estimator = pytest.mark.parametrize(
     "make_problem",
     [partial(make_problem, model=model) for model in (BCFWClassifier, SlackRescaledSSVM)],
@@ -189,18 +189,17 @@ def gaps_of(*models):
 
 
 def distance(first, second, total):
-    """How far from each other two weights of one optimum are, at most.
+    """The largest distance between two weights near the same optimum.
 
-    λ/2 ||w - w*||² <= gap, as the objective is strongly convex, with 1/λ = C Σ s =
-    `total`.
+    By strong convexity, λ/2 ||w - w*||² <= gap, with 1/λ = C Σ s = `total`.
     """
     return np.sqrt(2.0 * gaps_of(first, second) * total).sum()
 
 
 def assert_same_optimum(first, second, total, weights=None):
-    """The objectives, and the weights, as near as both certificates say.
+    """Check that objectives and weights agree to within both certificates.
 
-    `weights` of the two where not their coef_ are to be compared.
+    `weights` replaces the coef_ of both in the comparison.
     """
     one, other = (first.coef_, second.coef_) if weights is None else weights
     assert np.linalg.norm(one - other) <= distance(first, second, total)
@@ -208,7 +207,7 @@ def assert_same_optimum(first, second, total, weights=None):
 
 
 def assert_same_labels(first, second):
-    """Predictions equal, item by item, whatever they are."""
+    """Check that predictions of any form are equal, item by item."""
     assert len(first) == len(second)
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -223,7 +222,7 @@ def as_objects(items):
 
 
 def fitted_attributes(estimator):
-    """What a fit left, dual state and callbacks' own things aside."""
+    """The attributes set by a fit, without the dual state and callbacks' data."""
     return {
         name: value
         for name, value in vars(estimator).items()
@@ -232,7 +231,7 @@ def fitted_attributes(estimator):
 
 
 def assert_same_fit(first, second):
-    """Fitted attributes equal bit for bit, the seconds that it took aside."""
+    """Check that fitted attributes are equal bit for bit, except for seconds."""
     mine, other = fitted_attributes(first), fitted_attributes(second)
     assert sorted(mine) == sorted(other)
     of_arrays = {"history_", "diagnostics_"}

@@ -1,4 +1,4 @@
-"""Random chains and trees with all their labelings written out."""
+"""Random chains and trees with all their labelings listed."""
 
 import numpy as np
 from _references import list_labelings, messy_csr, random_costs
@@ -10,12 +10,12 @@ KINDS = ("chain", "tree")
 
 
 def random_forests(kind, seed=0, *, n=6, k=3, longest=3, layout="dense", **params):
-    """A fitted structure, checked X and y, and the same as a `Listed`.
+    """A fitted structure, checked X and y, and the same problem as a `Listed`.
 
     Parameters
     ----------
     params : dict
-        Of the structure; label_costs=True draws them.
+        Parameters of the structure. label_costs=True draws the costs.
     """
     rng = new_rng(seed)
     lengths = rng.integers(1, longest + 1, n)
@@ -34,7 +34,7 @@ def random_forests(kind, seed=0, *, n=6, k=3, longest=3, layout="dense", **param
 
 
 def random_parents(T, rng):
-    """Of T nodes in any order, a few of them roots."""
+    """Random parents of T nodes in any order, with a few roots."""
     order, parents = rng.permutation(T), np.full(T, -1)
     for at in range(1, T):
         above = rng.integers(-1, at)

@@ -1,4 +1,4 @@
-"""Metrics of many labels by enumeration: of thresholds, of sets, of all labelings."""
+"""Metrics of many labels, by enumeration of thresholds, sets or all labelings."""
 
 from itertools import combinations, product
 
@@ -13,7 +13,7 @@ def confusion_of(hits, predicted, positives, total):
 
 
 def loss_of(metric, chosen, counted, weights):
-    """ψ of one label: where it is predicted, and what counts as a hit of each row."""
+    """ψ of one label, given its predictions and the hits of each row."""
     C = confusion_of(
         weights @ (chosen * counted), weights @ chosen, weights @ counted, weights.sum()
     )
@@ -44,13 +44,13 @@ def all_labelings(n, n_labels, k):
 
 
 def mean_label_loss(metric, Y, eta, weights):
-    """The mean over labels, probabilities counted."""
+    """The mean over labels, counting probabilities."""
     columns = zip(Y.T, eta.T, strict=True)
     return np.mean([loss_of(metric, chosen, p, weights) for chosen, p in columns])
 
 
 def expected_f(Y_row, eta_row, beta):
-    """E F of a set by all outcomes of independent labels; 0/0 is 0."""
+    """The expected F of a set, over all outcomes of independent labels; 0/0 is 0."""
     total = 0.0
     for outcome in product([0, 1], repeat=len(eta_row)):
         outcome = np.array(outcome)
@@ -70,5 +70,5 @@ def random_eta(rng, n, n_labels, *, share=0.7, ties=True):
 
 
 def as_csr(eta):
-    """The same, only what is not 0 stored."""
+    """The same, storing only nonzero entries."""
     return sparse.csr_array(eta)

@@ -1,4 +1,4 @@
-"""Random problems of conditional random fields, whose labelings are written out."""
+"""Random problems of conditional random fields with all labelings listed."""
 
 import numpy as np
 from _seeds import new_rng
@@ -18,7 +18,7 @@ KINDS = ("chain", "tree", "binary", "multiclass", "multilabel")
 
 
 class Listed:
-    """A random problem, and its objective over labelings that are written out."""
+    """A random problem, and its objective over listed labelings."""
 
     def __init__(self, kind, seed, n=5, k=2, l1_ratio=0.0):
         self.l1_ratio = l1_ratio
@@ -78,7 +78,7 @@ class Listed:
         return self.lam * (squares + self.l1_ratio * np.abs(w).sum()) + self.loss(w)
 
     def gradient(self, w):
-        """Of all but the L1 penalty."""
+        """The gradient of everything but the L1 penalty."""
         total = (1.0 - self.l1_ratio) * self.lam * w
         for p, phi in zip(self.p, self.phi, strict=True):
             scores = phi @ w
@@ -91,12 +91,12 @@ class Listed:
         found = minimize(
             self.primal, start, jac=self.gradient, method="L-BFGS-B", options=options
         )
-        # What a gradient is short of zero by bounds what the minimum is below.
+        # The remaining gradient bounds how far the minimum is below.
         gradient = self.gradient(found.x)
         return found.fun - 0.5 * gradient @ gradient / self.lam, found.fun
 
     def sparse_optimum(self):
-        """The least P that L-BFGS-B finds over w = a - b, a and b not negative."""
+        """The smallest P that L-BFGS-B finds over w = a - b with nonnegative a and b."""
         d, l1 = self.structure.n_weights_, self.l1_ratio * self.lam
 
         def value(parts):

@@ -1,4 +1,4 @@
-"""Data and classifiers that the tests of ComplexMetricClassifier share."""
+"""Data and classifiers shared by the tests of ComplexMetricClassifier."""
 
 import warnings
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from sklearn_structsvm.metrics import confusion_tensor
 WEIGHTS = {2: [0.8], 3: [0.6, 0.3], 4: [0.5, 0.2, 0.2]}
 
 
-# Where classes overlap too much, the frequent one is all that some metrics know.
+# If classes overlap too much, some metrics only ever predict the frequent one.
 even_one_class = pytest.mark.filterwarnings("ignore:The classifier predicts:UserWarning")
 
 
@@ -33,7 +33,7 @@ def make_data(k=3, n=400, seed=0):
 
 
 def mixture_confusion(model, X, y, **metadata):
-    """What the mixture's probabilities and the labels have for a confusion tensor."""
+    """The confusion tensor of the mixture's probabilities and the labels."""
     C, _ = confusion_tensor(
         y, model.predict_proba(X, **metadata), labels=model.classes_, **metadata
     )
@@ -42,7 +42,7 @@ def mixture_confusion(model, X, y, **metadata):
 
 @contextmanager
 def no_complaint_of_convergence():
-    """For fits that may end at `max_iter`, where that is not what is tested."""
+    """For fits that may end at `max_iter` if that is not the subject of the test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -74,10 +74,10 @@ class Spy(ClassifierMixin, BaseEstimator):
 
 
 class Boosted(ClassifierMixin, BaseEstimator):
-    """Follows the conventions of XGBoost's classifier as far as they differ.
+    """Follows those conventions of XGBoost's classifier that differ from scikit-learn's.
 
-    Labels must be 0 to k - 1, probabilities are float32, `fit` takes more than data, and
-    what is learned is not kept in attributes that end with an underscore.
+    Labels must be 0 to k - 1, probabilities are float32, `fit` has more arguments, and
+    learned attributes do not end with an underscore.
     """
 
     def __init__(self, n_estimators=3, learning_rate=None, **kwargs):

@@ -1,4 +1,4 @@
-"""Structures whose labelings are listed as points (h, g), for searches."""
+"""Structures with labelings listed as points (h, g), for tests of searches."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from sklearn_structsvm.structures.constrained import in_angle
 class Points(Structure):
     """x holds a row (h, g) per label; label 0 is the true one, at (1, 0).
 
-    With w = [1] the margin of label y is h_y. `constrained` False takes the constrained
-    oracle away. Every answer is noted in `asked`.
+    With w = [1] the margin of label y is h_y. `constrained=False` removes the constrained
+    oracle. `asked` records all answers.
     """
 
     def __init__(self, constrained=True):
@@ -54,10 +54,10 @@ class Points(Structure):
 
 
 class Inequality(Structure):
-    """A label for each row of x, in the words of the documentation and no others.
+    """A label for each row of x, written exactly as in the documentation.
 
-    φ(x, y) is the row, so that margins are sums, and `constrained_decode` compares g with
-    α h and β h, where searches compare g/h with α and β.
+    φ(x, y) is the row, so margins are sums. `constrained_decode` compares g with α h and
+    β h, while searches compare g/h with α and β.
     """
 
     def __init__(self, losses):
@@ -89,9 +89,9 @@ class Inequality(Structure):
 
 
 def inequality(points, rng, scale=1.0):
-    """(oracle, w) of wrong labels with these points, whose rows are random.
+    """(oracle, w) for wrong labels with these points and random rows.
 
-    `scale` is that of the features, and with it of the rounding of h.
+    `scale` is the scale of the features, and so of the rounding of h.
     """
     h, g = np.vstack([[1.0, 0.0], points]).T
     w = rng.standard_normal(5)

@@ -1,12 +1,12 @@
-"""Obvious references of the plug-in oracles, and samples on which arithmetic is exact."""
+"""Obvious references for the plug-in oracles, and samples with exact arithmetic."""
 
 import numpy as np
 
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 
-# Probabilities are multiples of 1 / 64, costs and weights of 1 / 4: sums and products of
-# a few of them have no rounding, in float32 either, so that ties are ties.
+# Probabilities are multiples of 1 / 64, and costs and weights of 1 / 4. Sums and products
+# of a few of them are exact, even in float32, so ties are real ties.
 DRAWS = 64
 
 

@@ -1,4 +1,4 @@
-"""Random small problems in general position, with their references written out."""
+"""Small random problems in general position, with listed references."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ PRESENTED = [
 
 
 class ListedStructure(Structure):
-    """A problem that is written out, as a structure: x is i, y a place in its list."""
+    """A listed problem as a structure: x is i, and y a place in its list."""
 
     def __init__(self, listed=None):
         self.listed = listed
@@ -53,7 +53,7 @@ class ListedStructure(Structure):
 
 @dataclass
 class Problem:
-    """A structure fitted to data, and the same problem written out."""
+    """A structure fitted to data, and the same problem with all labelings listed."""
 
     structure: Structure
     X: object
@@ -73,7 +73,7 @@ class Problem:
 
 
 def list_structure(listed):
-    """The Problem of a written-out one, where losses depend on labels alone."""
+    """The Problem of a listed one whose losses depend on labels alone."""
     structure = ListedStructure(listed)
     X, y = list(range(listed.n)), list(listed.truth)
     tables = {tuple(loss): truth for loss, truth in zip(listed.loss, y, strict=True)}
@@ -87,7 +87,7 @@ def list_structure(listed):
 def random_problem(
     kind, layout="dense", n=8, seed=0, intercept=1.5, n_features=3, **options
 ):
-    """One of `KINDS`, with random costs that leave no ties at w = 0."""
+    """A problem of one of `KINDS`, with random costs that have no ties at w = 0."""
     rng = new_rng(seed)
     present = np.asarray if layout == "dense" else lambda X: messy_csr(X, seed)
     if kind == "chain":
@@ -122,7 +122,7 @@ def random_problem(
 
 
 def solve(problem, lam, p=None, tol=1e-10, **options):
-    """A solver run until its duality gap is at most `tol`: pairwise steps."""
+    """Run a solver with pairwise steps until its duality gap is at most `tol`."""
     solver = problem.solver(lam, p, step="pairwise", **options)
     blocks = solver.active_blocks
     rng = new_rng(0)
@@ -135,10 +135,10 @@ def solve(problem, lam, p=None, tol=1e-10, **options):
 
 
 def solve_listed(listed, lam, p=None, tol=1e-10):
-    """(least objective, best dual one), at most `tol` apart: cutting planes of all.
+    """(smallest objective, best dual one), at most `tol` apart, by cutting planes.
 
-    Steps of one block at a time may crawl, where these solve a program that is exact.
-    The dual value is that of dual variables over the list, which no bundle made up.
+    Block steps may be very slow, while these solve an exact program. The dual value is
+    computed from dual variables over the list, not by the bundle.
     """
     p = listed.uniform if p is None else p
     bundle, chosen = Bundle(listed.d, lam, max_idle=np.inf), []
@@ -170,7 +170,7 @@ def optimum(problem, lam, p=None):
 
 
 def explicit_alpha(problem, solver):
-    """Dual variables over the listed labelings, of a solver that keeps atoms."""
+    """Dual variables over the listed labelings, for a solver that stores labelings."""
     listed = problem.listed
     alpha = [np.zeros(len(loss)) for loss in listed.loss]
     for i, atoms in enumerate(solver.get_state()["corners"]):
@@ -189,14 +189,14 @@ def explicit_alpha(problem, solver):
 
 
 def alpha_of_moves(problem, moves):
-    """The same of exact steps, from each ν_i; checked to be distributions."""
+    """The same for exact steps, from each ν_i, which must be distributions."""
     listed, alpha = problem.listed, []
     for i, nu in enumerate(moves):
         truth = listed.labelings[i][listed.truth[i]]
         if type(problem.structure) is MulticlassStructure:
             masses = nu + np.eye(len(nu))[truth]
         else:
-            # Labels are independent: the mass of a labeling is a product.
+            # Labels are independent, so the mass of a labeling is a product.
             wrong = np.abs(nu)
             signs = np.where(np.atleast_1d(truth), -1.0, 1.0)
             np.testing.assert_array_equal(signs * nu, wrong)

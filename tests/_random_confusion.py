@@ -1,4 +1,4 @@
-"""Random confusion problems of every kind, and linear programs that know their optima."""
+"""Random confusion problems of every kind, with optima by linear programs."""
 
 import numpy as np
 from _confusion_problems import FiniteOracle, random_tensors
@@ -23,16 +23,16 @@ from sklearn_structsvm.confusion import (
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
-# What HiGHS calls met; its own default is 1e-7.
+# The feasibility tolerance of HiGHS. Its default is 1e-7.
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 NO_POINT = 2
 
 PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
 BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
-# All that are functions of the confusion matrix.
+# All metrics that are functions of the confusion matrix.
 OF_CONFUSION = [name for name, kind in METRICS.items() if not kind.needs_costs]
 
-# Of the metrics that are of one label, what the label is called.
+# For metrics of one label, the name of its parameter.
 LABEL_PARAMETERS = {
     name: next(iter({"pos_label", "label"} & {*kind().get_params()}))
     for name, kind in METRICS.items()
@@ -60,7 +60,7 @@ def random_metric(rng, k, name=None):
 
 
 def random_constraint(rng, C, cells):
-    """One that the tensor meets, with nothing, little or much to spare."""
+    """A constraint that the tensor satisfies with no, little or much slack."""
     m, k, _ = cells.shape
     spare = float(rng.choice([0.0, 1e-3, 5e-2, 0.2]))
     label, group = int(rng.integers(k)), int(rng.integers(m))
@@ -71,7 +71,7 @@ def random_constraint(rng, C, cells):
     selected = selected[rng.integers(len(selected))]
 
     def bounded(kind, at, *args, **options):
-        """With the bound that C reaches, moved by what is to spare."""
+        """A constraint whose bound is the value at C plus the slack."""
         start = float(at == "at_least")
         away = kind(*args, **{at: start}, **options).violation(C, cells)
         away = (away if np.isfinite(away) else 1.0) + spare
@@ -150,7 +150,8 @@ def random_problem(rng, metric=None, kind="any"):
         n = int(rng.integers(1, 4))
         constraints = [random_constraint(rng, C, cells) for _ in range(n)]
     if kind == "never":
-        # As it is for most that do predict the class: only by never doing so.
+        # So most classifiers that predict the class satisfy the constraint only by never
+        # doing so.
         constraints.append(Precision(label=label, at_least=0.97))
     for constraint in constraints:
         constraint.check(cells)
@@ -161,9 +162,8 @@ def random_problem(rng, metric=None, kind="any"):
 class Programs:
     """Linear programs in the weights of all tensors of a `FiniteOracle`.
 
-    Curved constraints and metrics are what their tangents have, one more at a time
-    (Kelley's method), as the optima that they are compared with are found by no such
-    method where they are smooth.
+    Curved constraints and metrics are approximated by tangents, one more at a time
+    (Kelley's method). The solvers under test use other methods for smooth functions.
     """
 
     def __init__(self, problem):
@@ -181,8 +181,9 @@ class Programs:
     def solve(self, costs, pieces=None, relaxed=False, enough=np.inf):
         """(min, weights) of costs · α + max(pieces α) under the constraints.
 
-        With `relaxed` all may be exceeded by as much, which is minimized too, down to -1.
-        Weights are None if there are none, or if the minimum is known to be `enough`.
+        With `relaxed`, all constraints may be exceeded by a common amount, which is
+        minimized as well, down to -1. Weights are None if there are none, or if the
+        minimum is known to be `enough`.
         """
         n, has_v = len(self.tensors), pieces is not None
         while True:
@@ -211,23 +212,23 @@ class Programs:
             C = self.mix(weights / weights.sum())
             convex = self.problem.convex_constraints
             worst = max(convex, key=lambda phi: phi.value(C), default=None)
-            # Programs meet their rows to EXACT, once these are scaled: more of the same
-            # rows would not help.
+            # Programs satisfy their rows to EXACT after scaling, so repeating rows would
+            # not help.
             if worst is None or worst.value(C) <= found.x[-1] + 1e-9:
                 return found.fun, weights / weights.sum()
             self.rows.append(self.along(*worst.tangent(C)))
 
     def least_excess(self):
-        """Of all mixtures, and the mixture that has it; -inf without constraints."""
+        """The smallest excess (-inf without constraints), and its mixture."""
         if not self.problem.constrained:
             return -np.inf, None
         least, weights = self.solve(np.zeros(len(self.tensors)), relaxed=True)
         return least, self.mix(weights)
 
     def optimum(self):
-        """What the least ψ of what meets the constraints is between.
+        """Lower and upper bounds of the smallest feasible ψ.
 
-        None where no program finds it.
+        They are None if no program finds them.
         """
         problem = self.problem
         if problem.pieces() is not None:
@@ -241,7 +242,7 @@ class Programs:
         while True:
             low, weights = self.solve(np.zeros(len(self.tensors)), tangents)
             C = self.mix(weights)
-            # Where a recall is 0 the G-mean is above all of its tangents.
+            # If a recall is 0, the G-mean is above all of its tangents.
             G, h = problem.tangent(C)
             if np.vdot(G, C) + h - low <= 1e-9:
                 return low, problem.value(C)

@@ -1,8 +1,8 @@
-"""Slow and obvious references for what the package does fast, and data to compare on.
+"""Slow and obvious references for the package's fast code, and data for comparisons.
 
-Nothing here calls the package. Labelings are enumerated, joint features are summed up
-from their definition, and block-coordinate Frank-Wolfe keeps w, w_i and all dual
-variables as the papers print them.
+Nothing here calls the package. Labelings are enumerated, joint features are summed by
+definition, and block-coordinate Frank-Wolfe stores w, w_i and all dual variables as
+printed in the papers.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from scipy import sparse
 
 
 def flat_feature(x, mu, bias=0.0):
-    """x ⊗ μ, features first, with one more feature of value `bias` unless it is 0."""
+    """x ⊗ μ, features first, with a constant feature `bias` unless it is 0."""
     values = list(x) + ([bias] if bias else [])
     return np.array([value * m for value in values for m in mu], dtype=float)
 
 
 def chain_feature(x, labels, k, parts):
-    """Emissions, bias, first bias, last bias, transitions: those named in `parts`."""
+    """Emissions, bias, first bias, last bias and transitions, as named in `parts`."""
     features = {
         "emission": np.zeros((x.shape[1], k)),
         "bias": np.zeros(k),
@@ -45,7 +45,7 @@ CHAIN_PARTS = ("emission", "bias", "first_bias", "last_bias", "transition")
 
 @dataclass
 class Listed:
-    """A problem written out: every labeling of every example.
+    """A listed problem, with every labeling of every example.
 
     Attributes
     ----------
@@ -105,15 +105,15 @@ class Listed:
         return max(np.linalg.norm(self.delta(i), axis=1).max() for i in range(self.n))
 
     def slack_rescaled(self):
-        """Features times the losses of their labelings, as slack rescaling sees them."""
+        """Features times the losses of their labelings, as in slack rescaling."""
         phi = [loss[:, np.newaxis] * self.delta(i) for i, loss in enumerate(self.loss)]
         return Listed(self.labelings, self.truth, phi, self.loss)
 
     def subgradient_bound(self, lam, n_steps):
-        """How far from the optimum stochastic subgradients are after this many steps.
+        """The distance of stochastic subgradients from the optimum after this many steps.
 
-        2 R² / (λ k), in expectation and of the average that weighs step k by k
-        (Lacoste-Julien, Schmidt, Bach 2012).
+        It is at most 2 R² / (λ k), in expectation and for the average that weights step k
+        by k (Lacoste-Julien, Schmidt, Bach 2012).
         """
         return 2.0 * self.radius() ** 2 / (lam * n_steps)
 
@@ -200,23 +200,24 @@ def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=Non
 
 
 class Textbook:
-    """Algorithms 1, 3, 4, 5 and 9 of the BCFW paper with explicit w_i and α.
+    """Algorithms 1, 3, 4, 5 and 9 of the BCFW paper, with explicit w_i and α.
 
     Parameters
     ----------
     safeguard : bool
-        That of appendix G: the plain step where it increases the dual more.
+        The safeguard of appendix G: the plain step if it increases the dual more.
     cache : (F, ν) or None
-        Of the cache-hit criterion of Algorithm 5; all labelings seen are kept.
+        The cache-hit criterion of Algorithm 5. All labelings seen are kept.
 
     Attributes
     ----------
     n_hits, n_calls : int
-        Of the cache, and of the oracle by steps.
+        Hits of the cache, and calls of the oracle by steps.
     visited : ndarray
-        The blocks of the last run, without those where labelings tie, of which rounding
-        takes one: a pairwise step leaves two of a block alike, until another block moves.
-        Nor those whose cache is at the edge of a hit, or has such labelings.
+        The blocks of the last run. Blocks with tied labelings are omitted, because
+        rounding decides there: a pairwise step leaves two labelings of a block equal
+        until another block moves. So are blocks whose cache is at the edge of a hit, or
+        has tied labelings.
     """
 
     def __init__(
@@ -252,7 +253,7 @@ class Textbook:
         return self.p[i] * (values[c] - self.alpha[i] @ values)
 
     def check_gaps(self):
-        """Take note of all block gaps, and of their sum."""
+        """Record all block gaps and their sum."""
         every = [self.listed.values(i, self.w) for i in range(self.listed.n)]
         self.gaps = np.array(
             [self.gain(i, values, values.argmax()) for i, values in enumerate(every)]
@@ -260,7 +261,7 @@ class Textbook:
         self.gap = self.gaps.sum()
 
     def ask(self, i, values):
-        """The labeling that block i moves to; None where rounding decides on it."""
+        """The labeling to which block i moves, or None if rounding decides it."""
         s = int(values.argmax())
         if self.cache is not None:
             F, nu = self.cache
@@ -293,7 +294,7 @@ class Textbook:
         return self
 
     def move(self, i):
-        """One step; whether it is made, which it is not where labelings tie."""
+        """Make one step. Returns whether it was made, which excludes ties."""
         w, alpha = self.w, self.alpha[i]
         values = self.listed.values(i, w)
         best, worst = np.sort(values)[-2:], np.sort(values[alpha > 0])[:2]
@@ -309,7 +310,7 @@ class Textbook:
         w_a, loss_a = self.corner(i, a)
         w_i, loss_i = self.v_blocks[i].copy(), self.loss_blocks[i]
         e_s, e_a = np.eye(len(alpha))[[s, a]]
-        # Each candidate: change of w_i, of ℓ_i, of α_i, and the longest step.
+        # For each candidate: the changes of w_i, ℓ_i and α_i, and the longest step.
         steps = [(w_s - w_i, loss_s - loss_i, e_s - alpha, 1.0)]
         if len(active) > 1:
             if self.step == "pairwise":
@@ -321,8 +322,8 @@ class Textbook:
         if self.step == "away" and len(steps) > 1 and gains[0] > gains[1]:
             del steps[1]
         searched = [self.search(step, w) for step in steps]
-        # Where there is another kind of step it is that one, or with the safeguard the
-        # one that gets further.
+        # If there is another kind of step, it is used, or with the safeguard the better
+        # one.
         best = len(steps) - 1
         if self.safeguard:
             best = int(np.argmax([progress for progress, _ in searched]))
@@ -336,7 +337,7 @@ class Textbook:
         return True
 
     def search(self, step, w):
-        """Progress and length of the exact line search."""
+        """The progress and the step of the exact line search."""
         dw, dl, _, longest = step
         gain, norm = -self.lam * dw @ w + dl, self.lam * dw @ dw
         if gain <= 0:
@@ -348,8 +349,8 @@ class Textbook:
 def visits(n, passes, seed=0):
     """Blocks in random order, none twice in a row.
 
-    A line search may end where two labelings of its block tie, and rounding would
-    decide which of them the next step on that very block sees as the best.
+    A line search may end where two labelings of its block tie. Rounding would then decide
+    which of them is the best for the next step on the same block.
     """
     rng = new_rng(seed)
     order = [rng.integers(n)]
@@ -359,9 +360,9 @@ def visits(n, passes, seed=0):
 
 
 def messy_csr(X, seed=0):
-    """X as CSR with unsorted indices, entries given in two halves, stored zeros.
+    """X as CSR with unsorted indices, entries split in two halves, and stored zeros.
 
-    Indices have 32 bits for an even seed and 64 for an odd one.
+    Indices have 32 bits for even seeds and 64 for odd ones.
     """
     rng = new_rng(seed)
     data, indices, indptr = [], [], [0]
@@ -383,7 +384,7 @@ def messy_csr(X, seed=0):
 
 
 def random_chains(n=6, k=3, n_features=3, longest=3, seed=0):
-    """X, y (label indices) and costs that leave no two labelings of equal loss."""
+    """X, y (label indices) and costs for which no two labelings have the same loss."""
     rng = new_rng(seed)
     lengths = rng.integers(1, longest + 1, size=n)
     X = [rng.standard_normal((T, n_features)) for T in lengths]

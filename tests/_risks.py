@@ -1,4 +1,4 @@
-"""Risks written out: every line of every loss, and slow searches of a line."""
+"""Listed risks with every line of every loss, and slow line searches."""
 
 from fractions import Fraction
 from math import fsum
@@ -14,7 +14,7 @@ ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 def make_risk(kind, X, rng, weights=None, k=4, costs=None, **kwargs):
-    """A risk of this kind with random labels; `listed` of it are its lines.
+    """A risk of this kind with random labels; `listed` has its lines.
 
     `listed[i]` holds a pair (Δ, β) for each line of the loss of example i.
     """
@@ -85,8 +85,8 @@ def listed_derivative(risk, Z, A, rtol=1e-9):
 def exact_segments(slopes, offsets, lower, upper):
     """Breakpoints in (lower, upper] of a maximum of lines, and the slopes between them.
 
-    From the largest line at ``lower`` on, the next line is the first to cross, the
-    steepest of those that cross there, all in fractions.
+    Starting with the largest line at ``lower``, the next line is the first one to cross
+    (the steepest, if several do), computed in fractions.
     """
     lines = [(Fraction(a), Fraction(b)) for a, b in zip(slopes, offsets, strict=True)]
     eta = Fraction(lower)
@@ -102,7 +102,7 @@ def exact_segments(slopes, offsets, lower, upper):
 
 
 def exact_step(risk, Z, A, slope, curvature, largest=np.inf):
-    """The least minimizer of the risk along a line, in fractions; inf if none."""
+    """The smallest minimizer along a line, in fractions; inf if there is none."""
     jumps, rise = {}, Fraction(slope)
     for lines, z, a, p in zip(risk.listed, Z, A, risk.weights, strict=True):
         z, a = [Fraction(v) for v in z], [Fraction(v) for v in a]
@@ -138,7 +138,7 @@ def exact_step(risk, Z, A, slope, curvature, largest=np.inf):
 def sort_and_walk(hinge, Z, along, slope, curvature, largest=np.inf, n_threads=1):
     """argmin over 0 <= η <= largest of slope η + curvature η²/2 + R(Z + η along).
 
-    The search of the paper: O(m log m) for m breakpoints, all of which it stores.
+    This is the paper's search, in O(m log m) for m breakpoints, which it stores.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def sort_and_walk(hinge, Z, along, slope, curvature, largest=np.inf, n_threads=1
     if largest == 0.0:
         return 0.0
     starts, etas, slopes = hinge.segment(Z, along, 0.0, largest, n_threads=n_threads)
-    # Nothing is known of a segment's predecessor where an example begins.
+    # At the start of an example, a segment has no predecessor.
     p = np.repeat(hinge.weights, np.diff(starts))
     first = np.zeros(len(etas), dtype=bool)
     first[starts[:-1]] = True
@@ -172,8 +172,7 @@ def sort_and_walk(hinge, Z, along, slope, curvature, largest=np.inf, n_threads=1
     etas = etas[~first]
     order = np.argsort(etas, kind="stable")
     etas, rises = etas[order], rise + np.concatenate([[0.0], np.cumsum(jumps[order])])
-    # The derivative to the right of zero and of each breakpoint, once all jumps there
-    # are made.
+    # The derivative to the right of zero and of each breakpoint, after all jumps there.
     points = np.concatenate([[0.0], etas])
     complete = np.append(points[1:] > points[:-1], True)
     derivative = rises + curvature * points
@@ -182,14 +181,14 @@ def sort_and_walk(hinge, Z, along, slope, curvature, largest=np.inf, n_threads=1
     if len(reached) == 0:
         end, passed = largest, len(order)
     else:
-        # Jumps at the same breakpoint come together: the piece before it is what the
-        # breakpoints before it have made.
+        # Jumps at the same breakpoint belong together: the previous piece includes only
+        # the breakpoints before it.
         end = points[reached[0]]
         if end == 0.0:
             return 0.0
         passed = np.searchsorted(points, end) - 1
     if curvature > 0.0:
-        # A long walk's rounding errors add up; not so this sum's.
+        # The rounding errors of a long walk add up, but not those of this sum.
         rise = fsum([*start, *jumps[order[:passed]]])
         end = min(end, max(-rise / curvature, 0.0))
     return float(end)

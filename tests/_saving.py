@@ -1,4 +1,4 @@
-"""The ways in which a model is saved and read again."""
+"""Ways to save a model and load it again."""
 
 import copy
 import io
@@ -7,7 +7,7 @@ import pickle
 import joblib
 import pytest
 
-# Classes of the tests themselves; all else that is not trusted must be of the package.
+# Classes of the tests. All other untrusted classes must belong to the package.
 OWN = ("_estimators.",)
 
 

@@ -1,4 +1,4 @@
-"""The random data of the tests: on another seed all of it is other data.
+"""The random data of the tests, all of which depend on one seed.
 
 SKLEARN_STRUCTSVM_TESTS_GLOBAL_RANDOM_SEED is a number, "a-b" for each of a to b in turn,
 "all" for 0-99, "today" for the date, or "any" for one drawn at random.
@@ -17,7 +17,7 @@ DEFAULT = "42"
 
 
 def seeds_of(text):
-    """The seeds that a value of the variable stands for."""
+    """The seeds given by a value of the variable."""
     if text == "any":
         return [secrets.randbelow(2**31)]
     if text == "today":
@@ -34,27 +34,27 @@ def seeds_of(text):
 
 SEEDS = seeds_of(os.environ.get(VARIABLE, DEFAULT))
 if len(SEEDS) == 1:
-    # Other processes shall have the same one.
+    # Other processes must use the same one.
     os.environ[VARIABLE] = str(SEEDS[0])
 
 _current = SEEDS[0]
 
 
 def told():
-    """What to set in order to run on the same data again."""
+    """The setting that repeats a run on the same data."""
     first, last = SEEDS[0], SEEDS[-1]
     seeds = f"{first}" if first == last else f"{first}-{last}"
     return f"The data are those of {VARIABLE}={seeds}"
 
 
 def use(seed):
-    """Data are those of this seed from now on."""
+    """Use this seed from now on."""
     global _current
     _current = seed
 
 
 def new_rng(*offsets: int) -> np.random.Generator:
-    """A generator of the global seed, and of these numbers, which tell it from others."""
+    """A generator seeded by the global seed and by these numbers, which identify it."""
     return np.random.default_rng([_current, *map(int, offsets)])
 
 
@@ -64,6 +64,6 @@ def new_seed(*offsets: int) -> int:
 
 
 def cache_by_seed(function):
-    """`functools.cache` of a function that draws."""
+    """`functools.cache` for a function that draws data."""
     remembered = cache(lambda seed, *args: function(*args))
     return wraps(function)(lambda *args: remembered(_current, *args))

@@ -1,4 +1,4 @@
-"""Each structure, and data that it can be fitted to."""
+"""Each structure with data for it."""
 
 import numpy as np
 from _estimators import make_problem
@@ -28,7 +28,7 @@ ALL = (*KINDS, *STRUCTURES)
 
 
 def data_of(kind):
-    """A structure and what it can be fitted to."""
+    """A structure and data for it."""
     if kind in KINDS:
         problem = make_problem(kind)
         return problem.structure, problem.X, problem.y

@@ -8,21 +8,22 @@ import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No window is opened, and a figure looks the same on every machine.
+# No window opens, and figures look the same on every machine.
 matplotlib.use("Agg")
 
-# How long an example takes, or the making of it on a busy machine, is no failure.
+# A slow example, or slow generation on a busy machine, is not a failure.
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-# A failure is found again by running again.
+# Running again finds a failure again.
 settings.register_profile("repeatable", derandomize=True, **no_clock)
-# Other examples in every run, for a nightly job; --hypothesis-profile=random chooses it.
+# Other examples in every run, for a nightly job; --hypothesis-profile=random selects it.
 settings.register_profile("random", print_blob=True, max_examples=300, **no_clock)
 settings.load_profile("repeatable")
 
 
-# Fixtures that change what all threads share; `make parallel` runs their tests in one.
+# Fixtures that change state shared by all threads; `make parallel` runs their tests in
+# one.
 OF_THE_PROCESS = {"routing", "no_figure_is_left_open"}
-# Doctests that need an optional package, by the first words of their names.
+# Doctests that need an optional package, by the beginnings of their names.
 OPTIONAL = {
     "sklearn_structsvm.callbacks.": "sklearn.callback",
     "sklearn_structsvm.onnx.": "skl2onnx",
@@ -75,5 +76,5 @@ def pytest_report_header():
 def pytest_terminal_summary(terminalreporter, exitstatus):
     terminalreporter.write_line(_seeds.told())
     if exitstatus and "GITHUB_ACTIONS" in os.environ:
-        # On the page of the run, where a seed of the day would be gone tomorrow.
+        # On the run's page, because a seed of the day would be gone tomorrow.
         terminalreporter.write_line(f"::error title=Tests failed::{_seeds.told()}")

@@ -1,4 +1,4 @@
-"""One random call of the public interface for each number, and what came of it."""
+"""One random call of the public interface for each number, and its outcome."""
 
 import inspect
 import linecache
@@ -17,7 +17,7 @@ import sklearn_structsvm
 from sklearn_structsvm import confusion, datasets, metrics, plotting, structures
 
 KINDS = ("binary", "classes", "indicator", "chains", "trees")
-# Exceptions that the documentation names; others are raw whatever they say.
+# Exceptions named in the documentation. All others are raw, whatever they say.
 CLEAR = (ValueError, TypeError, NotFittedError, RuntimeError, NotImplementedError)
 BUFFERS = (
     "Buffer dtype mismatch",
@@ -26,8 +26,8 @@ BUFFERS = (
     "ndarray is",
 )
 SKIPPED = ("get_", "set_", "fetch_")
-# Of a structure's methods those that an estimator gives arrays which it made or checked
-# itself; the documentation does not list them.
+# Methods of structures to which estimators pass arrays that they have made or checked.
+# The documentation does not list them.
 INNER = ("join_weights", "least_costly", "present_scores")
 
 
@@ -50,7 +50,7 @@ OTHERS = {
 
 
 class Call:
-    """What is called, step by step, so that a failure can say how far it came."""
+    """The calls, step by step, so that a failure can name the last one."""
 
     def __init__(self, seed, number):
         self.rng = np.random.default_rng([seed, number])
@@ -64,13 +64,13 @@ class Call:
         return options[self.rng.integers(len(options))]
 
     def fit(self):
-        """Some estimator on data that may be spoiled, and what it answers then."""
+        """Call an estimator on data that may be spoiled."""
         model = self.estimator(spoiled=0.05)
         self.ask(model, "fit", spoiled=0.4)
         self.ask(model, spoiled=0.6)
 
     def state(self):
-        """An estimator whose fitted attributes were damaged, by hand or in a pickle."""
+        """Call an estimator with damaged attributes, by hand or in a pickle."""
         model = self.estimator(spoiled=0.0)
         if "warm_start" in model.get_params():
             model.set_params(warm_start=bool(self.rng.integers(2)))
@@ -135,7 +135,7 @@ class Call:
         return kind(**arguments)
 
     def ask(self, thing, method=None, **options):
-        """Call a method of an object, any one if none is named."""
+        """Call a method of an object, or a random one if none is named."""
         if method is None:
             names = [
                 name for name in dir(thing)
@@ -160,13 +160,13 @@ class Call:
         function(**arguments)
 
     def single(self, arguments):
-        """Of a structure's methods, those about one example take one labeling."""
+        """Methods of a structure that concern one example take one labeling."""
         if {"x", "y_true"} & set(arguments):
             labels = {"y", "y_true"} & set(arguments)
             arguments |= {name: arguments[name][0] for name in labels}
 
     def damage(self, model):
-        """Change a number or an array that a fitted estimator holds, however deep."""
+        """Change a number or an array at any depth of a fitted estimator."""
         places = list(
             leaves(
                 {
@@ -209,7 +209,7 @@ def leaves(items, owner, depth=0):
 
 
 def outcome(seed, number):
-    """(name, None or what is wrong) of one call; a traceback in place of the latter."""
+    """(name, None or the problem) of one call. For an exception it is the traceback."""
     call = Call(seed, number)
     try:
         with warnings.catch_warnings():
@@ -222,11 +222,11 @@ def outcome(seed, number):
 
 
 def is_raw(error):
-    """Whether an exception is no message of this package's or of scikit-learn's."""
+    """Whether an exception is not a message of this package or of scikit-learn."""
     stack = traceback.extract_tb(error.__traceback__)
     files = [frame.filename.replace("\\", "/") for frame in stack]
     inner = next((f for f in reversed(files) if "sklearn" in f), files[-1])
-    # Kernels name their source from the folder that the package is in.
+    # Kernels name their source relative to the folder of the package.
     root = Path(sklearn_structsvm.__file__).parents[1]
     if not any("sklearn_structsvm" in name for name in files):
         return False

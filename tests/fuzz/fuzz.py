@@ -1,4 +1,4 @@
-"""Call the public interface at random, and count what is no clear answer.
+"""Call the public interface at random, and count unclear outcomes.
 
     python tests/fuzz/fuzz.py --calls 10000 --seed 0     a table of what was found
     python tests/fuzz/fuzz.py --only 1234 --seed 0       that call again, here
@@ -21,14 +21,14 @@ from tempfile import TemporaryFile
 
 from calls import outcome
 
-# Seconds of processor time of a call; calls that are meant to be long do not exist.
+# Seconds of processor time per call. No call is meant to take long.
 LIMIT = 30
-# Seconds without a sign of life: a call that waits for ever takes no processor time.
+# Seconds without a sign of life. A call that waits forever takes no processor time.
 SILENCE = 900
 
 
 def work(seed, first, stop):
-    """Make calls, one line about each; what they print goes nowhere."""
+    """Make calls, with one line about each. Their output is discarded."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     faulthandler.enable()
@@ -38,7 +38,7 @@ def work(seed, first, stop):
 
 
 def fuzz(seed, n_calls, first=0):
-    """Yield (number, name, None or what is wrong) of each call."""
+    """Yield (number, name, None or the problem) of each call."""
     stop = first + n_calls
     while first < stop:
         command = [sys.executable, __file__, "--seed", seed, "--work", first, stop]
@@ -59,7 +59,7 @@ def fuzz(seed, n_calls, first=0):
 
 
 def _lively(process):
-    """Lines of a process, which is killed where none comes for too long."""
+    """The lines of a process, which is killed if none comes for too long."""
     while True:
         timer = threading.Timer(SILENCE, process.kill)
         timer.start()
@@ -71,18 +71,18 @@ def _lively(process):
 
 
 def _death(code, errors):
-    """Name and description of a call that took its process with it."""
+    """The name and description of a call that ended its process."""
     name = "died"
     why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     if why == "SIGPROF":
         why = f"time-out: more than {LIMIT} s of processor time"
-    # Of the list of all compiled modules nobody learns anything.
+    # The list of all compiled modules is not informative.
     errors = errors.split("\nExtension modules:")[0]
     return name, f"{errors[-4000:]}\n{why}"
 
 
 def table(found):
-    """How many calls of each name went wrong, and how."""
+    """The number of failed calls by name, and the failures."""
     calls, wrong = Counter(), Counter()
     for _, name, what in found:
         name = name.split("(")[0]

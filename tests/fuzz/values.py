@@ -1,7 +1,7 @@
-"""Random arguments: what a caller means to hand over, and what goes wrong with it.
+"""Random arguments: valid values, and damaged ones.
 
-Arguments are made by their names, so that a new function is called sensibly as far as
-its words are those of the others; anything else gets a value of `ODD`.
+Values depend on the names of arguments, so a new function gets sensible values if it uses
+common names. All other arguments get a value of `ODD`.
 """
 
 import copy
@@ -27,7 +27,7 @@ LABELS = ([0, 1, 2], [-1, 1, 7], ["a", "b", "c"], [False, True, True], [0.0, 1.0
 
 
 class Task:
-    """Data of one kind, of random size, and the names that arguments have for it."""
+    """Data of one kind and random size, with the names of arguments for them."""
 
     def __init__(self, rng, kind):
         self.rng, self.kind = rng, kind
@@ -77,7 +77,7 @@ class Task:
         return self.instance(confusion, confusion.Constraint)
 
     def structure(self):
-        """One that can be fitted to this task."""
+        """A random structure that can be fitted to this task."""
         return self.instance(structures, structures.Structure, self.suits)
 
     def suits(self, structure):
@@ -91,7 +91,7 @@ class Task:
             return False
 
     def instance(self, module, base, suits=lambda thing: True):
-        """An object of one of a module's classes that could be made."""
+        """An object of a random class of a module."""
         names = [
             name for name in module.__all__
             if isinstance(kind := getattr(module, name), type) and issubclass(kind, base)
@@ -111,7 +111,7 @@ class Task:
         return options[self.rng.integers(len(options))]
 
     def arguments(self, function, share=0.2):
-        """Keyword arguments of a function: those it needs, and some of the others."""
+        """Keyword arguments of a function: all required ones, and some others."""
         result = {}
         constraints = getattr(function, "_parameter_constraints", {})
         for name, parameter in inspect.signature(function).parameters.items():
@@ -123,7 +123,7 @@ class Task:
         return result
 
     def value(self, name, constraints=None, default=None):
-        """What a caller could mean by an argument of this name."""
+        """A sensible value for an argument of this name."""
         rng = self.rng
         if name in MEANT:
             return MEANT[name](self)
@@ -147,7 +147,7 @@ class Task:
         return simple.get(constraint) if _hashable(constraint) else None
 
 
-# What arguments mean, by their names. Those of no name here get their default.
+# Values of arguments by name. Arguments with other names get their default.
 MEANT = {
     "X": lambda t: t.X,
     "y": lambda t: t.y,
@@ -206,7 +206,7 @@ MEANT = {
 
 
 def spoil(rng, value):
-    """The same value with something wrong about it."""
+    """The same value with a defect."""
     if rng.random() < 0.15:
         return ODD[rng.integers(len(ODD))]
     if isinstance(value, (list, tuple)) and len(value) and rng.random() < 0.7:
@@ -248,7 +248,7 @@ def spoil_array(rng, array, entries=NUMBERS):
 
 
 def spoil_sparse(rng, matrix):
-    """Another format, or indices that are out of order or out of bounds."""
+    """Another format, or indices out of order or out of bounds."""
     matrix = copy.deepcopy(matrix).asformat(FORMATS[rng.integers(len(FORMATS))])
     parts = [part for part in ("indices", "indptr", "data") if hasattr(matrix, part)]
     if rng.random() < 0.5 and matrix.format in ("csr", "csc", "bsr"):
