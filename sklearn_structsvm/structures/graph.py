@@ -19,7 +19,7 @@ from sklearn_structsvm._utils.compat import Options, StrOptions
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._graph import GraphOracle
-from sklearn_structsvm.structures.allowed_labels import lowered
+from sklearn_structsvm.structures.allowed_labels import as_allowed_labels, lowered
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.graph_data import (
     check_graph_labels,
@@ -373,19 +373,18 @@ class GraphStructure(SumBounds):
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
     ) -> np.ndarray:
         compiled = [self._is_compiled([x]) for x in X]
-        masks = [None] * len(X) if allowed is None else list(allowed)
+        allowed = None if allowed is None else as_allowed_labels(allowed)
         decoded: Iterator[np.ndarray] = iter(())
         if easy := np.flatnonzero(compiled).tolist():
             own = [X[i] for i in easy]
-            oracle = self._graph_oracle(
-                own, self._any_labels(own), False, allowed and [masks[i] for i in easy]
-            )
+            masks = None if allowed is None else allowed.take(easy)
+            oracle = self._graph_oracle(own, self._any_labels(own), False, masks)
             labels = self.classes_[oracle.decode(w, 0.0, n_threads)]
             decoded = iter(np.split(labels, np.cumsum(self._lengths(own))[:-1]))
         return as_object_array(
             [
-                next(decoded) if is_easy else self._rounded(x, w, mask)
-                for x, is_easy, mask in zip(X, compiled, masks, strict=True)
+                next(decoded) if is_easy else self._rounded(x, w, allowed and allowed[i])
+                for i, (x, is_easy) in enumerate(zip(X, compiled, strict=True))
             ]
         )
 
