@@ -64,6 +64,18 @@ def hide(y, rate, seed):
     return result
 
 
+def widen(y, classes, seed):
+    """Each label as a set, with two wrong ones beside it."""
+    rng, result = np.random.default_rng(seed), []
+    for labels in y:
+        own = []
+        for label in labels.tolist():
+            wrong = rng.choice(classes[classes != label], 2, replace=False)
+            own.append({label, *wrong.tolist()})
+        result.append(own)
+    return result
+
+
 def runs(X, y):
     """Runs of tokens whose labels are known, each a sequence of its own."""
     parts, labelings = [], []
@@ -189,7 +201,8 @@ def main():
         for model in MODELS[name]:
             if isinstance(model, BCFWClassifier):
                 model.set_params(tol=0.1)
-            known = [{"all labels": (X, y)}]
+            sets_of_three = X, widen(y, classes, 0)
+            known = [{"all labels": (X, y), "sets of three labels": sets_of_three}]
             rows += rows_of(model, 0.0, known, classes, test, score)
             for rate in args.rates:
                 sets = [
