@@ -161,7 +161,7 @@ PROBLEMS = {
 
 
 def load_problems(names, data_home):
-    """Each problem whose data are found, in turn; a word on the others."""
+    """Yield each problem whose data are found; print which ones are missing."""
     for name in names:
         data = PROBLEMS[name](data_home)
         if data is not None:
@@ -182,7 +182,7 @@ def load_test(problem, data_home):
 
 
 def fit(method, problem, lam, *, tol, max_time, **params):
-    """The method's classifier of `METHODS` fitted without an intercept."""
+    """Fit the classifier of this method (see `METHODS`) without an intercept."""
     kind, options = METHODS[method]
     model = kind(
         C=1.0 / (lam * problem.n_samples),
@@ -207,10 +207,10 @@ def add_optimum_options(parser):
 
 
 def optimum(problem, lam, args, rtol, method="SubLBFGS"):
-    """Upper and lower bound of the least objective, from a file or computed.
+    """Return an upper and a lower bound of the least objective, from a file or computed.
 
-    Two solvers have their turn until the bounds are within `rtol` of each other; of the
-    squared hinge, the one that has it.
+    Two solvers take turns until the bounds are within `rtol` of each other. Only one of
+    them has the squared hinge.
     """
     is_squared = method != "SubLBFGS"
     suffix = "-squared" if is_squared else ""

@@ -61,7 +61,7 @@ def load_ocr(subset, data_home):
 
 
 def load_yeast(data_home):
-    """X, Y, X_test, Y_test of Mulan's yeast, or None with a word on what is missing.
+    """Return X, Y, X_test, Y_test of Mulan's yeast, or print what is missing.
 
     They are read from yeast/data.npz: X_train, Y_train, X_test and Y_test.
     """
@@ -74,7 +74,7 @@ def load_yeast(data_home):
 
 
 def load_reuters(data_home, n_topics):
-    """The same of Reuters-21578, with its most frequent topics and CSR features.
+    """Do the same for Reuters-21578, with its most frequent topics and CSR features.
 
     They are read from reuters90/: X_train.npz, X_test.npz (CSR), Y_train.npy, Y_test.npy.
     Documents without any of the topics are left out.
@@ -102,7 +102,7 @@ def data_file(data_home, folder, name):
 
 
 def has_highs():
-    """Whether the linear program solver is installed; a word where it is not."""
+    """Tell whether the solver of linear programs is installed; print it if not."""
     if importlib.util.find_spec("highspy") is None:
         print("[skipped lp: highspy is not installed]\n")
         return False
@@ -115,14 +115,14 @@ def chain_classifier(transitions=None, **params):
 
 
 def fit_quietly(estimator, X, y):
-    """Fit a model that may stop before it converges, and say nothing of it."""
+    """Fit a model that may stop before it converges, without the warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)
 
 
 def fit_seconds(model, X, y, repeats):
-    """Median of the CPU seconds of fits, each with its own seed; the last is kept."""
+    """Return the median CPU seconds of fits with different seeds, and the last model."""
     seconds = []
     for seed in range(repeats):
         model.set_params(random_state=seed)
@@ -135,7 +135,7 @@ def fit_seconds(model, X, y, repeats):
 def pass_seconds(X, y, passes, **params):
     """Seconds of a pass, without the gap checks at the fit's start and end.
 
-    The one at the end is taken to last as long as the one at the start.
+    The check at the end is assumed to take as long as the one at the start.
     """
     model = chain_classifier(
         tol=0.0, max_iter=passes, gap_check_interval=NO_CHECKS, **params
@@ -151,13 +151,13 @@ def reached(history, key, target):
 
 
 def true_gap(iterate):
-    """Primal less dual objective, the gaps as last seen left as they are."""
+    """Primal minus dual objective; the stored gaps of the blocks stay as they are."""
     w = iterate.weights
     return iterate.hinge(w) - iterate.loss + iterate.lam * w @ w
 
 
 def print_table(header, rows):
-    """A markdown table; floats with three digits, what was not reached as a dash."""
+    """Print a Markdown table: floats with three digits, a dash for a missed target."""
 
     def cell(value):
         if isinstance(value, (float, np.floating)):
@@ -171,7 +171,7 @@ def print_table(header, rows):
 
 
 def make_axes(n_rows, n_columns):
-    """A grid of panels; imported late, the tables need no matplotlib."""
+    """Make a grid of panels. Matplotlib is imported here, as tables do not need it."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -245,7 +245,7 @@ def compile_cpp(source, output, flags):
 
 
 def peer_python(variable, module):
-    """Interpreter that has the peer, or None with a word on how to name one."""
+    """Return the interpreter that has the peer; print how to name one and return None."""
     python = os.environ.get(variable, sys.executable)
     try:
         subprocess.run(
@@ -269,7 +269,7 @@ def peer_version(python, distribution):
 
 
 def circumstances(script):
-    """When, where and of what the figures of this script are."""
+    """Describe when, where and with which versions this script was run."""
     # The last one that changed the package.
     command = ["git", "log", "-1", "--format=%h", "--", "../sklearn_structsvm"]
     commit = subprocess.check_output(command, text=True, cwd=HERE).strip()
@@ -289,7 +289,7 @@ def circumstances(script):
 
 
 def run_lines(command, timeout=None):
-    """The JSON lines that a command prints until it ends or its time is up."""
+    """Return the JSON lines that a command prints until it ends or its time is up."""
     command = [str(part) for part in command]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(timeout or 10**6, process.kill)

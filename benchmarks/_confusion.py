@@ -77,7 +77,7 @@ class Split(NamedTuple):
 
 
 def load_splits(name, data_home, n_splits):
-    """The splits of a data set, or [] with a word on what is missing.
+    """Return the splits of a data set; print what is missing and return [].
 
     Seven tenths are for training, drawn without regard to the labels by
     ``train_test_split(random_state=0, 1, ...)``, as the paper's code does: where the rows
@@ -124,7 +124,7 @@ def metric_of(name, split):
 
 
 def largest_class(split):
-    """Of training and test part together, so that it is the same for all splits."""
+    """Largest class of training and test part together, the same for all splits."""
     counts = np.bincount(split.train.y) + np.bincount(split.test.y)
     return int(counts.argmax())
 
@@ -136,7 +136,7 @@ def fairness_constraint(name, slack=None):
 
 
 def coverage():
-    """Every class predicted as often as it occurs, within 0.01."""
+    """Constrain every class to be predicted as often as it occurs, within 0.01."""
     return Coverage(target="priors", slack=COVERAGE_SLACK)
 
 
@@ -154,13 +154,13 @@ def expected_confusion(part, probabilities, by_group=False):
 
 
 def loss(metric, C):
-    """Of a confusion tensor."""
+    """Value of the metric, as a loss, at a confusion tensor."""
     C = np.asarray(C)
     return get_metric(metric, np.arange(C.shape[-1])).value(C.sum(axis=0))
 
 
 def violation(constraint, C):
-    """What is above the slack, at C; not positive where the constraint is met."""
+    """By how much the constraint exceeds its slack at C; at most 0 if it is met."""
     C = np.asarray(C)
     m, k, _ = C.shape
     cells = Cells(C.sum(axis=2), np.arange(k), groups=np.arange(m), group_names=range(m))
@@ -179,7 +179,7 @@ class Run(NamedTuple):
 
 
 def plugin_run(split, weights, by_group=False):
-    """Of the classifier argmax_j weights_j η_j(x)."""
+    """`Run` of the classifier argmax_j weights_j η_j(x)."""
 
     def predicted(part):
         return np.eye(split.n_classes)[np.argmax(part.P * weights, axis=1)]
@@ -204,8 +204,8 @@ def balanced(split, by_group=False):
 def fit_ours(split, metric, constraint=None, *, by_group=False, lmo="plugin", **params):
     """A `Run` of ComplexMetricClassifier, and the classifier.
 
-    The seconds are without those of the probability model, which is given. For an LMO
-    that fits classifiers they are all, and the features are the standardized ones.
+    The seconds leave out the probability model, which is given. An LMO that fits
+    classifiers is charged for all of them, and sees the standardized features.
     """
     plugin = lmo == "plugin"
     if plugin and split.n_classes == 2:
@@ -268,7 +268,7 @@ class Peer:
         self.python = peer_python(PEERS[name], module)
 
     def runs(self, path, method, target, **options):
-        """A `Run` for each of the saved splits; [] where the peer is not there."""
+        """Return a `Run` for each saved split; [] if the peer is not installed."""
         if self.python is None:
             return []
         script = HERE / "peers" / "confusion_peer.py"

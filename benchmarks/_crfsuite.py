@@ -1,4 +1,4 @@
-"""CRFsuite, trained and asked in a process of its own."""
+"""Train CRFsuite and predict with it in a process of its own."""
 
 import json
 import tempfile
@@ -20,10 +20,10 @@ SETTINGS = {
 
 
 def run_crfsuite(python, setting, paths, classes, lengths, biases=False, chaine=False):
-    """Facts of the training, and the labels of the items of the test problem.
+    """Return facts about the training, and the labels predicted for the test items.
 
     `setting` is a name of `SETTINGS`, or an algorithm and its parameters. With `chaine`
-    the interpreter is one that has it, and it trains in the place of CRFsuite.
+    the interpreter has chaine, which trains in place of CRFsuite.
     """
     is_named = isinstance(setting, str)
     algorithm, params = SETTINGS[setting] if is_named else setting

@@ -8,7 +8,7 @@ PARTS = ("train", "test")
 
 
 def load_ewt(data_home):
-    """X, y, X_test, y_test of UD EWT, or None with a word on what is missing.
+    """Return X, y, X_test, y_test of UD EWT; print what is missing and return None.
 
     They are read from ud_ewt/train.tsv.gz and test.tsv.gz: a word a line, its form and
     tag first, and a blank line after each sentence.
@@ -43,7 +43,7 @@ def read_sentences(path):
 
 
 def attributes(words, i):
-    """What a word and its neighbors look like."""
+    """List attributes of a word and of its neighbors."""
     word, lower = words[i], words[i].lower()
     names = ["bias", f"word={lower}"]
     names += [f"suffix={lower[-size:]}" for size in (1, 2, 3)]
@@ -64,7 +64,7 @@ def attributes(words, i):
 
 
 def rows_of(words, columns, is_training):
-    """Columns of each word's attributes; training is where new ones are named."""
+    """Return the columns of each word's attributes; only training adds new columns."""
     rows = []
     for i in range(len(words)):
         names = attributes(words, i)

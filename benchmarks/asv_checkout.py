@@ -1,4 +1,4 @@
-"""What asv runs a commit with: the interpreter that runs asv, and a build of the commit.
+"""Environment in which asv runs a commit: asv's own interpreter, a build of the commit.
 
 A commit is built once, into ``build/asv/<commit>``. Where its kernels are those of the
 checkout, the checkout's libraries are copied and nothing is compiled.
@@ -30,13 +30,13 @@ def git(*command, **options):
 
 
 def compiled_alike(commit):
-    """Whether the kernels of the checkout are those of the commit."""
+    """Tell whether checkout and commit have the same kernels."""
     command = ["git", "diff", "--quiet", commit, "--", *KERNELS]
     return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
 def build(commit):
-    """The folder with the package as of the commit; built unless it is there."""
+    """Return the folder with the commit's package; build it unless it is there."""
     folder = BUILDS / commit[:12]
     done = folder / ".built"
     if done.exists():
@@ -75,7 +75,7 @@ class Checkout(Environment):
 
     @property
     def name(self):
-        """The versions stand in the results, not in the name."""
+        """Name without versions; the results have them."""
         return f"{self.tool_name}-py{self._python}"
 
     @property

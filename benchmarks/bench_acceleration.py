@@ -1,12 +1,12 @@
 """Accelerated corrective steps beside the steps of 0.1.0: seconds and passes to a gap.
 
-"now": the defaults. "0.1.0": what its defaults were, pairwise steps on blocks drawn by
-their gaps for chains, exact steps without acceleration for rows of a matrix; as this
-version makes them.
+"now" has today's defaults. "0.1.0" has the defaults of that version, as this version
+makes these steps: pairwise steps on blocks drawn by their gaps for chains, exact steps
+without acceleration for rows of a matrix.
 
-Seconds are process time of a fit of its own for each gap, all that `fit` does included.
-Medians of --repeats fits, of both in turn; a fit that is not done in --limit seconds has
-a dash, and counts as if it had been then: the ratio is a lower bound.
+Each gap has its own fits. Seconds are process time of the whole `fit`, medians of
+--repeats fits; the two versions take turns. A fit that does not end in --limit seconds
+has a dash and counts as --limit seconds, so the ratio is a lower bound.
 """
 
 import sys

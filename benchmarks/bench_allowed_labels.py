@@ -27,7 +27,7 @@ def user_seconds(call):
 
 
 def as_lists(y, classes, rng):
-    """What is known of each sentence: labels, sets of them, and None."""
+    """For each token, make its known label, the labels that it may have, or None."""
     found = []
     for labels in map(np.ndarray.tolist, y):
         kinds = rng.uniform(size=len(labels))

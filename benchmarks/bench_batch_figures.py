@@ -158,7 +158,7 @@ class Trace:
 
 
 def batch_trace(run, problem, test, lam, tol, max_time, **options):
-    """Of one of the package's solvers; its own best weights are those of each row."""
+    """`Trace` of a solver of the package, by its own best weights at each row."""
     trace, history, seen = Trace(test), History(), []
 
     def look(n_iter, row, done):
@@ -200,7 +200,7 @@ def pegasos_n(problem, test, lam, max_time):
 
 
 def pegasos_1(problem, test, lam, max_time):
-    """The same of one row drawn, without projection; n steps are an iteration."""
+    """Subgradient steps of one random row, without projection; n are an iteration."""
     X, y, n = problem.X, (problem.y + 1) // 2, problem.n_samples
     trace, rng, spent, size = Trace(test), np.random.default_rng(0), 0.0, 1
     structure = BinaryStructure().fit(X, y)

@@ -6,14 +6,14 @@ at most --iterations, line search, direction finding, planes, the bundle's progr
 the checks of the gap included; "median" is of the times between two checks. The products
 are NumPy's and SciPy's of one thread, the median of several before and after each fit.
 
-A fit ends where its gap is --rtol of the objective. "steps": those of the hybrid, which
-goes over to bundle steps, and of subLBFGS alone. Passes of a start in the dual, as the
-default has, are not among them.
+A fit ends when its gap is --rtol of the objective. "steps" names the method: the hybrid,
+which changes to bundle steps, or subLBFGS alone. None of them starts in the dual, as
+the default does.
 
 The last table has the seconds of the first problem's fits with n_jobs=2 and 1. With
---workers 1 2 another one comes first, of the master and worker form that section 8 of Yu
-et al. proposes: wall seconds of an iteration on a Dask cluster of so many processes,
-which have their rows already, beside this process. --only-workers leaves out the rest.
+--workers 1 2 a table comes first for the master and worker form of section 8 of Yu et
+al.: wall seconds of an iteration in this process, and on Dask clusters of 1 and 2
+processes that have their rows already. --only-workers leaves out the rest.
 """
 
 import sys

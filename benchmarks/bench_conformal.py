@@ -43,7 +43,7 @@ LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 
 
 class Given(BaseEstimator):
-    """Examples are their own tables of scores."""
+    """Model whose examples are their own tables of scores."""
 
     def __init__(self, classes):
         self.classes_ = classes
@@ -103,7 +103,7 @@ def take(items, places):
 
 
 def words(data_home, n_train):
-    """Models of the chain and of letters alone, and the words that are left."""
+    """Return models of the chain and of single letters, and the remaining words."""
     X, y = load_ocr("all", data_home)
     X, y = list(X), list(y)
     order = np.random.default_rng(0).permutation(len(X))
@@ -123,7 +123,7 @@ def words(data_home, n_train):
 
 
 def letters(data_home):
-    """Logistic regression of the 26 letters of UCI, and rows that are left."""
+    """Return a logistic regression of the 26 letters of UCI, and the remaining rows."""
     path = data_file(data_home, "letter", "data.npz")
     if path is None:
         return None
@@ -137,7 +137,7 @@ def letters(data_home):
 
 
 def yeast(data_home):
-    """One logistic regression for each of 14 labels, and rows that are left."""
+    """Return a logistic regression for each of 14 labels, and the remaining rows."""
     parts = load_yeast(data_home)
     if parts is None:
         return None
@@ -274,7 +274,7 @@ def parts(args, found):
 
 
 def sequences(args):
-    """Whole words: the chain beside letters on their own."""
+    """Compare the chain with single letters on whole words."""
     problems = words(args.data, args.train)
     n_words = len(problems["chain"].y)
     splits = splits_of(n_words, args.few_splits)
@@ -295,7 +295,7 @@ def sequences(args):
 
 
 def beside_peers(args, found):
-    """The same probabilities, the same splits."""
+    """Compare with peers on the same probabilities and splits."""
     problem = found["letter"]
     if problem is None:
         return
@@ -338,7 +338,7 @@ def beside_peers(args, found):
 
 
 def broken(args, found):
-    """Calibrated on some words, counted on others that are not exchangeable."""
+    """Calibrate on some words, and count on others that are not exchangeable."""
     model, X, y = found["words"].model, found["words"].X, found["words"].y
     lengths = np.array([len(own) for own in y])
     rng = np.random.default_rng(2)

@@ -27,7 +27,7 @@ SHARES = np.array([0.365, 0.488, 0.062, 0.005, 0.016, 0.030, 0.035])
 
 
 def make_sample(n, k, rng):
-    """Class probabilities, as of a model that tells something, and labels drawn so."""
+    """Class probabilities as of a useful model, and labels drawn with them."""
     shares = np.resize(SHARES, k)
     scores = 1.5 * rng.standard_normal((n, k)) + np.log(shares / shares.sum())
     P = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -64,7 +64,7 @@ def losses(lmo, rng):
 
 
 def call_rows(P, y, confusion, n_threads, args):
-    """A line of the table for each kind of costs."""
+    """Rows of the table, one for each kind of costs."""
     lmo = PluginLMO(confusion, n_threads=n_threads).fit(P, y)
     flat = P.ravel()
     rows = []

@@ -1,10 +1,10 @@
 """Unbalanced classes with noisy labels: Table 10 of Narasimhan et al. on letters.
 
-The paper has CIFAR-10 and a residual network, neither of which is here. In their place
-are images of the ten most frequent letters of OCR and a logistic regression of their
-pixels; all else is the paper's. Of the first five classes a tenth is kept; in training
-the labels of the tenth class are replaced by ones drawn from all ten; the test part is
-clean. The methods know the shares of the classes, but not of the noise:
+The paper has CIFAR-10 and a residual network. Here images of the ten most frequent
+letters of OCR and a logistic regression of their pixels take their place; everything
+else is as in the paper. A tenth of the first five classes is kept. In training the
+labels of the tenth class are replaced by labels drawn from all ten; the test part is
+clean. The methods know the shares of the classes, but not the noise:
 
 plug-in: the most probable class.
 noise correction: Patrini et al. (2017), a logistic regression whose loss sees each label
@@ -133,7 +133,7 @@ def exact_transitions():
 
 
 def corrected(split, T):
-    """The plug-in rule of the corrected regression, judged on the labels there are."""
+    """The plug-in rule of the corrected regression, judged on the given labels."""
     predict = fit_forward(split.train.X, split.train.y, T)
 
     def confusion(part):

@@ -1,8 +1,8 @@
 """CoNLL-2000 chunking: time of a pass, memory, chunk F1, beside CRFsuite.
 
-Both see the same binary attributes. Ours takes C from a fifth of the training sentences
-held out; CRFsuite gets every setting and is judged by the best on test. Each training
-runs in a process of its own. CRFSUITE_PYTHON names an interpreter that has
+Both see the same binary attributes. Ours chooses C on a held-out fifth of the training
+sentences; CRFsuite is tried with every setting, and its best test score counts. Each
+training runs in a process of its own. CRFSUITE_PYTHON names an interpreter that has
 python-crfsuite.
 """
 
@@ -81,7 +81,7 @@ def fit_saved(train, test, output, C, tol, passes, transitions):
 
 
 def table_of(scheme, classes):
-    """Which labels may follow which, those of the beginning and the end included."""
+    """Tell which labels may follow which, may begin, and may end a sentence."""
     structure = ChainStructure(transitions=scheme)
     return structure.fit([np.zeros((1, 1))], [["O"]], classes=classes).allowed_
 

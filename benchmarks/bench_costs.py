@@ -2,11 +2,11 @@
 
 Mean cost on the test part (the less, the better; of three splits of 70 to 30), relative
 to that of the best of the two constant decisions, and CPU seconds of fit and predict
-together. All costs are known of new customers, so that each classifier may use them when
-predicting. One logistic regression behind a StandardScaler is inside of ours and of the
+together. All costs of new customers are known, so each classifier may use them when it
+predicts. One logistic regression behind a StandardScaler is inside our classifier and
 CSThresholdClassifier, which calibrates it by folds first.
 
-Needs empulse and pandas in the interpreter that runs it, and is skipped without.
+Needs empulse and pandas in the interpreter that runs it, and does nothing without them.
 """
 
 import warnings

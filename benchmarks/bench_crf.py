@@ -2,13 +2,13 @@
 
 Ours are certified by the duality gap. CRFsuite has no certificate: it is credited with
 the first iteration within 1e-3 of the best loss that any of its algorithms reaches with
-this c2, and its seconds until it stops by itself stand beside. All have the same strength
-of regularization, that of CRFsuite being c2; it is given all transitions, and of
+this c2, and a second column has its seconds until it stops by itself. All have the same
+strength of regularization, that of CRFsuite being c2; it is given all transitions, and of
 attributes and labels those that occur together. CRFSUITE_PYTHON names an interpreter that
 has python-crfsuite, CHAINE_PYTHON one that has chaine and NumPy.
 
 With ``--cv`` one more table: c2 is chosen by cross-validation on the training part, and
-all of its fits are charged, ours at the default ``tol``.
+all of its fits are counted, ours at the default ``tol``.
 """
 
 import sys

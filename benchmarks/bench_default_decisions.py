@@ -109,7 +109,7 @@ class Part:
 
 
 def half_way(P, y):
-    """What corrected probabilities before: a function of them."""
+    """Make the correction of probabilities that was the default before."""
     k = P.shape[1]
     gain = len(y) / np.maximum(np.bincount(y, minlength=k), 1)
     parts = np.argmax(P * gain, axis=1)
@@ -143,7 +143,7 @@ def rule_run(train, test, metric, confusion, constraint=(), by_group=False):
 
 
 def old_run(train, test, metric, **params):
-    """As `rule_run`, of the rule before."""
+    """Like `rule_run`, for the default before."""
     if train.P.shape[1] == 2:
         return rule_run(train, test, metric, "labels", **params)
     move = half_way(train.P, train.y)

@@ -78,7 +78,7 @@ def memory():
 
 
 def seconds(n_tokens, repeats):
-    """Of a pass over chains, and of a product of the same size."""
+    """Seconds of a pass over chains, and of a product of the same size."""
     data = {dtype: make_data(n_tokens, dtype) for dtype in (np.float32, np.float64)}
     W = np.random.default_rng(1).standard_normal((N_FEATURES, N_CLASSES))
     models = {

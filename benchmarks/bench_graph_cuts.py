@@ -6,8 +6,8 @@ PyMaxflow: of building its graphs from scores that it is given, and of the flow 
     Both find the same values, which is checked.
 
 Graphs are grids of pixels, and triangulations of scattered points, as of superpixels.
-Their nodes are noise alone, or a shape under noise; s is what two neighbors that differ
-cost.
+Their nodes are noise alone, or a shape under noise; s is the cost of two
+neighbors that differ.
 MAXFLOW_PYTHON names an interpreter that has PyMaxflow.
 
 --training: calls and process seconds of BCFWClassifier and of one-slack cutting planes,

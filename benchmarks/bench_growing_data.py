@@ -34,7 +34,7 @@ def problems():
 
 
 def passes(model, X, y, growth, tol, seed, interval):
-    """Of a fit that continues, and of one from nothing."""
+    """Passes of a fit that continues, and of one from scratch."""
     order = np.random.default_rng(seed).permutation(len(y))
     X, y = X[order], y[order]
     n = round(len(y) / (1.0 + growth))

@@ -2,8 +2,8 @@
 
 `CRFClassifier` on rows of one label: letter, a9a and reuters90 (the first topic of each
 document), without an intercept. Its gap is certified. LogisticRegression has no
-certificate, and gets the largest tol of 1e-1, 1e-2, ... 1e-6 that takes it within 1e-3 of
-the optimum, the search for which it is not charged for. They are read from
+certificate: it gets the largest tol of 1e-1, 1e-2, ... 1e-6 that takes it within 1e-3 of
+the optimum, and the search for this tol is not counted. The data are read from
 letter/data.npz, and from X_train.npz beside y_train.npy or Y_train.npy.
 """
 

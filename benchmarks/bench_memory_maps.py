@@ -30,7 +30,7 @@ CHAINS = {
 
 
 def added(model, X, y, size):
-    """The most that a fit takes, as a multiple of this size."""
+    """The most memory that a fit adds, as a multiple of this size."""
     tracemalloc.start()
     try:
         model.fit(X, y)
@@ -40,7 +40,7 @@ def added(model, X, y, size):
 
 
 def cells(X, y, n_chunks):
-    """Of each model: as it is, and by Dask in one part and in several."""
+    """Rows of each model: alone, through Dask in one part, and in several parts."""
     bounds = np.linspace(0, len(X), N_CHAINS + 1).astype(int)
     pairs = list(zip(bounds[:-1], bounds[1:], strict=True))
     chains, tags = ([data[i:j] for i, j in pairs] for data in (X, y))

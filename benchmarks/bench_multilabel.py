@@ -67,7 +67,7 @@ def load(name, data_home):
 
 
 def probabilities(X, Y, X_test, C):
-    """Held out of the training rows, and of the test rows."""
+    """Held-out probabilities of the training rows, and those of the test rows."""
     solver = "liblinear" if sparse.issparse(X) else "lbfgs"
     inner = LogisticRegression(C=C, max_iter=1000, solver=solver)
     with warnings.catch_warnings():
@@ -145,7 +145,7 @@ def run_set(name, args, python, folder):
 
 
 def run_large(args, python, folder):
-    """So many rows and labels, so few entries a row."""
+    """Compare both on many rows and labels with few entries in a row."""
     n, n_labels, per_row, k = args.large
     rng = np.random.default_rng(0)
     # Labels by Zipf's law, as of a long tail.

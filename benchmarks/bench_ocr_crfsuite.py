@@ -1,7 +1,7 @@
 """Letter error and training time on OCR: this library, CRFsuite, LinearSVC.
 
-Ours takes C from cross-validation; CRFsuite gets every setting and is judged by the
-best of them on the test words. CRFSUITE_PYTHON names an interpreter that has
+Ours chooses C by cross-validation; CRFsuite is tried with every setting, and its best
+result on the test words counts. CRFSUITE_PYTHON names an interpreter that has
 python-crfsuite.
 """
 
@@ -30,7 +30,7 @@ CS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def ours(X, y, X_test, y_test, args):
-    """Row of the table for the library, and of what choosing C took.
+    """Row of the table for the library, and the seconds of choosing C.
 
     Both the candidates and the final fit are averages of a few passes, which predict as
     well as the optimum does; the final fit's gap says how far from it they are.
@@ -62,7 +62,7 @@ def ours(X, y, X_test, y_test, args):
 
 
 def linear_svc(X, y, X_test, y_test):
-    """Row for the letters without their neighbors."""
+    """Row of LinearSVC, which sees letters without their neighbors."""
     start = perf_counter()
     model = LinearSVC(random_state=0).fit(np.concatenate(X), np.concatenate(y))
     seconds = perf_counter() - start
@@ -71,7 +71,7 @@ def linear_svc(X, y, X_test, y_test):
 
 
 def crfsuite_rows(python, settings, X, y, X_test, y_test):
-    """Rows of CRFsuite, the pixels that are on being its attributes."""
+    """Rows of CRFsuite. Its attributes are the pixels that are on."""
     classes = np.unique(np.concatenate(y))
     problems = {
         "train": ([*map(sparse.csr_array, X)], y, classes),

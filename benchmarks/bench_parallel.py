@@ -1,9 +1,9 @@
 """Threads and workers beside one thread: wall seconds and passes to a gap.
 
 Wall seconds of whole fits, medians of --repeats rounds, one thread and several in turn.
-With --busy as many processes as there are cores count beside them. With --workers the
-fits of a Dask LocalCluster with that many workers follow, which have their parts already.
---only takes the works whose names begin with it.
+With --busy one process for each core counts beside them and keeps it busy. With --workers
+fits on a Dask LocalCluster with that many workers follow; these have their parts already.
+--only takes the problems whose names begin with it.
 """
 
 import os
@@ -20,7 +20,7 @@ from sklearn_structsvm.structures import Structure
 
 
 class Matching(Structure):
-    """That of the example of a structure in Python."""
+    """The structure of the example of a structure in Python."""
 
     def joint_feature(self, x, y):
         first, second = x

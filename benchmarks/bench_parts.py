@@ -1,9 +1,9 @@
 """Rounds and bytes of fits to data in many parts, and what a large cluster would cost.
 
-The parts are in this process, so rounds and bytes are exact whatever else the machine
-does. A round is one message to all parts and their replies. What is missing in
-`results/parts.json` is measured and added; then the tables are printed from there, with
-`--show` alone. Seconds are CPU seconds of one thread.
+The parts are in this process, so rounds and bytes are exact on every machine. A round is
+one message to all parts and their replies. Fits that `results/parts.json` lacks are
+measured and added; then the tables are printed from it. With `--show` nothing is
+measured. Seconds are CPU seconds of one thread.
 """
 
 import json
@@ -139,7 +139,7 @@ def load_covtype(data_home):
 
 
 def load_sentences(data_home, n=2000, fewest=5):
-    """Some of CoNLL-2000, with the features that occur at least so often."""
+    """Some sentences of CoNLL-2000, with features that are frequent enough."""
     X, y = fetch_conll2000(data_home=data_home, return_X_y=True)
     X, y = shuffled(list(X), list(y), n)
     kept = np.flatnonzero(sparse.vstack(X).sum(axis=0) >= fewest)
@@ -184,7 +184,7 @@ def key_of(facts):
 
 
 def measure(args):
-    """Add to the results what is not among them."""
+    """Measure the fits that the results lack."""
     for data, (X, y), lam, models in problems(args.data):
         if not data.startswith(args.only):
             continue
@@ -214,7 +214,7 @@ def by_data(found):
 
 
 def table_of_rounds(found):
-    """Rounds by parts, the law that they follow, and vectors of w's length sent."""
+    """Rounds by number of parts, their law, and how many vectors like w are sent."""
     for (data, n, model, tol), by_parts in by_data(found).items():
         rounds = [shown(by_parts.get(K), tol) for K in PARTS]
         one = by_parts[PARTS[0]]
@@ -236,7 +236,7 @@ def laws(found):
 
 
 def shown(facts, tol):
-    """Rounds; what is left of the gap is told if it was not reached."""
+    """Rounds, with the gap that is left if the target was not reached."""
     if facts is None:
         return ""
     reached = facts["gap"] <= tol
@@ -244,7 +244,7 @@ def shown(facts, tol):
 
 
 def follows_law(model, by_parts):
-    """Whether it takes dual steps, and was counted often enough to see it."""
+    """Whether the fit takes dual steps and was counted for enough numbers of parts."""
     return model == "BCFW" and len(by_parts) > 2
 
 
@@ -257,12 +257,12 @@ def law(fits):
 
 
 def levels(n_workers):
-    """How often replies are merged on their way, `FAN_IN` at a time."""
+    """How often replies are merged on their way, if `FAN_IN` are merged at a time."""
     return max(1, math.ceil(math.log(n_workers, FAN_IN)))
 
 
 def seconds_to_send(n_workers, n_weights):
-    """Of a round: messages copied from worker to worker, replies merged in a tree."""
+    """Seconds of a round: workers copy messages on and merge replies in a tree."""
     copies, merges = math.ceil(math.log2(n_workers)), levels(n_workers)
     n_tasks = sum(math.ceil(n_workers / FAN_IN**j) for j in range(merges))
     sent = 8 * n_weights * (copies + FAN_IN * merges) / CLUSTER["bandwidth"]
@@ -271,10 +271,10 @@ def seconds_to_send(n_workers, n_weights):
 
 
 def costs(found):
-    """What a fit to data would cost that nobody here has; see `seconds_to_send`.
+    """Estimate the cost of fits to data larger than any here; see `seconds_to_send`.
 
-    Rounds are between those of one part and those of the law at K parts: parts so large
-    are more alike than those that were counted.
+    The rounds are between those of one part and those of the law at K parts, as such
+    large parts resemble each other more than the parts that were counted.
     """
     tol = TOLS[0]
     for name, n, n_weights, like, timed in LARGE:

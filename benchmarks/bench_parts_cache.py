@@ -59,7 +59,7 @@ def on_a_grid(places, size):
 
 
 def maps_of(joints, is_hidden, size, rng):
-    """What detectors of the joints of one person might say of each position."""
+    """Generate scores of each position, as a detector of each joint might give."""
     maps = np.zeros((len(joints), size, size))
     clutter = rng.integers(size, size=(len(joints), N_CLUTTER, 2))
     for part, own in enumerate(maps):
@@ -72,7 +72,7 @@ def maps_of(joints, is_hidden, size, rng):
 
 
 def with_types(joints, n_types, n_train):
-    """Rows, columns, and where there are several the types of the joints."""
+    """Rows, columns and, with several types, the types of the joints."""
     if n_types == 1:
         return joints
     types = np.zeros(joints.shape[:2], dtype=int)

@@ -1,6 +1,6 @@
 """Pragam over chains and trees: passes and seconds to a gap, beside BCFW and BMRM.
 
-A pass asks for the labelings of all examples once (Pragam for their marginals as well).
+A pass calls the oracle once for each example (Pragam asks for marginals as well).
 OCR-small, and the parts of speech of the English Web Treebank, as chains of words and as
 trees of their heads, with binary attributes of the words; ud_ewt/train.tsv.gz is read
 from the folder of the data sets. Seconds are those of the processor.

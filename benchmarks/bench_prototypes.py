@@ -2,9 +2,9 @@
 
 The prototypes are C++ programs for one shape of problem each, with sizes, label costs and
 vector instructions fixed when they are compiled. They make accelerated block steps over
-cached labelings (BCFW on OCR) and over marginals (CRFs), and they are a limit to measure
-against: the library and a prototype run in turns, and the last column is the quotient of
-their medians. The library's seconds are of a whole `fit`, with all checks of the data.
+cached labelings (BCFW on OCR) and over marginals (CRFs), and show how fast these can be.
+The library and a prototype take turns, and the last column is the quotient of their
+medians. The library's seconds are of a whole `fit`, with all checks of the data.
 All run in one thread. PROTOTYPES names the folder that has ``accelerated.cpp``,
 ``core.h`` and ``crf/sdca.cpp``; without it, only the library runs.
 """

@@ -3,8 +3,8 @@
 Calls of the oracle for each example until the certified gap is --tol, or a dash with the
 gap that is left after 1,000 passes or --limit seconds. "default": BCFWClassifier with its
 defaults. "blocks": its steps without cutting planes, which was the default before.
-"planes": BMRMClassifier with the same structure. The first sets are those on which blocks
-alone fail; the others were chosen afterwards, to see where the default still does.
+"planes": BMRMClassifier with the same structure. Blocks alone fail on the first
+sets; the others were chosen afterwards, to see whether the default fails on any.
 
 With --others passes of the other estimators' defaults, with the solver that they took.
 """
@@ -140,7 +140,7 @@ def works(home):
 
 
 def told(model, n, tol):
-    """Calls for each example, or the gap that is left; and seconds."""
+    """Calls for each example or the gap that is left, and seconds."""
     calls = f"{model.n_oracle_calls_ / n:.0f}"
     if model.dual_gap_ > tol:
         calls = f"- ({model.dual_gap_:.2g})"
@@ -148,7 +148,7 @@ def told(model, n, tol):
 
 
 def measure_others(args):
-    """A table of passes of estimators that are not BCFWClassifier."""
+    """Print the passes of the other estimators."""
     kinds = {
         "CRF": (CRFClassifier, {}),
         "SubLBFGS": (SubLBFGSClassifier, {}),

@@ -71,7 +71,7 @@ def load(name, data_home):
 
 
 def as_dict(token):
-    """Of ``name=value`` an entry, of all else a flag."""
+    """Make an entry of ``name=value``, and a flag of all else."""
     parts = (name.partition("=") for name in token)
     return {name: value if sign else 1.0 for name, sign, value in parts}
 

@@ -1,7 +1,7 @@
 """How the cost grows: seconds of a pass against n, T and K, peak memory against d.
 
-Seconds and memory are printed beside what growing linearly from the first line would
-give. A pass costs n T (F K + K^2) operations, so against K it should grow by that.
+Beside seconds and memory stands what linear growth from the first line would give. A pass
+costs n T (F K + K^2) operations, so against K it should grow by that.
 """
 
 import json

@@ -47,7 +47,7 @@ MORE_CLASSES = {
 
 
 def fit(part, metric, constraint, randomized):
-    """The fitted classifier, or None if nothing meets the constraints; its seconds."""
+    """The fitted classifier and its seconds; None if nothing meets the constraints."""
     model = ComplexMetricClassifier(
         Given(part.P.shape[1]), metric, constraint, cv="prefit", randomized=randomized
     )

@@ -1,12 +1,12 @@
 """What exact slack rescaling of chains costs beside margin rescaling, on OCR-small.
 
 Both minimize lambda/2 |w|^2 + mean hinge with the Hamming loss divided by the word's
-length, by the same steps, sampling and gap checks. The gaps are of two objectives, so
-that a tenth of one is not a tenth of the other; each row has its objective beside it.
+length, by the same steps, sampling and gap checks. Their objectives differ, so equal gaps
+do not mean equally good weights; each row has its objective.
 
-us a step: all seconds of the run to the smallest gap, its gap checks included, by all
-    calls of the oracle. It is what one search (or one Viterbi decoding) costs, with the
-    potentials and the step.
+us a step: the seconds of the run to the smallest gap, gap checks included, divided by
+    the calls of the oracle. One search (or one Viterbi decoding) costs this much, with
+    its potentials and its step.
 letter error: on the words of the other nine folds.
 
 Medians of --repeats runs. The ratios are of slack to margin.

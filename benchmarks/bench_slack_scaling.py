@@ -3,9 +3,9 @@
 A search is for the most violating labeling of slack rescaling, by angular search, with
 the potentials that it needs; beside it is one call of the max-oracle of margin
 rescaling at the same weights. Data are generated, and weights are those after a few
-passes of training (slack rescaling, lambda = 1/n): how much a search has to do depends
-on both. The growth is the local exponent b of ms ~ size^b between a line and the one
-before; of 2^k it would be about 0.7 k. A series ends before the size whose search is
+passes of training (slack rescaling, lambda = 1/n); the work of a search depends on both.
+The growth is the local exponent b of ms ~ size^b between a line and the line before;
+for 2^k it would be about 0.7 k. A series ends before the size whose search is
 expected to take longer than --slowest seconds, or its training longer than a minute.
 
 queries: calls of the (constrained) λ-oracle, which where labelings are listed (all
@@ -49,7 +49,7 @@ def multilabel(structure):
 
 
 def chains(length=None, n_classes=None):
-    """Of one length and this many classes; the one that is None is the size."""
+    """Chains of this length and number of classes; the size replaces None."""
 
     def make(size, n):
         X, y = make_chains(

@@ -3,13 +3,13 @@
 Choi, Meshi and Srebro trained multilabel models with pairwise potentials by cutting
 planes, and in each round let every search look for a violated constraint of each
 example, at the same weights; the answers of angular search alone were learned from.
-Here it is done again, on yeast (14 labels) and on Reuters-21578 (its most frequent
+This script does the same on yeast (14 labels) and on Reuters-21578 (its most frequent
 topics, where the paper has those of RCV1), with the first 160 examples of each.
 
 success: the share of searches that found a labeling whose violation L (1 + f(y) - f(y_i))
     exceeds the example's slack by more than --eps.
-missed: how often a search found none although another search, or the one through all
-    labelings, did; of the cases where there was one.
+missed: of the cases in which any search, or the one through all labelings, found a
+    violator, the share in which this search did not.
 queries: calls of the (constrained) λ-oracle in a search. Over an enumeration the
     oracle reads a table that is made once in each search.
 ms: of a search with the potentials that it needs, the mean over all rounds.
@@ -41,7 +41,7 @@ SEARCHES = ("angular", "bisecting", "sarawagi", "binary")
 
 
 class Contender:
-    """A search and what it did.
+    """A search and its counts.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Contender:
         self.found.append(found)
 
     def row(self, name, violated):
-        """Of the table; `violated` says where there was something to find."""
+        """Row of the table; `violated` marks the examples that have a violator."""
         asked = np.array(self.asked)
         found, there = np.array(self.found)[asked], violated[asked]
         return [
@@ -99,7 +99,7 @@ class Contender:
 
 
 def train(trainer, contenders, args):
-    """Cutting planes from the trainer's answers, the others asked along the way."""
+    """Train by planes of one search, and ask the other searches at the same weights."""
     n = trainer.n_asked
     p = np.full(n, 1.0 / n)
     rng = np.random.default_rng(0)

@@ -1,9 +1,9 @@
 """CPU microseconds to tag a token of CoNLL-2000's test part, beside CRFsuite's Tagger.
 
-From lists of attributes as strings, and from what they are made into: CSR matrices, and
-`ItemSequence` of CRFsuite. Ours all at once, as `predict` takes them, and one sentence a
-call; CRFsuite has no other way than the latter. CRFSUITE_PYTHON names an interpreter that
-has python-crfsuite.
+Input are lists of attributes as strings, or what they are turned into before: CSR
+matrices, and CRFsuite's `ItemSequence`. Ours takes all sentences in one call of
+`predict`, and one sentence a call; CRFsuite has one sentence a call only. CRFSUITE_PYTHON
+names an interpreter that has python-crfsuite.
 """
 
 import json

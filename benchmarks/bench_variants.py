@@ -127,7 +127,7 @@ def table_rows(histories, targets):
 
 
 def plot(results, path):
-    """One panel a problem and measure of effort, one line a variant.
+    """Draw a panel for each problem and measure of effort, a line for each variant.
 
     `results` has the histories of each problem's name and λ.
     """
