@@ -1,5 +1,10 @@
 """What the indices of a CSR matrix say: whether they stay within it, and are sorted."""
 
+from libc.stdint cimport int64_t
+
+ctypedef fused index_t:
+    int
+    int64_t
 
 cdef enum:
     OUTSIDE
@@ -25,6 +30,19 @@ def csr_layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entri
     -------
     is_within, is_canonical : bool
     """
+    return within_and_canonical(indices, indptr, n_entries, n_rows, n_columns)
+
+
+def csr_layout_of_longs(
+        const int64_t[::1] indices, const int64_t[::1] indptr, Py_ssize_t n_entries,
+        Py_ssize_t n_rows, Py_ssize_t n_columns):
+    """The same for indices of 64 bits."""
+    return within_and_canonical(indices, indptr, n_entries, n_rows, n_columns)
+
+
+cdef within_and_canonical(
+        const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t n_entries,
+        Py_ssize_t n_rows, Py_ssize_t n_columns):
     cdef int found
     n_entries = min(n_entries, indices.shape[0])
     if indptr.shape[0] != n_rows + 1:
@@ -34,8 +52,9 @@ def csr_layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entri
     return found >= WITHIN, found == CANONICAL
 
 
-cdef int layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entries,
-                Py_ssize_t n_rows, Py_ssize_t n_columns) noexcept nogil:
+cdef int layout(
+        const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t n_entries,
+        Py_ssize_t n_rows, Py_ssize_t n_columns) noexcept nogil:
     cdef Py_ssize_t i, p
     cdef int found = CANONICAL
     if indptr[0] != 0 or indptr[n_rows] > n_entries:

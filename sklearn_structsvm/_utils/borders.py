@@ -10,7 +10,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils._csr_layout import csr_layout
+from sklearn_structsvm._utils._csr_layout import csr_layout, csr_layout_of_longs
 
 
 def is_empty(item):
@@ -201,17 +201,23 @@ def check_starts(name, starts, n, stop):
 def is_canonical(X):
     """Whether the columns of each row of a CSR matrix are sorted, and each there once.
 
-    Its attribute `has_canonical_format` may be of indices that it had before.
+    Its attribute `has_canonical_format` may be of indices that it had before. Raises
+    ValueError as `check_sparse` does.
     """
-    return _layout(X)[1] or sparse.csr_array(X).has_canonical_format
+    is_within, is_canonical = _layout(X)
+    if is_within:
+        return is_canonical
+    check_sparse(X)
+    return sparse.csr_array(X).has_canonical_format
 
 
 def _layout(X):
-    """As `csr_layout`; both False for what has other indices than those of 32 bits."""
+    """As `csr_layout`; both False for what is no CSR matrix with indices of one type."""
     if X.format != "csr" or X.ndim != 2:
         return False, False
+    scan = csr_layout if X.indices.dtype.itemsize == 4 else csr_layout_of_longs
     try:
-        return csr_layout(X.indices, X.indptr, len(X.data), *X.shape)
+        return scan(X.indices, X.indptr, len(X.data), *X.shape)
     except (TypeError, ValueError):
         return False, False
 

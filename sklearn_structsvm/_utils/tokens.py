@@ -3,7 +3,7 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import accumulate, chain
 from numbers import Number
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
 PAIR_NAME = "vector"
+LARGEST_INDEX = np.iinfo(np.intc).max
 # Vectors that at least this share of the tokens has are dense columns: as many bytes of
 # float32 as CSR would take, and less time.
 DENSE_SHARE = 0.5
@@ -50,11 +51,12 @@ class TokenVectorizer(DictVectorizer):
         # An unknown name gets the next place.
         places = defaultdict()
         places.default_factory = places.__len__
+        is_pair = _are_pairs(X)
         data, indices, indptr, vectors = _read_tokens(
-            X, lambda names: np.fromiter(map(places.__getitem__, names), np.intc)
+            X, is_pair, lambda names: np.fromiter(map(places.__getitem__, names), np.intc)
         )
         names = sorted(places)
-        self.vectors_, self.is_pair_ = {}, _are_pairs(X)
+        self.vectors_, self.is_pair_ = {}, is_pair
         self.matrix_dtype_ = _dtype_beside(vectors)
         enough = DENSE_SHARE * len(X)
         is_dense = {name: len(rows) >= enough for name, (rows, _) in vectors.items()}
@@ -79,11 +81,12 @@ class TokenVectorizer(DictVectorizer):
         return self._matrix(data, rank[indices], indptr, vectors)
 
     def transform(self, X):
-        if len(X) and _are_pairs(X) != self.is_pair_:
-            is_pair = "is a pair of attributes and a vector, and none was"
+        is_pair = _are_pairs(X)
+        if len(X) and is_pair != self.is_pair_:
+            now_pair = "is a pair of attributes and a vector, and none was"
             not_pair = "is no pair of attributes and a vector, as all were"
-            raise TokenError(0, f"{not_pair if self.is_pair_ else is_pair} in fit.")
-        return self._matrix(*_read_tokens(X, self._columns_of))
+            raise TokenError(0, f"{not_pair if self.is_pair_ else now_pair} in fit.")
+        return self._matrix(*_read_tokens(X, is_pair, self._columns_of))
 
     def _columns_of(self, names):
         table = vars(self).get("_table")
@@ -163,7 +166,7 @@ def _dtype_beside(vectors):
 
 
 def _index_type(size):
-    return np.intc if size <= np.iinfo(np.intc).max else np.int64
+    return np.intc if size <= LARGEST_INDEX else np.int64
 
 
 def _check_vectors(name, rows, arrays, length):
@@ -201,13 +204,13 @@ def _is_pair(token):
     )
 
 
-def _read_tokens(tokens, places_of):
+def _read_tokens(tokens, are_pairs, places_of):
     """Data, places of features and bounds of the rows, of a list of tokens.
 
     Also the vectors: for each name, the rows that have one, and the arrays.
     """
     vectors = defaultdict(lambda: (array("q"), []))
-    if _are_pairs(tokens):
+    if are_pairs:
         for row, (_, vector) in enumerate(tokens):
             if not _add_vector(vectors, PAIR_NAME, row, vector):
                 raise TokenError(
@@ -221,8 +224,7 @@ def _read_tokens(tokens, places_of):
         names = _names_of(tokens, values, lengths, vectors)
     indices = places_of(names)
     data = np.ones(len(indices)) if values is None else np.frombuffer(values)
-    indptr = np.zeros(len(tokens) + 1, np.intp)
-    np.cumsum(np.fromiter(lengths, np.intp), out=indptr[1:])
+    indptr = np.fromiter(accumulate(lengths, initial=0), np.intp, len(tokens) + 1)
     return data, indices, indptr, vectors
 
 

@@ -251,12 +251,16 @@ cdef class ChainOracle(ChainSums):
         """
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, before = 0
         cdef const int* y = &self.y[self.offsets[i]]
+        cdef const double* row
+        cdef double own
         for j in range(n):
             scores[j] = 0.0
         for r in range(n_rows):
             t = rows[r]
+            row = work + t * k
+            own = row[y[t]]
             for j in range(n):
-                scores[j] += work[t * k + labelings[j * T + t]] - work[t * k + y[t]]
+                scores[j] += row[labelings[j * T + t]] - own
         for r in range(n_rows if self.has_transition else 0):
             t = rows[r]
             # The pair with the node before, unless it is counted, and the one after.
@@ -301,28 +305,31 @@ cdef class ChainOracle(ChainSums):
         # One place more than there are: the last label looked at may be a known one.
         cdef Table read = make_table(self.edges_at + 1, work, work + self.read_at)
         cdef Py_ssize_t count = 0
+        cdef int* places = read.places
+        cdef unsigned char* marks = read.marks
+        cdef const int* labels
         for r in range(n_rows):
             t = rows[r]
+            labels = labelings + t
             at = count
             place = t * k + self.y[start + t]
             work[place] = 0.0
-            read.places[count] = <int> place
-            read.marks[place] = 1
+            places[count] = <int> place
+            marks[place] = 1
             count += 1
             for j in range(n):
-                place = t * k + labelings[j * T + t]
+                place = t * k + labels[j * T]
                 work[place] = 0.0
-                read.places[count] = <int> place
-                count += not read.marks[place]
-                read.marks[place] = 1
+                places[count] = <int> place
+                count += 1 - marks[place]
+                marks[place] = 1
             for j in range(at, count):
-                read.marks[read.places[j]] = 0
-        read.count[0] = count
+                marks[places[j]] = 0
         self.features.add_place_scores(
-            start, stop, w, k, read.count[0], read.places, work)
+            start, stop, w, k, count, places, work)
         r = 0
-        for j in range(read.count[0]):
-            place = read.places[j]
+        for j in range(count):
+            place = places[j]
             while place >= (rows[r] + 1) * k:
                 r += 1
             t = rows[r]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sklearn_structsvm._utils._csr_layout import csr_layout
+from sklearn_structsvm._utils._csr_layout import csr_layout, csr_layout_of_longs
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import check_sparse, is_canonical
 from sklearn_structsvm._utils.pieces import csr_of_parts, take_rows
@@ -42,6 +42,8 @@ def test_the_layout_is_that_of_the_definition():
         given = indices, indptr, max(size + rng.integers(-1, 2), 0), n_rows, n_columns
         found.append(layout_by_definition(*given))
         assert csr_layout(*given) == found[-1]
+        longs = indices.astype(np.int64), indptr.astype(np.int64), *given[2:]
+        assert csr_layout_of_longs(*longs) == found[-1]
     assert set(found) == {(False, False), (True, False), (True, True)}
 
 

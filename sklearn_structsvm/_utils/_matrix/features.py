@@ -9,11 +9,12 @@ from sklearn_structsvm._utils._matrix._csr_features import CSRFeatures
 from sklearn_structsvm._utils._matrix._dense_features import DenseFeatures, GivenScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix._rows import as_features_type, pack, seems_sparse
-from sklearn_structsvm._utils.borders import as_contiguous, check_sparse, is_canonical
+from sklearn_structsvm._utils.borders import as_contiguous, is_canonical
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Scores of a row from which on sparse products are as fast, an entry, as dense ones.
 MANY_SCORES = 8
+LARGEST_INDEX = np.iinfo(np.intc).max
 
 
 def as_features(X, k=1, order=None, given=False):
@@ -45,7 +46,7 @@ def as_features(X, k=1, order=None, given=False):
         parts = zip(*(item.matrices for item in items), strict=True)
         return reduce(FeaturesBeside, [as_features(part, k, order) for part in parts])
     n_features = items[0].shape[1]
-    if n_features > np.iinfo(np.intc).max:
+    if n_features > LARGEST_INDEX:
         raise ValueError(f"X has too many features: {n_features}.")
     if not sparse.issparse(items[0]):
         dtype = result_type(items)
@@ -59,7 +60,6 @@ def as_features(X, k=1, order=None, given=False):
             return DenseFeatures(items, order)
         return CSRFeatures(*packed, n_features)
     X = stack_csr(in_order(items, order))
-    check_sparse(X)
     if not is_canonical(X):
         X = X.copy()
         X.sum_duplicates()

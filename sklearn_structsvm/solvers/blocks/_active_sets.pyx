@@ -190,16 +190,17 @@ cdef class ActiveSets:
         cdef double* masses = self.masses
         cdef Atoms* atoms = &self.sets[i]
         cdef Py_ssize_t c, high = 0, low = -1, n = atoms.count, stride = atoms.capacity
-        cdef const double* to_row
-        cdef const double* from_row
-        cdef double first = 0.0, curvature, change, shift, value
+        cdef const double* to_row = atoms.gram
+        cdef const double* from_row = atoms.gram
+        cdef double first = 0.0, curvature, change, shift = 0.0, value
         cdef double largest, least
         cdef int t
         memcpy(masses, atoms.alpha, n * sizeof(double))
         for t in range(MOST_STEPS + 1):
             largest, least = -INFINITY, INFINITY
             for c in range(n):
-                value = values[c]
+                value = values[c] - shift * (to_row[c] - from_row[c])
+                values[c] = value
                 if value > largest:
                     largest = value
                     high = c
@@ -221,6 +222,4 @@ cdef class ActiveSets:
                 masses[low] = 0.0
             masses[high] += change
             shift = scale * change
-            for c in range(n):
-                values[c] -= shift * (to_row[c] - from_row[c])
         return first
