@@ -240,7 +240,7 @@ class PredictionMixin:
             The labels that may be predicted, for chains, trees and graphs. The entry of
             an example is None (all labels), a boolean array of shape (T_i, n_classes) in
             the order of `classes_`, or a sequence with an entry for each position: a
-            label, a set or list of labels, or None for any label.
+            label, a set or list of labels, or None (or `structures.MISSING`) for any.
 
         Returns
         -------

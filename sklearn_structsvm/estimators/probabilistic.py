@@ -50,7 +50,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             The labels that may be predicted, for chains and trees. The entry of an
             example is None (all labels), a boolean array of shape (T_i, n_classes) in the
             order of `classes_`, or a sequence with an entry for each position: a label, a
-            set or list of labels, or None for any label.
+            set or list of labels, or None (or `structures.MISSING`) for any.
 
         Returns
         -------

@@ -165,7 +165,7 @@ class LocalProblem:
     given : (X, y)
         The same including empty examples, which fits do not see, and with hidden labels
         as they were passed.
-    allowed : list of n ndarrays of shape (T_i, k), dtype bool, or None
+    allowed : AllowedLabels or None
         If labels are hidden: the labels that the nodes may have. y is then any labeling
         of these.
     partial : list or None
@@ -181,7 +181,7 @@ class LocalProblem:
     weights: np.ndarray
     total: float
     given: tuple
-    allowed: list | None = None
+    allowed: object = None
     partial: list | None = None
     risk: object = None
 

@@ -4,6 +4,8 @@ Most nodes may have any label. Those take a few instructions each, and nothing l
 """
 import numpy as np
 
+from sklearn_structsvm._utils.labels import MISSING
+
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer)
 from libc.string cimport memchr, memcpy, memset
@@ -44,7 +46,7 @@ def read_allowed(list allowed, const Py_ssize_t[::1] bounds, Py_ssize_t k, dict 
     ----------
     allowed : list of n objects
         For each example None, a boolean array of shape (T_i, k), or a list of T_i labels,
-        sets of labels, and None for any label.
+        sets of labels, and None or `MISSING` for any label.
     bounds : ndarray of shape (n + 1,), dtype intp
         Example i has the nodes bounds[i]:bounds[i + 1].
     k : int
@@ -72,7 +74,7 @@ def read_allowed(list allowed, const Py_ssize_t[::1] bounds, Py_ssize_t k, dict 
     cdef Py_ssize_t* node = &node_view[0] if n_nodes > 0 else NULL
     cdef unsigned char* rows = &mask_view[0, 0] if n_nodes > 0 and k > 0 else NULL
     cdef unsigned char* row
-    array = np.ndarray
+    array, missing = np.ndarray, MISSING
     for i in range(n):
         own = allowed[i]
         if own is None:
@@ -92,7 +94,7 @@ def read_allowed(list allowed, const Py_ssize_t[::1] bounds, Py_ssize_t k, dict 
                 continue
         for t in range(T):
             entry = (<list> own)[t]
-            if entry is None:
+            if entry is None or entry is missing:
                 continue
             node[count] = start + t
             row = rows + count * k

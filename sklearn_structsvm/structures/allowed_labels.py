@@ -122,7 +122,7 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
     ----------
     allowed : sequence
         For each example None, a boolean array of shape (T_i, k), or a sequence of T_i
-        labels, sets of labels, and None for any label.
+        labels, sets of labels, and None or `MISSING` for any label.
     bounds : ndarray of shape (n + 1,), dtype intp
         Example i has the nodes bounds[i]:bounds[i + 1].
     classes : ndarray of shape (k,)
@@ -174,7 +174,7 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
         except (KeyError, TypeError):
             raise ValueError(
                 f"{name}[{i}][{t}] has {plain(label)!r}, which is not one of the classes "
-                f"{listed(classes)}. None stands for any label."
+                f"{listed(classes)}. None or MISSING stands for any label."
             ) from None
 
     found = read_allowed(list(allowed), bounds, len(classes), codes, regular, code_of)

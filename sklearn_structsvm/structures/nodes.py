@@ -174,7 +174,7 @@ class NodeStructure(Structure):
         -------
         y : list of n labelings
             Allowed labelings.
-        allowed : list of n ndarrays of shape (T_i, k)
+        allowed : AllowedLabels
             Masks of the labels that the nodes may have.
         """
         self._check_parameters()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
+from sklearn_structsvm.structures import MISSING
 from sklearn_structsvm.structures.allowed_labels import (
     AllowedLabels,
     as_allowed_labels,
@@ -28,7 +29,8 @@ def as_mask(own, T, classes):
     for t, entry in enumerate(own):
         some = entry if isinstance(entry, (set, frozenset, list, tuple)) else [entry]
         for c, label in enumerate(classes):
-            mask[t, c] = entry is None or any(label == one for one in some)
+            is_any = entry is None or entry is MISSING
+            mask[t, c] = is_any or any(label == one for one in some)
     return mask
 
 
@@ -39,6 +41,7 @@ def draw_entry(rng, classes):
         label = label.item() if hasattr(label, "item") else label
     others = rng.choice(classes.tolist(), 2).tolist()
     own = [None, label, {label, *others}, frozenset([label]), [label, *others], (label,)]
+    own += [MISSING]
     return own[rng.integers(len(own))]
 
 
