@@ -58,6 +58,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
 
+from libc.math cimport sqrt
 from sklearn_structsvm._utils._matrix._features cimport soft_threshold
 
 
@@ -289,6 +290,31 @@ cdef class ProximalIterate:
             for j in range(self.v.shape[0]):
                 w = self.w[j]
                 y = w + beta * (w - self.w_before[j])
+                self.w_before[j] = w
+                self.v[j] += share * (y - self.z[j])
+                self.z[j] = y
+        self._map()
+
+    def extrapolate_each(self, double[::1] t):
+        """The same by a momentum of each weight, β = (t - 1) / t' as its t grows to t'.
+
+        It begins anew, at t = 1, if w - z and w - w' have opposite signs: the restart of
+        O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", 2015,
+        weight by weight.
+        """
+        cdef double share = self.kappa / self.proximal_lam(), w, y, change, before
+        cdef Py_ssize_t j
+        check_shape("t", t, self.v.shape[0])
+        with nogil:
+            for j in range(self.v.shape[0]):
+                w = self.w[j]
+                if w == 0.0 and self.z[j] == 0.0:
+                    self.w_before[j] = 0.0
+                    continue
+                change = w - self.w_before[j]
+                before = t[j] if (w - self.z[j]) * change >= 0.0 else 1.0
+                t[j] = 0.5 * (1.0 + sqrt(1.0 + 4.0 * before * before))
+                y = w + (before - 1.0) / t[j] * change
                 self.w_before[j] = w
                 self.v[j] += share * (y - self.z[j])
                 self.z[j] = y

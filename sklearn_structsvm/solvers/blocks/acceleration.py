@@ -215,8 +215,11 @@ class SparseAcceleration:
     """Moves the center of an iterate that has an L1 penalty, from the first pass on.
 
     Momentum grows as in Nesterov's method for convex functions, until the gap rises or
-    the limit that the squares in the penalty set is reached. The lengths of the steps
-    determine λ', so that the scale of the features does not matter.
+    the limit that the squares in the penalty set is reached. Without squares, each weight
+    has its own momentum, which restarts when the weight turns back: the weights of rare
+    features move slowly for a long time, and would lose their momentum with all others.
+    The lengths of the steps determine λ', so that the scale of the features does not
+    matter.
 
     Parameters
     ----------
@@ -234,6 +237,9 @@ class SparseAcceleration:
         self.next_look = FIRST_LOOK_AT_STEPS if looks_at_steps else 0
         self.gap_of_momentum = np.inf
         self.ridge = (1.0 - iterate.l1_ratio) * iterate.lam
+        self.t_of_weights = None
+        if self.ridge == 0.0:
+            self.t_of_weights = np.ones(len(iterate.weights))
         self._set_kappa(iterate.kappa)
 
     def after_pass(self):
@@ -259,6 +265,9 @@ class SparseAcceleration:
     def _move_center(self):
         """Extrapolate, or return to w if momentum has made the gap rise."""
         iterate, before = self.iterate, self.t
+        if self.t_of_weights is not None:
+            iterate.extrapolate_each(self.t_of_weights)
+            return
         q = self.ridge / (self.ridge + iterate.kappa)
         most = (1.0 - np.sqrt(q)) / (1.0 + np.sqrt(q))
         self.t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * before**2))

@@ -99,6 +99,29 @@ def test_no_weight_is_left_where_the_penalty_outweighs_every_gradient(kind, l1_r
     assert result.objective == pytest.approx(problem.loss(zero), rel=1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_squares_each_weight_has_a_momentum_of_its_own(kind):
+    problem = Listed(kind, 10, l1_ratio=1.0)
+    ascent, lam = problem.ascent(), problem.lam
+    n = problem.structure.n_weights_
+    t, before, z = np.ones(n), np.zeros(n), np.zeros(n)
+    found = t.copy()
+    ascent.set_kappa(2.0 * lam)
+    for _ in range(12):
+        ascent.run(np.arange(len(problem.p)))
+        u, w = ascent.dual_image(), ascent.weights.copy()
+        ascent.extrapolate_each(found)
+        for j in np.flatnonzero((w != 0.0) | (z != 0.0)):
+            old = t[j] if (w[j] - z[j]) * (w[j] - before[j]) >= 0.0 else 1.0
+            t[j] = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * old**2))
+            z[j] = w[j] + (old - 1.0) / t[j] * (w[j] - before[j])
+        before = w
+        assert found == pytest.approx(t, rel=1e-12)
+        # The dual point stays, and the weights are those of the new center.
+        assert ascent.dual_image() == pytest.approx(u, rel=1e-9, abs=1e-9)
+        assert ascent.weights == pytest.approx(soft(0.5 * u + z, 0.5), abs=1e-9)
+
+
 def test_steps_without_acceleration_find_the_same():
     problem = Listed("chain", 6, l1_ratio=0.5)
     # With less, plain steps are slow.
