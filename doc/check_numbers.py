@@ -23,6 +23,7 @@ among what it prints.
 """
 
 import ast
+import json
 import re
 import sys
 from pathlib import Path
@@ -160,7 +161,14 @@ def read_benchmarks():
 
 
 def printed(path):
-    """What an example printed, from its page in the gallery; nothing before it ran."""
+    """What an example printed, as was recorded or is on its page in the gallery.
+
+    Nothing before it ran.
+    """
+    record = DOC / "recorded" / f"{path.stem}.json"
+    if record.exists():
+        blocks = json.loads(record.read_text(encoding="utf-8"))
+        return "".join(block["output"] for block in blocks)
     page = GALLERY / path.relative_to(ROOT / "examples").with_suffix(".rst")
     if not page.exists():
         return ""
@@ -181,7 +189,7 @@ def named(text, benchmarks):
             if path == BENCHMARKS / "README.md":
                 continue  # a script has to be named
             found += Numbers(path.read_text(encoding="utf-8"))
-            if path.name.startswith("plot_"):
+            if path.parent.parent == ROOT / "examples":
                 found += Numbers(printed(path))
     return found
 
@@ -238,7 +246,7 @@ def example_errors(path):
 
 def main():
     benchmarks = read_benchmarks()
-    examples = sorted((ROOT / "examples").glob("*/plot_*.py"))
+    examples = sorted((ROOT / "examples").glob("*/*.py"))
     n_errors = 0
     for path in [*PAGES, *examples]:
         is_example = path.suffix == ".py"

@@ -35,6 +35,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "which_estimator",
     "measured",
+    "recorded",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "install_command.rst"]

@@ -4,6 +4,7 @@ import ast
 import builtins
 import importlib
 import inspect
+import json
 import re
 import runpy
 import textwrap
@@ -283,6 +284,23 @@ def test_the_figures_of_the_readmes_are_those_measured():
     measured = runpy.run_path(str(DOC / "measured.py"))
     for path, text in measured["with_tables"]():
         assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "record", [pytest.param(path, id=path.stem) for path in DOC.glob("recorded/*.json")]
+)
+def test_what_is_recorded_of_an_example_is_of_its_present_code(record):
+    """`python doc/recorded.py` runs it anew."""
+    (path,) = (DOC.parent / "examples").glob(f"*/{record.stem}.py")
+    source = path.read_text(encoding="utf-8")
+    blocks = json.loads(record.read_text(encoding="utf-8"))
+    for block in blocks:
+        assert block["code"].strip() in source
+        for figure in block["figures"]:
+            assert (record.parent / figure).exists()
+    code = ast.parse(source).body[1:]
+    kept = ast.parse("\n".join(block["code"] for block in blocks)).body
+    assert [*map(ast.dump, code)] == [*map(ast.dump, kept)]
 
 
 CHECK = runpy.run_path(str(DOC / "check_numbers.py"))
