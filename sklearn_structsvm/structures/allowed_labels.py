@@ -68,19 +68,23 @@ class AllowedLabels(Sequence):
         return iter([rows[start:end] for start, end in pairwise(bounds)])
 
     def take(self, places):
-        """The masks of some examples, in increasing order."""
+        """Those of some of the examples, in increasing order."""
+        first, stop = places[0], places[-1] + 1
+        bounds = self.bounds[first : stop + 1]
+        low, high = np.searchsorted(self.nodes, bounds[[0, -1]])
+        nodes, masks = self.nodes[low:high] - bounds[0], self.masks[low:high]
+        every = AllowedLabels(bounds - bounds[0], nodes, masks)
+        return every if len(places) == stop - first else every._some(places, first)
+
+    def _some(self, places, first):
+        """Those of places - first."""
+        places = np.subtract(places, first)
         starts, lengths = self.bounds[places], np.diff(self.bounds)[places]
         bounds = np.concatenate([[0], np.cumsum(lengths)])
-        ends = [starts[0], starts[-1] + lengths[-1]]
-        first, last = np.searchsorted(self.nodes, ends)
-        nodes, masks = self.nodes[first:last], self.masks[first:last]
-        if bounds[-1] < ends[1] - ends[0]:
-            # Some examples in between have nodes, too.
-            item = np.searchsorted(starts, nodes, side="right") - 1
-            own = nodes < (starts + lengths)[item]
-            item, nodes, masks = item[own], nodes[own], masks[own]
-            return AllowedLabels(bounds, nodes + (bounds[:-1] - starts)[item], masks)
-        return AllowedLabels(bounds, nodes - starts[0], masks)
+        items = np.searchsorted(starts, self.nodes, side="right") - 1
+        own = self.nodes < (starts + lengths)[items]
+        nodes = self.nodes + (bounds[:-1] - starts)[items]
+        return AllowedLabels(bounds, nodes[own], self.masks[own])
 
     def in_order(self, order):
         """The same with node order[v] at place v, without division into examples."""
