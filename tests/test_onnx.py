@@ -30,7 +30,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.metrics import Churn, EqualOpportunity
+from sklearn_structsvm.metrics import Churn, EqualOpportunity, PredictiveParity
 from sklearn_structsvm.structures import (
     BinaryStructure,
     MulticlassStructure,
@@ -394,6 +394,9 @@ def test_single_rules_are_graphs_without_chance():
         np.testing.assert_array_equal(labels, model.predict(X, **metadata))
         for threshold in np.ravel(model.rule_.columns["threshold"]):
             assert np.isfinite(threshold)
+    model.set_params(constraints=PredictiveParity(slack=0.2)).fit(X, y, **metadata)
+    labels, _ = run(model, X, **metadata)
+    np.testing.assert_array_equal(labels, model.predict(X, **metadata))
     model.set_params(constraints=()).fit(X, labels_of("multiclass", X))
     labels, _ = run(model, X)
     np.testing.assert_array_equal(labels, model.predict(X))

@@ -131,13 +131,20 @@ class LevelSearch:
         if not is_cut or self.problem.violation(found.C) <= FEASIBILITY_TOL:
             self._done = min(self._done, bound)
             return None
-        around = np.maximum(cuts - self.width, low), np.minimum(cuts + self.width, high)
-        self._solve(*around, True, deadline)
+        self._try_around(cuts, low, high, deadline)
+        if not self._is_met:
+            # It is easier to lower precisions than to raise them.
+            self._try_around(np.where(np.isfinite(most), most, cuts), low, high, deadline)
         for part in (0, 1):
             ends = low.copy(), high.copy()
             ends[1 - part][p] = cuts[p]
             heappush(self._boxes, (bound, next(self._order), *ends))
         return None
+
+    def _try_around(self, levels, low, high, deadline):
+        """Look for a better solution at levels, or so near that `width` allows."""
+        ends = np.clip([levels - self.width, levels + self.width], low, high)
+        self._solve(*ends, True, deadline)
 
     def _solve(self, low, high, strict, deadline):
         """The solution for a box, noted; None if there is none."""
