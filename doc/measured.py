@@ -38,13 +38,13 @@ PEERS = {
         "sklearn-crfsuite, its L-BFGS",
         "crfsuite",
         "CRFClassifier",
-        "handwritten words and CoNLL-2000, to within 0.1 % of the optimum",
+        "handwritten words and CoNLL-2000, to within 0.1% of the optimum",
     ),
     "LinearSVC": (
         'scikit-learn, `LinearSVC(loss="hinge")`',
         "guide/batch",
         "SubLBFGSClassifier",
-        "three data sets, weak to strong `C`, to within 0.1 % of the optimum",
+        "three data sets, weak to strong `C`, to within 0.1% of the optimum",
     ),
     "LinearSVC, squared hinge": (
         "scikit-learn, `LinearSVC`",

@@ -111,7 +111,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     constraints : Constraint or sequence of Constraint, default=()
         Constraints on each label or, for "micro", on all labels together. For example
         ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label for
-        at most 1 % of the rows. Not with `labels_per_row` or "samples".
+        at most 1% of the rows. Not with `labels_per_row` or "samples".
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts. The certificate, and any constraints, refer to what is counted.
 
