@@ -4,20 +4,27 @@ The distributions are known, so that it is known whether a constraint holds: eac
 four sets with groups is a population of its own, from which as many examples as 70 % of
 it are drawn with replacement. The probability model is one logistic regression of the
 population, a given function, so that what each method chooses is the rule alone.
-"held out" is `constraint_calibration=0.5`, "uniform" is the bound for all rules.
+"held out" is `constraint_calibration=0.5`, "uniform" is the bound for all rules. With 0.8
+of the examples held out, tests are sharper and rules are chosen by fewer examples; the
+model is given, so that it loses none. "probabilities" is `confusion="probabilities"`.
 
 First table: equal opportunity, recalls of two groups within a slack, the balanced error.
 "certified" is the share of the draws in which a rule is certified ("uniform": in which no
 group is too small). "holds" is the share of the draws in which the slack holds in the
 population, of those in which a rule was returned. The price is the error in the
-population minus that without confidence, both means over the draws in which held-out
-examples certify a rule.
+population minus that without confidence, both means over the draws in which this method
+returned a rule; "of uniform" is its share of the price of "uniform" in the same draws.
 
 Second: the same for a distribution with a formula, two groups with scores u and 0.6 u.
 
-Third: the highest recall with a precision of at least 0.5, for 530 positives among 28,000
-examples. FAIRLEARN_PYTHON, OXONFAIR_PYTHON and ERROR_PARITY_PYTHON name interpreters
-that have these packages.
+Third, what the two parts of the price are, without any test: how much better than by a
+part alone the rule is that is chosen by all examples, without confidence ("lost"), and
+the margin that a rate needs: of the bound for all rules, and of a normal test on the
+examples held out.
+
+Fourth: the highest recall with a precision of at least 0.5, for 530 positives among
+28,000 examples. FAIRLEARN_PYTHON, OXONFAIR_PYTHON and ERROR_PARITY_PYTHON name
+interpreters that have these packages.
 """
 
 import warnings
@@ -35,10 +42,12 @@ from _confusion import (
     saved_splits,
     violation,
 )
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.confusion.tightening import uniform_deviation
 from sklearn_structsvm.metrics import EqualOpportunity, Precision
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
@@ -48,6 +57,12 @@ OURS = {
     "no confidence": {},
     "uniform": {"constraint_confidence": CONFIDENCE, "constraint_calibration": "uniform"},
     "held out": {"constraint_confidence": CONFIDENCE, "constraint_calibration": 0.5},
+    "held out 0.8": {"constraint_confidence": CONFIDENCE, "constraint_calibration": 0.8},
+    "0.8, probabilities": {
+        "constraint_confidence": CONFIDENCE,
+        "constraint_calibration": 0.8,
+        "confusion": "probabilities",
+    },
 }
 PEERS = {
     "fairlearn": ("fairlearn", "threshold_optimizer"),
@@ -145,23 +160,25 @@ def run(draws, tensor_of, constraint, value):
 
 
 def rows_of(title, slack, found):
-    certified = found["held out"][:, 2] > 0
-    plain = found["no confidence"][certified, 0].mean() if certified.any() else np.nan
+    plain, uniform = found["no confidence"][:, 0], found["uniform"][:, 0]
     rows = []
     for name, values in found.items():
         returned = ~np.isnan(values[:, 0])
-        holds = (values[returned, 1] <= MET).mean() if returned.any() else np.nan
-        price = np.nan
-        if certified.any() and returned[certified].all():
-            price = values[certified, 0].mean() - plain
-        share = values[:, 2].mean() if name in ("uniform", "held out") else "-"
-        rows.append([title, slack, name, share, holds, np.nanmean(values[:, 0])
-                     if returned.any() else np.nan, price,
-                     float(np.median(values[:, 3]))])  # fmt: skip
+        certified = values[:, 2].mean() if name in OURS and values[:, 0].size else "-"
+        row = [title, slack, name, "-" if name == "no confidence" else certified]
+        if returned.any():
+            holds = (values[returned, 1] <= MET).mean()
+            prices = [v[returned] - plain[returned] for v in (values[:, 0], uniform)]
+            price, of_uniform = (float(np.nanmean(p)) for p in prices)
+            row += [holds, values[returned, 0].mean(), price, price / of_uniform]
+        else:
+            row += [np.nan] * 4
+        rows.append([*row, float(np.median(values[:, 3]))])
     return rows
 
 
-HEADER = ["", "slack", "", "certified", "holds", "error", "price", "s"]
+HEADER = ["", "slack", "", "certified", "holds", "error", "price", "of uniform",
+          "s"]  # fmt: skip
 
 
 def run_sets(args, peers):
@@ -171,7 +188,6 @@ def run_sets(args, peers):
             continue
         n = round(SHARE * len(population.y))
         draws = [drawn(population, seed, n) for seed in range(args.draws)]
-        rows = []
 
         def tensor_of(model, part=population):
             chosen = model.predict_proba(part.P, sensitive_features=part.group)
@@ -194,20 +210,57 @@ def run_sets(args, peers):
                     for r in of_peer
                 ]  # fmt: skip
                 found[peer] = values
-            rows += rows_of(name, slack, found)
-        print(f"{name}: {args.draws} draws of {n}\n")
-        print_table(HEADER, rows)
+            print(f"{name}: {args.draws} draws of {n}\n")
+            print_table(HEADER, rows_of(name, slack, found))
+
+
+def run_parts(args):
+    """What is lost by choosing with a part, and the margins of tests on the other one."""
+    for name in args.sets:
+        population = population_of(name, args.data)
+        if population is None:
+            continue
+        n = round(SHARE * len(population.y))
+        rows = []
+        for slack in args.slacks:
+            found = [
+                parts_of(population, drawn(population, seed, n), slack)
+                for seed in range(args.part_draws)
+            ]
+            rows.append([name, slack, *np.mean(found, axis=0)])
+        print(f"{name}, parts of the price: {args.part_draws} draws of {n}\n")
+        print_table(["", "slack", "lost by half", "lost by 0.8", "probabilities",
+                     "margin uniform", "half", "0.8"], rows)  # fmt: skip
+
+
+def parts_of(population, part, slack):
+    """(lost by half, by 0.8, with probabilities, margins) of one draw."""
+    errors, n = [], len(part.y)
+    for share, counted in ((1.0, "auto"), (0.5, "auto"), (0.2, "auto"),
+                           (0.2, "probabilities")):  # fmt: skip
+        some = Part(*(values[: round(share * n)] for values in part))
+        model, _, _ = fit(
+            some.P, some.y, some.group, parity(slack), "balanced", {"confusion": counted}
+        )
+        chosen = model.predict_proba(population.P, sensitive_features=population.group)
+        C = expected_confusion(population, chosen, True)
+        errors.append(loss("balanced", C))
+        if share == 1.0:
+            recalls = C[:, 1, 1] / C[:, 1].sum(axis=1)
+    n_of = np.array([((part.group == g) & (part.y == 1)).sum() for g in (0, 1)])
+    uniform = uniform_deviation(n_of, (1.0 - CONFIDENCE) / 2.0).sum()
+    test = norm.ppf(CONFIDENCE) * np.sqrt((recalls * (1.0 - recalls) / n_of).sum())
+    lost = np.array(errors[1:]) - errors[0]
+    return [*lost, uniform, test / np.sqrt(0.5), test / np.sqrt(0.8)]
 
 
 def run_formula(args):
     rng = np.random.default_rng(0)
-    rows = []
     draws = [with_formula(rng, args.rows) for _ in range(args.formula_draws)]
     for slack in args.slacks:
         found = run(draws, in_population, parity(slack), lambda C: loss("balanced", C))
-        rows += rows_of("u, 0.6 u", slack, found)
-    print(f"a formula: {args.formula_draws} draws of {args.rows}\n")
-    print_table(HEADER, rows)
+        print(f"a formula: {args.formula_draws} draws of {args.rows}\n")
+        print_table(HEADER, rows_of("u, 0.6 u", slack, found))
 
 
 def run_precision(args):
@@ -247,15 +300,21 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="*", default=FAIRNESS)
     parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--formula-draws", type=int, default=200)
+    parser.add_argument("--formula-draws", type=int, default=200, help="0: only sets")
     parser.add_argument("--peer-draws", type=int, default=100)
+    parser.add_argument("--part-draws", type=int, default=40)
+    parser.add_argument("--methods", nargs="+", default=list(OURS), choices=list(OURS))
     parser.add_argument("--slacks", nargs="+", type=float, default=SLACKS)
     parser.add_argument("--rows", type=int, default=20_000, help="of the formula")
     args = parser.parse_args()
+    for name in set(OURS) - {"no confidence", "uniform", *args.methods}:
+        del OURS[name]
     peers = {package: Peer(package) for package, _ in PEERS.values()}
-    run_precision(args)
-    run_formula(args)
+    if args.formula_draws:
+        run_precision(args)
+        run_formula(args)
     run_sets(args, peers)
+    run_parts(args)
 
 
 if __name__ == "__main__":
