@@ -204,7 +204,8 @@ def _of_bmrm(estimator, problem):
 
 def _of_sublbfgs(estimator, problem):
     if estimator.penalty == "l1":
-        return ""
+        is_newton = estimator._resolved_solver(problem) == "newton"
+        return "" if is_newton or problem.is_remote else "solver='newton'"
     if loss_of(estimator).is_smooth:
         slow = estimator.solver in ("sublbfgs", "subbfgs") and not problem.is_remote
         return "solver='newton'" if slow else ""

@@ -25,6 +25,7 @@ from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.batch.l1_newton import run_l1_newton
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
+from sklearn_structsvm.solvers.batch.proximal_newton import run_proximal_newton
 from sklearn_structsvm.solvers.batch.quasi_newton import DIRECTION_TOL, MAX_DIRECTIONS
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
@@ -129,8 +130,9 @@ class SubLBFGSClassifier(BatchClassifier):
           OWL-QN* with the direction finding of [1]_.
         - "auto" is "dual-hybrid" for the hinge with one label per example, "hybrid" for
           other losses that are not smooth, and "newton" for the squared hinge and for
-          ``penalty="l1"``. It is "owlqn" for the logistic loss and, on Dask collections,
-          "sublbfgs" for the squared hinge or "owlqn" with ``penalty="l1"``.
+          ``penalty="l1"``. It is "owlqn" for the logistic loss with more features than
+          examples and, on Dask collections, "sublbfgs" for the squared hinge or "owlqn"
+          with ``penalty="l1"``.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
@@ -328,8 +330,11 @@ class SubLBFGSClassifier(BatchClassifier):
         solver = self._resolved_solver(problem)
         resolved = {"solver_": solver}
         if solver == "newton":
-            run = run_newton if self.penalty == "l2" else run_l1_newton
-            solve = partial(run, risk, lam, **options)
+            if self.loss == "logistic":
+                solve = partial(run_proximal_newton, risk, lam, 1.0, **options)
+            else:
+                run = run_newton if self.penalty == "l2" else run_l1_newton
+                solve = partial(run, risk, lam, **options)
             return Method("Newton's method", solve, resolved=resolved)
         options |= {
             "buffer": self.buffer,
@@ -364,8 +369,12 @@ class SubLBFGSClassifier(BatchClassifier):
         if self.solver != "auto":
             return self.solver
         if self.penalty == "l1":
-            is_newton = self.loss != "logistic" and not problem.is_remote
-            return "newton" if is_newton else "owlqn"
+            if problem.is_remote:
+                return "owlqn"
+            # With more features than rows, models of many weights take longer than the
+            # hundreds of steps that they save.
+            is_tall = problem.structure.n_features_in_ <= len(problem.weights)
+            return "newton" if self.loss != "logistic" or is_tall else "owlqn"
         if loss_of(self).is_smooth:
             return "sublbfgs" if problem.is_remote else "newton"
         return "hybrid" if lacks_start else "dual-hybrid"

@@ -470,7 +470,7 @@ def test_sparse_logistic_regression_is_that_of_liblinear(solver, tol, fit_interc
         ({}, "ranking", "hybrid"),
         ({"loss": "slack_hinge"}, "multiclass", "hybrid"),
         ({"loss": "squared_hinge"}, "multiclass", "newton"),
-        ({"loss": "logistic", "penalty": "l1"}, "binary", "owlqn"),
+        ({"loss": "logistic", "penalty": "l1"}, "binary", "newton"),
         ({"solver": "hybrid"}, "binary", "hybrid"),
     ],
 )
@@ -916,7 +916,7 @@ SOLVERS = {
     "newton": SubLBFGSClassifier("squared_hinge"),
     "l1": SubLBFGSClassifier("squared_hinge", penalty="l1"),
     "l1 hinge": SubLBFGSClassifier(penalty="l1"),
-    "owlqn": SubLBFGSClassifier("logistic", penalty="l1"),
+    "owlqn": SubLBFGSClassifier("logistic", penalty="l1", solver="owlqn"),
     "owlqn*": SubLBFGSClassifier("logistic", penalty="l1", solver="owlqn*"),
 }
 for_each_solver = pytest.mark.parametrize("name", SOLVERS)

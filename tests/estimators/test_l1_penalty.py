@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+import sklearn
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
+from sklearn.utils.fixes import parse_version
 
 from sklearn_structsvm import SubLBFGSClassifier
 
@@ -155,6 +159,46 @@ def test_unused_columns_have_weights_of_zero(loss):
     # Their slopes are at most twice their largest value, as mean slacks are at most 1,
     # and λ is 1 / 8.
     assert (model.coef_[0, -5:] == 0.0).all() and model.coef_.any()
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
+def test_the_logistic_loss_is_certified_on_raw_columns(C):
+    """LIBLINEAR's -s 6 is never below the certificate, and not below the objective."""
+    rng, n = new_rng(4), 300
+    columns = [
+        rng.lognormal(8.0, 1.5, n),
+        rng.integers(18, 90, n),
+        rng.normal(1e4, 3.0, n),
+        1e-3 * rng.random(n),
+        rng.random(n) < 0.02,
+    ]
+    X = np.column_stack(columns).astype(float)
+    y = np.log(X[:, 0]) + 2.0 * rng.standard_normal(n) > 8.0
+    model = SubLBFGSClassifier("logistic", penalty="l1", C=C, tol=1e-7).fit(X, y)
+    old = parse_version(sklearn.__version__) < parse_version("1.8")
+    l1 = {"penalty": "l1"} if old else {"l1_ratio": 1.0}
+    peer = LogisticRegression(C=C, solver="liblinear", tol=1e-8, random_state=0, **l1)
+    peer.fit(X, y)
+
+    def value(m):
+        z = np.where(y, 1.0, -1.0) * (X @ m.coef_[0] + m.intercept_)
+        size = np.abs(m.coef_).sum() + np.abs(m.intercept_).sum()
+        return size / (C * n) + np.logaddexp(0.0, -z).mean()
+
+    assert model.solver_ == "newton" and model.dual_gap_ <= 1e-7
+    assert model.objective_ == pytest.approx(value(model), rel=1e-9)
+    assert model.dual_objective_ - 1e-9 <= model.objective_ <= value(peer) + 1e-7
+
+
+def test_with_more_features_than_rows_a_slow_fit_of_the_logistic_loss_names_newton():
+    X, y = make_data(n=30, n_features=40)
+    X *= 10.0 ** np.linspace(0.0, 5.0, 40)
+    model = SubLBFGSClassifier("logistic", penalty="l1", C=10.0, tol=1e-7, max_iter=200)
+    with pytest.warns(ConvergenceWarning, match="try solver='newton'"):
+        model.fit(X, y)
+    assert model.solver_ == "owlqn"
+    assert model.set_params(solver="newton").fit(X, y).dual_gap_ <= 1e-7
 
 
 def test_both_solvers_of_a_smooth_loss_have_the_same_optimum():
