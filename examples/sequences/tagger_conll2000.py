@@ -13,10 +13,10 @@ were recorded; they are not made anew when these pages are built.
 # %%
 # Sentences
 # ---------
-# There are nearly nine thousand sentences for training and two thousand for testing: words
-# with their parts of speech, and tags such as ``B-NP`` (a noun phrase begins) and ``I-NP``
-# (it continues). ``SKLEARN_STRUCTSVM_DATA`` sets the data directory; the default is
-# scikit-learn's.
+# There are nearly nine thousand sentences for training and two thousand for testing:
+# words with their parts of speech, and tags such as ``B-NP`` (a noun phrase begins) and
+# ``I-NP`` (it continues). ``SKLEARN_STRUCTSVM_DATA`` sets the data directory; the
+# default is scikit-learn's.
 
 import io
 import os
