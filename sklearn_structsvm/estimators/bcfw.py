@@ -63,8 +63,8 @@ class BCFWClassifier(StructuredClassifier):
         Share of the L1 norm in the penalty, from 0 (squared L2 norm) to below 1. With
         more than 0 (elastic net), many weights are exactly zero: the larger the share,
         and the smaller `C`, the more. Biases and the intercept are penalized as well.
-        Steps then are neither exact nor take turns with cutting planes: scale the
-        features.
+        Steps then are not exact, and cutting planes take turns with them only if there
+        are at most 2,048 weights: with more, scale the features.
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
         intercept is the weight of a constant feature, so it is regularized.

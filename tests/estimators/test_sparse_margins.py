@@ -82,6 +82,28 @@ def test_all_steps_reach_the_same_optimum(step):
         assert_same_optimum(fitted(X, y, n_jobs=2, **options), model)
 
 
+@pytest.mark.parametrize("C", [0.01, 1.0])
+@pytest.mark.parametrize("l1_ratio", [0.5, 0.95])
+def test_raw_columns_are_certified(C, l1_ratio):
+    """Without planes, a thousand passes leave a gap as large as the objective."""
+    rng, n = new_rng(3), 200
+    columns = [
+        rng.lognormal(8.0, 1.5, n),
+        rng.integers(18, 90, n),
+        rng.normal(1e4, 3.0, n),
+        rng.random(n),
+    ]
+    X = np.column_stack(columns).astype(float)
+    y = np.log(X[:, 0]) + X[:, 3] + rng.standard_normal(n) > 8.5
+    model = fitted(X, y, C=C, l1_ratio=l1_ratio)
+    w, b = model.coef_[0], model.intercept_[0]
+    margins, both = np.where(y, 1.0, -1.0) * (X @ w + b), np.append(w, b)
+    sizes = 0.5 * (1.0 - l1_ratio) * both @ both + l1_ratio * np.abs(both).sum()
+    value = sizes / (C * n) + np.maximum(0.0, 1.0 - margins).mean()
+    assert model.objective_ == pytest.approx(value, rel=1e-9)
+    assert model.dual_gap_ <= TOL
+
+
 def test_a_penalty_above_all_gradients_leaves_nothing():
     X, y = chains()
     assert not fitted(X, y, C=1e-6).coef_.any()

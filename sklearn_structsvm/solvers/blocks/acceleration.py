@@ -229,7 +229,14 @@ class SparseAcceleration:
     looks_at_steps : bool
         Whether the lengths of the steps, which must be known, determine λ'. If not, it is
         RATIO times as large as without a center.
+
+    Attributes
+    ----------
+    foreseen : None
+        Passes are not foreseen.
     """
+
+    foreseen = None
 
     def __init__(self, iterate, passes_per_step=2, looks_at_steps=True):
         self.iterate, self.passes_per_step = iterate, passes_per_step
@@ -241,6 +248,11 @@ class SparseAcceleration:
         if self.ridge == 0.0:
             self.t_of_weights = np.ones(len(iterate.weights))
         self._set_kappa(iterate.kappa)
+
+    def resume(self):
+        """Continue after other moves, with w for the center and without momentum."""
+        self.t, self.gap_of_momentum = 1.0, np.inf
+        self._set_kappa(self.iterate.kappa)
 
     def after_pass(self):
         """To be called after each pass."""

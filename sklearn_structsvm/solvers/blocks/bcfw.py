@@ -258,7 +258,7 @@ def run_bcfw(
 
 def takes_planes(iterate, acceleration="auto", algorithm="block", average=False):
     """Whether `run_bcfw` with these options may have turns of cutting planes."""
-    is_plain = algorithm == "block" and not average and iterate.l1_ratio == 0.0
+    is_plain = algorithm == "block" and not average
     return acceleration == "auto" and is_plain
 
 
@@ -393,7 +393,7 @@ def mixes_cached(iterate):
     They do not in a box, where the program of each plane is solved for several patterns
     of clipping.
     """
-    if not iterate.is_corrective or iterate.has_box:
+    if not iterate.is_corrective or iterate.is_mapped:
         return False
     return iterate.oracle.relative_cost >= EXPENSIVE_FOR_PLANES
 

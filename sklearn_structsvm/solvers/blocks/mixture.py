@@ -50,6 +50,10 @@ MAX_SEARCH_TRIALS = 80
 # The number of patterns of clipped weights that are tried for the best mixture in a box.
 MOST_PATTERNS = 20
 
+# With an L1 penalty patterns are left once one brings less than this share of what all
+# have brought: they are many, and the next plane changes them again.
+LITTLE = 0.01
+
 
 class PlanesLost(Exception):
     """Raised if the remote parts of an iterate have lost their planes."""
@@ -176,8 +180,8 @@ class PlaneMixture:
         bundle.replace(0, *self._point())
         bundle.solve()
         shares, u = bundle.alpha, bundle.weights
-        if iterate.has_box:
-            shares, u = self._mixture_in_box()
+        if iterate.is_mapped:
+            shares, u = self._mixture_by_patterns()
         losses = bundle.offsets
         value = iterate.dual_value_of(u, float(shares @ losses)) - iterate.minus_b
         if not value > before:
@@ -185,37 +189,63 @@ class PlaneMixture:
         iterate.mix(np.ascontiguousarray(shares), u)
         return True
 
-    def _mixture_in_box(self):
-        """The best mixture if w is clipped: a program for each pattern of clipping.
+    def _mixture_by_patterns(self):
+        """The best mixture if w is clipped or thresholded: a program for each pattern.
 
-        If the clipped weights are given, the dual value is that of planes without them.
-        If the maximizer has another pattern, the next point is the best one on the way to
-        it.
+        If the pattern is given, the dual value is that of other planes without it; see
+        `_of_pattern`. If the maximizer has another pattern, the next point is the best
+        one on the way to it.
         """
         iterate, lam = self.iterate, self.iterate.lam
         images, losses = self.bundle.planes / -lam, self.bundle.offsets
         shares = np.eye(len(losses))[0]
+        first = value = iterate.dual_value_of(shares @ images, losses[0])
         for _ in range(MOST_PATTERNS):
             u = shares @ images
-            clipped = iterate.clipped(u)
-            is_free = clipped == u
-            local = Bundle(len(u), lam, max_idle=np.inf, max_planes=self.cuts.kept + 1)
-            fixed = np.where(is_free, 0.0, clipped)
-            for image, loss in zip(images, losses, strict=True):
-                local.add(-lam * image * is_free, loss - lam * image @ fixed)
+            local = Bundle.of(*self._of_pattern(images, losses, u))
             local.solve()
             change = local.alpha - shares
             along, gain = change @ images, change @ losses
 
             def slope(t, u=u, along=along, gain=gain):
-                return lam * iterate.clipped(u + t * along) @ along - gain
+                return lam * iterate.weights_of(u + t * along) @ along - gain
 
             step = minimize_on_segment(slope)
             if step == 0.0:
                 break
             shares = shares + step * change
+            if iterate.l1_ratio > 0.0:
+                before, value = value, iterate.dual_value_of(
+                    shares @ images, float(shares @ losses)
+                )
+                if value - before <= LITTLE * (value - first):
+                    break
         shares = np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum()
         return shares, shares @ images
+
+    def _of_pattern(self, images, losses, u):
+        """Planes, offsets and λ of an L2 problem with the same dual value near u.
+
+        Clipped weights are constants. With an L1 penalty the dual value is
+
+            Σ_j α_j ℓ_j - λ / (2 - 2ρ) Σ_k (u_k - ρ sign u_k)² over |u_k| > ρ,
+
+        and as the shares α_j sum to 1, ρ sign u_k may be subtracted from every image.
+        """
+        iterate, lam = self.iterate, self.iterate.lam
+        ratio = iterate.l1_ratio
+        if ratio > 0.0:
+            shift = np.clip(u, -ratio, ratio)
+            lam = lam / (1.0 - ratio)
+            return -lam * (images - shift) * (u != shift), losses, lam
+        clipped = iterate.clipped(u)
+        is_free = clipped == u
+        fixed = np.where(is_free, 0.0, clipped)
+        offsets = [
+            loss - lam * image @ fixed
+            for image, loss in zip(images, losses, strict=True)
+        ]
+        return -lam * images * is_free, offsets, lam
 
 
 def how_many(iterate, n_bytes):

@@ -14,6 +14,10 @@ from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
 # More weights than this are not mixed, since the planes would take a quarter of a GB.
 MOST_WEIGHTS = 2**17
 
+# With an L1 penalty each mixture takes several programs, and the products of all planes
+# for each.
+MOST_WEIGHTS_OF_L1 = 2**11
+
 # With d weights, planes need about 20 + 1.5 d passes, and on most data far fewer than a
 # thousand if d is large. After a few passes, the number of accelerated block steps still
 # needed is estimated. If it is SURELY times that of planes, planes begin: at once if
@@ -94,7 +98,8 @@ class Planes:
         self.iterate, self.n_threads = iterate, n_threads
         self.n_weights = len(iterate.weights)
         self.mixes_cached = mixes_cached
-        self.is_possible = is_possible and self.n_weights <= MOST_WEIGHTS
+        most = MOST_WEIGHTS if iterate.l1_ratio == 0.0 else MOST_WEIGHTS_OF_L1
+        self.is_possible = is_possible and self.n_weights <= most
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
         self.turn = LONGEST_TURN * max(self.need, MANY)
         self.is_path = is_path
@@ -156,7 +161,8 @@ class Planes:
     def _foreseen_at_first(self):
         """The forecast of accelerated passes after the first few."""
         accelerator, iterate = self.accelerator, self.iterate
-        if self.due == np.inf or accelerator is None or iterate.kappa == 0.0:
+        is_known = accelerator is not None and accelerator.foreseen is not None
+        if self.due == np.inf or not is_known or iterate.kappa == 0.0:
             return 0.0
         if self.n_weights > FEW_WEIGHTS and iterate.estimated_gap < self.first_gap:
             self.due = np.inf

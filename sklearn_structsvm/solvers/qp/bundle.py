@@ -82,6 +82,16 @@ class Bundle:
         self.weights = np.zeros(n_weights)
         self.dual_objective = -np.inf
 
+    @classmethod
+    def of(cls, planes, offsets, lam):
+        """A bundle of given planes, as if they were added; `solve` drops none."""
+        bundle = cls(planes.shape[1], lam, max_idle=np.inf, max_planes=len(planes) + 1)
+        bundle.rows, bundle.offsets = planes, np.array(offsets)
+        bundle.alpha = np.zeros(len(planes))
+        for j, offset in enumerate(bundle.offsets):
+            bundle.qp.add_row(bundle._products(j, j + 1), offset)
+        return bundle
+
     @property
     def planes(self):
         return self.rows[: len(self.offsets)]
@@ -143,13 +153,14 @@ class Bundle:
         self.alpha[:] = 0.0
         self.qp.replace_row(j, self._products(j), offset)
 
-    def _products(self, j):
-        """A plane's row of the Gram matrix."""
+    def _products(self, j, n=None):
+        """A plane's row of the Gram matrix, or its first n entries."""
+        planes = self.planes[:n]
         if self.qp.is_wide:
-            products = wide_products(self.planes, self.planes[j], self.lam)
+            products = wide_products(planes, planes[j], self.lam)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
-                products = self.planes @ self.planes[j] / self.lam
+                products = planes @ planes[j] / self.lam
         if not np.isfinite(products[j]).all():
             raise ValueError(
                 "The squared length of a subgradient overflows: scale the features down, "

@@ -96,6 +96,35 @@ def dual_over_labelings(problem, iterate, lam=LAM, p=None):
 # ------------------------------------------------------------- mixtures, certificates
 
 
+@pytest.mark.parametrize("l1_ratio", [0.3, 0.9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_planes_alone_close_the_gap_of_an_elastic_net(kind, l1_ratio):
+    """The dual never falls, and both objectives are those of the definitions."""
+    problem = random_problem(kind)
+    iterate = start(problem, "corrective", l1_ratio=l1_ratio)
+    planes, before = begin(iterate), iterate.dual_objective
+    for _ in range(400):
+        if not planes.has_turn:
+            planes.begin(np.inf)
+        planes.make_pass()
+        after = iterate.dual_objective
+        assert after >= before - 1e-13
+        before = after
+        row, w = planes.check()[:2]
+        if row["dual_gap"] <= 1e-4:
+            break
+    assert row["dual_gap"] <= 1e-4
+    penalty = 0.5 * (1.0 - l1_ratio) * w @ w + l1_ratio * np.abs(w).sum()
+    hinge = problem.listed.primal(w, LAM) - 0.5 * LAM * w @ w
+    assert row["objective"] == pytest.approx(hinge + LAM * penalty, rel=1e-9)
+    # The dual value by its definition, at the dual variables of all labelings.
+    alpha = explicit_alpha(problem, iterate)
+    u, loss = problem.listed.dual_point(alpha, LAM, problem.listed.uniform)
+    c = np.sign(u) * np.maximum(np.abs(u) - l1_ratio, 0.0)
+    value = loss - 0.5 * LAM / (1.0 - l1_ratio) * c @ c
+    assert row["dual_objective"] == pytest.approx(value, abs=1e-9)
+
+
 @pytest.mark.parametrize(("kind", "step"), CASES)
 def test_planes_alone_reach_the_optimum(kind, step):
     problem = random_problem(kind)
@@ -330,7 +359,9 @@ def test_planes_begin_where_many_more_passes_are_foreseen(
     """SURELY times what planes need at early looks, LIKELY times at later ones."""
     begun = []
     monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
-    iterate = SimpleNamespace(weights=np.zeros(n_weights), estimated_gap=1.0)
+    iterate = SimpleNamespace(
+        weights=np.zeros(n_weights), estimated_gap=1.0, l1_ratio=0.0
+    )
     planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3))
     planes.next_look = n_passes
     is_early = 8 * n_passes < planes.need
@@ -349,7 +380,11 @@ def test_what_is_foreseen_at_first_is_of_accelerated_steps(ratio, share, monkeyp
     begun = []
     monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
     iterate = SimpleNamespace(
-        weights=np.zeros(13), estimated_gap=1.0, lam=0.1, kappa=0.1 * (ratio - 1.0)
+        weights=np.zeros(13),
+        estimated_gap=1.0,
+        lam=0.1,
+        kappa=0.1 * (ratio - 1.0),
+        l1_ratio=0.0,
     )
     accelerator = SimpleNamespace()
     planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3), accelerator)
