@@ -33,8 +33,9 @@ PAGES = [
 WIDTHS = 1280, 390
 BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"
 
-# The excess width of a page, the pictures that did not load, and the formulas that
-# MathJax did not set, or only as an error. Pictures below the window load on demand.
+# The excess width of a page, the pictures that did not load, the formulas that MathJax
+# did not set, or only as an error, and paragraphs with markup that Sphinx took for text,
+# such as the line below a title. Pictures below the window load on demand.
 MEASURE = """async () => {
     const pictures = [...document.images];
     pictures.forEach(i => i.loading = "eager");
@@ -46,6 +47,9 @@ MEASURE = """async () => {
         unset: [...document.querySelectorAll(".math")].filter(
             f => !f.querySelector("mjx-container") || f.querySelector("[data-mjx-error]")
         ).map(f => f.textContent),
+        markup: [...document.querySelectorAll("main p")].map(p => p.textContent).filter(
+            text => /[-=~–—]{4,}|(^|\\s):\\w+:\\S|\\.\\. \\w+::/.test(text)
+        ),
     };
 }"""
 
@@ -101,6 +105,7 @@ def wrong_with(browser, site, names, width, scheme):
             errors.append(f"{found['excess']} pixels too wide")
         errors += [f"no picture {source}" for source in found["missing"]]
         errors += [f"formula not set: {formula}" for formula in found["unset"]]
+        errors += [f"markup in the text: {text[:60]}" for text in found["markup"]]
         yield from (f"{name}, {width} pixels, {scheme}: {error}" for error in errors)
         errors.clear()
     context.close()

@@ -75,8 +75,9 @@ def with_outputs(page, name):
         parts = [found[0].rstrip() + "\n"]
         for file in block["figures"]:
             parts.append(
-                f"\n.. image:: /recorded/{file}\n   :alt: What this code draws\n"
-                "   :class: sphx-glr-single-img\n"
+                "\n.. compound::\n   :class: picture\n\n"
+                f"   .. image:: /recorded/{file}\n      :alt: What this code draws\n"
+                "      :class: sphx-glr-single-img\n"
             )
         if block["output"]:
             lines = [f"    {line}".rstrip() for line in block["output"].splitlines()]

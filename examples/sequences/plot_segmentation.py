@@ -76,11 +76,13 @@ for ax in axes.flat:
 plt.show()
 
 # %%
-# What was learned ---------------- The weights come in parts. An edge has two: one for
-# two equal labels, and one that is multiplied by the likeness of the two colors.
-# Compare both with the evidence in the color of a pixel, the standard deviation of the
-# difference of its two scores. The second is about 0: with so much noise, the likeness
-# of two pixels says hardly anything about their labels.
+# What was learned
+# ----------------
+# The weights come in parts. An edge has two: one for two equal labels, and one that is
+# multiplied by the likeness of the two colors. The unit below is the evidence in the
+# color of a pixel: the standard deviation of the difference of its two scores. The
+# second weight is about 0: with so much noise, the likeness of two pixels says hardly
+# anything about their labels.
 
 parts = graph.structure_.weight_parts(graph.coef_)
 gain, gain_of_likeness = parts["transition"][:, 0, 0]

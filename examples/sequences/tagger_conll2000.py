@@ -3,11 +3,11 @@ Chunking CoNLL-2000, coming from sklearn-crfsuite
 =================================================
 
 This example reaches an F1 of 93.5 on the test sentences of CoNLL-2000, with the feature
-dicts and BIO tags that you have for sklearn-crfsuite. They become a pipeline that you
-search, make small, save and read again, and that gives probabilities. An L1 penalty
-leaves one weight in fifty, and the F1 stays. See :ref:`crfsuite` for everything else.
-This script reads the data, or downloads 3 MB, and takes a few minutes. The outputs below
-were recorded; they are not made anew when these pages are built.
+dicts and BIO tags that you have for sklearn-crfsuite. They become a pipeline that you can
+search, shrink, save and load, and that gives probabilities. An L1 penalty leaves one
+weight in fifty at the same F1. See :ref:`crfsuite` for everything else. This script
+downloads 3 MB unless the data are there, and takes a few minutes. The outputs below were
+recorded; building these pages does not run the script.
 """
 
 # %%
