@@ -167,7 +167,7 @@ class ComplexMetricClassifier(TrainedMixture):
           rates that are constrained (Clopper-Pearson, and an exact bound for differences)
           [3]_. The guarantee is exact for `predict`, whatever the `estimator`, the `lmo`
           and the number of classes. It needs examples of equal weight. With
-          ``cv="prefit"``, 0.8 is better in most cases.
+          ``cv="prefit"`` and ``confusion="probabilities"``, 0.8 mostly costs less.
         - "uniform" uses all examples for both. Each constraint is tightened by the
           Dvoretzky-Kiefer-Wolfowitz bound on the error of its rates, which depends on the
           group sizes and holds for all thresholds at once, see `constraint_bounds_`.
