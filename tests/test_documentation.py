@@ -1,4 +1,4 @@
-"""What there is stands in the documentation: in the API page, and in the guide."""
+"""Everything public is documented: on the API pages, and in the guide."""
 
 import ast
 import builtins

@@ -25,7 +25,7 @@ cdef class AtMostOracle(MultilabelOracle):
             best = -1
             highest = 0.0
             for c in range(self.k):
-                # The scores of the labels stand in `work`.
+                # `work` holds the scores of the labels.
                 gain = work[c]
                 gain += lam * (-self.costs[c, 1] if self.Y[i, c] else self.costs[c, 0])
                 if not labels[c] and gain > highest:

@@ -60,8 +60,8 @@ def check_structure(
         A fitted structure is used as it is. Otherwise a clone is fitted to X and y.
     X, y : as for the `fit` of an estimator
         Examples. If there are more than 20, 20 are chosen at random. For a structure with
-        a method `complete`, y is what is completed. What agrees with it is known where
-        None, `MISSING` or sets stand in the place of what is hidden.
+        a method `complete`, y is the input of that method. Its results are compared with
+        y if None, `MISSING` or sets mark what is hidden.
     labelings : callable or None, default=None
         ``labelings(x)`` returns all labelings of x. None uses the structure's own method.
     n_trials : int, default=5

@@ -209,7 +209,7 @@ def completions(allowed, length):
 
 
 def possible_lengths(allowed, longest):
-    """Entry T: whether T labels can stand in a row; T <= longest, entry 0 is False."""
+    """Entry T: whether T labels can follow each other; entry 0 is False, T <= longest."""
     k = len(allowed) - 1
     return np.append(False, completions(allowed, longest) @ allowed[k, :k])
 

@@ -435,7 +435,7 @@ def test_a_label_of_no_row_or_of_all_rows_is_told_once_and_not_for_each_fold():
             MultilabelMetricClassifier().fit(X, given)
         told = sorted(str(w.message) for w in caught)
         assert told == [f"Label 1 {said}.", f"Label not 0 {said}."]
-    # A label that only the rest of a fold lacks is told by that fold.
+    # A label that is missing only without a fold is warned about for that fold.
     Y[:, 1], Y[0, 0] = Y[:, 2], 1
     with pytest.warns(UserWarning) as caught:
         MultilabelMetricClassifier().fit(X, Y)
