@@ -165,49 +165,4 @@ static void vector_axpy(ptrdiff_t k, double a, const double *x, double *y)
         y[c] += a * x[c];
 }
 
-/* Columns that `add_scores_at` reads at once. */
-#define PLACES_AT_ONCE 4
-
-/* out[q] += Σ_j values[j] * weights[indices[j] * k + q - first] for the n places q. */
-static inline void add_scores_at(ptrdiff_t count, const double *values,
-                                 const int *indices, const double *weights, ptrdiff_t k,
-                                 ptrdiff_t n, const int *places, ptrdiff_t first,
-                                 double *out)
-{
-    for (ptrdiff_t s = 0; s < n; s += PLACES_AT_ONCE) {
-        /* Of the last ones, the first may be read again, and is written once. */
-        const ptrdiff_t left = n - s < PLACES_AT_ONCE ? n - s : PLACES_AT_ONCE;
-        const double *a = weights + places[s] - first;
-        const double *b = weights + places[left > 1 ? s + 1 : s] - first;
-        const double *c = weights + places[left > 2 ? s + 2 : s] - first;
-        const double *d = weights + places[left > 3 ? s + 3 : s] - first;
-        double sums[PLACES_AT_ONCE] = {0.0};
-        for (ptrdiff_t j = 0; j < count; j++) {
-            const double x = values[j];
-            const ptrdiff_t row = indices[j] * k;
-            sums[0] += x * a[row];
-            sums[1] += x * b[row];
-            sums[2] += x * c[row];
-            sums[3] += x * d[row];
-        }
-        for (ptrdiff_t q = 0; q < left; q++)
-            out[places[s + q]] += sums[q];
-    }
-}
-
-/* target[indices[j] * k + q - first] += coef * values[j] * delta[q] for all j and the n
- * places q. */
-static inline void add_row_at(ptrdiff_t count, double coef, const double *values,
-                              const int *indices, ptrdiff_t n, const int *places,
-                              ptrdiff_t first, const double *delta, ptrdiff_t k,
-                              double *target)
-{
-    for (ptrdiff_t j = 0; j < count; j++) {
-        const double x = coef * values[j];
-        double *row = target + indices[j] * k - first;
-        for (ptrdiff_t s = 0; s < n; s++)
-            row[places[s]] += x * delta[places[s]];
-    }
-}
-
 #endif
