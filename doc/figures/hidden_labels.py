@@ -19,7 +19,7 @@ results = json.loads(RESULTS.read_text(encoding="utf-8"))
 fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), layout="constrained")
 for ax, (name, title) in zip(axes, SETS.items(), strict=True):
     rows = [row for row in results[name] if row[""] == "CRFClassifier"]
-    (complete,) = [row["error %"] for row in rows if row["hidden"] == 0.0]
+    (complete,) = [row["error %"] for row in rows if row["learned from"] == "all labels"]
     for kind, (label, color, style) in LINES.items():
         points = [
             (row["hidden"], row["error %"]) for row in rows if row["learned from"] == kind
