@@ -3,7 +3,7 @@ from sklearn_structsvm.structures._forest cimport Forest
 
 
 cdef class ChainOracle(ChainSums):
-    # Whether scores of labelings are those of `evaluate`, which a subclass may change.
+    # Whether `add_scores` agrees with `evaluate`, which a subclass may override.
     cdef bint knows_scores
 
     cdef double counted_cost(self, Py_ssize_t n_edges)

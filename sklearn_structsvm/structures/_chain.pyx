@@ -5,14 +5,14 @@ With x_t the features of position t, the weights are read as
     [emission (n_features, k)] [bias (k,)] [first (k,)] [last (k,)]
     [transition (k, k), previous label first],
 
-each part present or not. Scores of given labelings read only the weights that these
+where each part may be absent. Scoring given labelings reads only the weights that these
 labelings touch. The dual blocks are in _chain_blocks.pyx, and sums over all labelings in
 _chain_sums.pyx.
 
-Forbidden labels and pairs leave the potentials as they are, because products with
-marginals are made of these. Decoders and sums read copies with a penalty: infinite for
-maxima and sums, and for the front of slack rescaling, which subtracts scores, just large
-enough to make one + score negative.
+The potentials ignore forbidden labels and pairs, because inner products with marginals
+use the potentials. Decoders and sums read copies from which a penalty is subtracted. It
+is infinite for maxima and sums. The front of slack rescaling subtracts scores, so there
+the penalty is finite: just large enough to make one + score negative.
 """
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
@@ -47,7 +47,7 @@ cdef extern from "structures/_sum_product.h" nogil:
 cdef void add_pair_scores(
         Py_ssize_t k, Py_ssize_t T, Py_ssize_t n, const int* labelings, const int* y,
         const double* transition, double* scores) noexcept nogil:
-    """Add the scores of n labelings' first pairs of labels, less that of y's."""
+    """Add the score of each labeling's first pair of labels, minus that of y's."""
     cdef Py_ssize_t j
     cdef const int* labels
     cdef double own = transition[y[0] * k + y[1]]
@@ -62,25 +62,26 @@ cdef class ChainOracle(ChainSums):
     Parameters
     ----------
     features : Features
-        Rows of all positions of all chains; no columns if there is no
+        One row per position, over all chains; no columns if there is no
         emission.
     offsets : ndarray of shape (n + 1,), dtype intp
-        Chain i is rows offsets[i]:offsets[i + 1]; none is empty.
+        Chain i is rows offsets[i]:offsets[i + 1]; no chain is empty.
     y : ndarray of shape (offsets[n],), dtype intc, or None
-        Label indices. None for an oracle that only decodes and sums: it has no dual
-        state, and is not for a solver.
+        Label indices. None for an oracle that only decodes and sums; it has no dual
+        state, so that a solver cannot use it.
     costs : ndarray of shape (k, k), or (m, k)
-        costs[truth, label] of one position, zero on the diagonal. With `cost_rows`,
-        costs of labels, zero for the position's label in y.
+        costs[truth, label] of one position, zero on the diagonal. With `cost_rows`, a
+        position's row has the cost of each label, and zero for its label in y.
     bias, first, last, transition : bool
         Which parts the model has.
     normalize : bool
         Whether the loss of a chain is divided by its length.
     allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
-        Which label may follow which, the last row and column being of the beginning and
-        of the end; None for all. The true labelings keep to it, which is not checked.
+        allowed[a, b]: whether label b may follow label a. The last row is for the
+        beginning and the last column for the end of a chain. None allows all. The true
+        labelings must comply, which is not checked.
     cost_rows : ndarray of shape (offsets[n],), dtype intc, or None
-        The row of `costs` of each position, if that is not its label.
+        The row of `costs` for each position; None if that is its label.
     """
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
@@ -95,20 +96,20 @@ cdef class ChainOracle(ChainSums):
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = self.has_marginals = is_chain
         self.has_sums = self.knows_scores = is_chain
-        # A front has the costs of labels that are known.
+        # The front looks costs up by the true label, not by `cost_rows`.
         self.has_candidates = is_chain and cost_rows is None
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
-        """`relative_cost` of all blocks, which have this many pairs of nodes."""
+        """`relative_cost` over all blocks, which have `n_edges` pairs of nodes in all."""
         cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
         cdef Py_ssize_t row = (k + LANES - 1) // LANES
         cdef double evaluation, search
         if not (self.has_transition or self.has_forbidden):
             n_edges = 0
-        # A term of each node and of each pair.
+        # One term per node and one per pair.
         evaluation = CALL * self.n_blocks + n_nodes + n_edges
-        # On the way out a row of costs for each node, and k rows for each pair; on the
-        # way back each label of each node.
+        # Forward pass: a row of costs per node, and k rows per pair. Backward pass: each
+        # label of each node.
         search = n_nodes * (row + k) + n_edges * (CALL + k * row)
         return (search + evaluation) / evaluation
 
@@ -166,8 +167,8 @@ cdef class ChainOracle(ChainSums):
             for t in range(1, T):
                 add_max_plus(
                     k, table + (t - 1) * k, transition, table + t * k)
-        # The best predecessors are found again on the way back: k additions a
-        # position there are cheaper than keeping k² arg-maxima on the way out.
+        # The backward pass finds the best predecessors again: k additions per position
+        # are cheaper than tracking the arg-maxima over k² pairs in the forward pass.
         for t in range(T - 1, -1, -1):
             row = table + t * k
             best = 0
@@ -212,7 +213,7 @@ cdef class ChainOracle(ChainSums):
     cdef Py_ssize_t differing(
             self, Py_ssize_t i, Py_ssize_t n, const int* labelings, int* rows
             ) noexcept nogil:
-        """Write the nodes at which a labeling differs from the truth; their number."""
+        """List the nodes at which a labeling differs from the truth; return how many."""
         cdef Py_ssize_t T = self.n_nodes(i), t, j, count = 0
         cdef const int* y = &self.y[self.offsets[i]]
         cdef int differs
@@ -229,7 +230,7 @@ cdef class ChainOracle(ChainSums):
 
     cdef void ask_for_block(
             self, Py_ssize_t i, Py_ssize_t n_rows, const int* rows) noexcept nogil:
-        """Let the processor load what a step will change: sums of edges, some nodes."""
+        """Prefetch what a step will change: the block's edge sums, and these nodes."""
         cdef Py_ssize_t r
         cdef const Sums* sums
         if self.edges.n_blocks > 0:
@@ -245,9 +246,9 @@ cdef class ChainOracle(ChainSums):
             self, Py_ssize_t i, const double* work, const double* transition,
             Py_ssize_t n_rows, const int* rows, Py_ssize_t n, const int* labelings,
             double* scores) noexcept nogil:
-        """Scores of labelings that differ from the truth at these nodes, as `evaluate`.
+        """Same scores as `evaluate`, for labelings equal to the truth except at `rows`.
 
-        What is equal to the truth adds zero.
+        Terms that agree with the truth add zero.
         """
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, before = 0
         cdef const int* y = &self.y[self.offsets[i]]
@@ -263,7 +264,7 @@ cdef class ChainOracle(ChainSums):
                 scores[j] += row[labelings[j * T + t]] - own
         for r in range(n_rows if self.has_transition else 0):
             t = rows[r]
-            # The pair with the node before, unless it is counted, and the one after.
+            # The pair with the node before, unless already counted, and with the next.
             if t > before:
                 add_pair_scores(k, T, n, labelings + t - 1, y + t - 1, transition, scores)
             before = t + 1
@@ -299,10 +300,10 @@ cdef class ChainOracle(ChainSums):
     cdef void read_potentials(
             self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
             Py_ssize_t n, const int* labelings, double* work) noexcept nogil:
-        """As `potentials`, for the labels that labelings have at some nodes."""
+        """Same as `potentials`, only for the true and the given labels at these nodes."""
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
         cdef Py_ssize_t k = self.k, T = stop - start, r, t, j, at, place
-        # One place more than there are: the last label looked at may be a known one.
+        # One spare place: the last label written may be a repeat, which is not counted.
         cdef Table read = make_table(self.edges_at + 1, work, work + self.read_at)
         cdef Py_ssize_t count = 0
         cdef int* places = read.places

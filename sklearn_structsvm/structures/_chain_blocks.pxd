@@ -2,7 +2,8 @@ from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.structures._edge_sums cimport EdgeSums, Table
 
-# With so few labels, what labelings touch is not listed: all of them take no longer.
+# With this few labels, the entries that labelings touch are not listed: processing all
+# entries takes no longer.
 cdef enum:
     FEW_LABELS = 8
 
@@ -11,7 +12,7 @@ cdef class ChainBlocks(BlockOracle):
     cdef Features features
     cdef const Py_ssize_t[::1] offsets
     cdef const int[::1] y
-    # Of the costs, the labels if they are known.
+    # The row of `costs` for each position: its label, unless others were given.
     cdef const int[::1] cost_rows
     cdef const double[:, ::1] costs
     cdef Py_ssize_t k
@@ -19,23 +20,23 @@ cdef class ChainBlocks(BlockOracle):
     # Places of the parts in w (if they are present) and in `work`.
     cdef Py_ssize_t bias_at, first_at, last_at, transition_at, table_at, soft_at, sums_at
     cdef Py_ssize_t pairs_at, rows_at, read_at
-    # Whether `forest` has its pairs the other way around than the weights have them.
+    # Whether the pairs of `forest` are the transpose of those in the weights.
     cdef bint is_flipped
     # Places of the parts in a direction: nodes at 0, then these.
     cdef Py_ssize_t edges_at, sum_at, product_at, outer_at
     cdef Py_ssize_t nodes_room_at, edges_room_at, flag_at
     cdef const double[::1] grams
     cdef const Py_ssize_t[::1] gram_at
-    # Whether `transitions` forbid pairs of labels, or labels at the ends. `forbidden` is
-    # 1 for what they forbid: previous label first, the last row is the beginning and the
-    # last column the end. In a tree a child's label comes before its parent's, leaves
-    # are beginnings and roots are ends.
+    # Whether `allowed` forbids anything, and whether it forbids labels at the ends.
+    # `forbidden` is 1 for what it forbids, previous label first; the last row is the
+    # beginning and the last column the end. In a tree, the child's label comes before its
+    # parent's, leaves are beginnings and roots are ends.
     cdef bint has_forbidden, has_forbidden_ends
     cdef const double[:, ::1] forbidden
-    # The pairs as 1 if they are allowed, else 0, and the logarithms of that.
+    # 1 for allowed pairs and 0 for the others, and the logarithms of these.
     cdef const double[:, ::1] allowed_pairs, log_allowed
     cdef double[::1] log_counts
-    # Where masked potentials are in `work`: for maxima and sums, and for a front.
+    # Places of the masked potentials in `work`: for maxima and sums, and for a front.
     cdef Py_ssize_t masked_at, front_at
     cdef double[:, ::1] nodes
     cdef EdgeSums edges

@@ -1,8 +1,8 @@
 """The dual blocks of chains, and directions in them.
 
-The marginals of a block are T x k for its nodes, and k x k for the sum of its edges,
-which share one matrix of transitions. A few labelings touch little of both: directions
-list what they touch.
+The marginals of a block are T x k for its nodes, and k x k for the sum over its edges,
+which share one transition matrix. A few labelings touch few entries of both, so
+directions list the entries that they touch.
 """
 import numpy as np
 
@@ -19,8 +19,8 @@ from sklearn_structsvm.structures._edge_sums cimport (
     EdgeSums, Table, make_table, table_add, table_clear, table_fill, table_room)
 from sklearn_structsvm.structures._sum_product cimport sum_room
 
-# With more labelings than this in a direction, its nodes are not listed; nor with so few
-# labels that all of them take no longer.
+# A direction with more labelings than this does not list the entries of its nodes. (Nor
+# does any with at most FEW_LABELS labels.)
 cdef enum:
     MANY_LABELINGS = 128
 
@@ -46,7 +46,7 @@ cdef void gram_product(
 
 
 cdef bint rises_to(const Py_ssize_t[::1] offsets, Py_ssize_t stop) noexcept nogil:
-    """Whether offsets are what `check_starts` lets pass, which is slow for one chain."""
+    """Whether `check_starts` would accept the offsets; it is slow for a single chain."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1
     if n < 0 or offsets[0] != 0 or offsets[n] != stop:
         return False
@@ -63,7 +63,7 @@ cdef class ChainBlocks(BlockOracle):
             self, Features features, const Py_ssize_t[::1] offsets, const int[::1] y,
             const double[:, ::1] costs, bint bias, bint first, bint last,
             bint transition, bint normalize, allowed, cost_rows) except -1:
-        """Check and keep the parameters of `ChainOracle`, and lay out the scratch."""
+        """Check and keep the parameters of `ChainOracle`; lay out the scratch memory."""
         cdef Py_ssize_t k = costs.shape[1], at = features.n_weights(k)
         cdef Py_ssize_t i, longest = 0
         cdef bint has_state = y is not None
@@ -98,15 +98,16 @@ cdef class ChainBlocks(BlockOracle):
         self.n_weights = self.transition_at + transition * k * k
         self.max_labels = longest
         self.n_values = k
-        # work: θ of the nodes, the address of the transitions, the table of Viterbi, both
-        # once they are softened.
+        # work: θ of the nodes, the address of the transitions, the Viterbi table, then
+        # for `soft_oracle` the potentials of nodes and pairs divided by the temperature.
         self.pairs_at = longest * k
         self.table_at = self.pairs_at + 1
         self.soft_at = self.table_at + longest * k
-        # And the sums, or the pairs the other way around and then the sums.
+        # Then the memory of `sum_product`, in `sums` after two tables of flipped pairs.
         self.sums_at = self.soft_at + longest * k + k * k
         self.rows_at = self.sums_at + 2 * k * k + sum_room(longest, k)
-        # Nodes at which given labelings differ from the truth, and what is read of them.
+        # Then the nodes at which given labelings differ from the truth, and a table of
+        # the potentials read there.
         self.read_at = self.rows_at + (longest + 1) // 2
         self.work_size = self.read_at + table_room(longest * k + 1)
         self.is_flipped = False
@@ -117,14 +118,14 @@ cdef class ChainBlocks(BlockOracle):
             self.has_forbidden_ends = not (np.all(allowed[k]) and np.all(allowed[:, k]))
             self.log_allowed = np.where(np.asarray(allowed)[:k, :k], 0.0, -np.inf)
             self.allowed_pairs = np.exp(self.log_allowed)
-            # Logarithms of the numbers of labelings, once they are asked for.
+            # Logarithms of the numbers of allowed labelings; NaN until first needed.
             self.log_counts = np.full(self.n_blocks, np.nan)
             self.masked_at = self.work_size
             self.front_at = self.masked_at + longest * k + k * k
             self.work_size = self.front_at + longest * k + k * k
-        # direction: Δ of the nodes, of the edges, the sum of the nodes', for short chains
-        # a product with their Gram matrix, and X'Δ for the others; what is listed of the
-        # nodes and of the edges, and whether X'Δ is computed.
+        # direction: Δ of the nodes, Δ of the edges, the sum of Δ over the nodes, the
+        # product with the Gram matrix (short chains), and X'Δ (other chains); then the
+        # lists of the entries of nodes and of edges, and whether X'Δ is computed.
         if has_state:
             self.grams, self.gram_at = features.grams(offsets)
         self.edges_at = longest * k
@@ -137,7 +138,7 @@ cdef class ChainBlocks(BlockOracle):
         self.direction_size = self.flag_at + 1
         self.nodes = np.zeros((features.n_rows * has_state, k))
         self.edges = EdgeSums(self.n_blocks * has_state * transition, k * k)
-        # For blocks that have none yet.
+        # Zeros, for blocks whose edge sums are all zero.
         self.no_edges = np.zeros(k * k if has_state and transition else 0)
         return 0
 
@@ -152,7 +153,7 @@ cdef class ChainBlocks(BlockOracle):
         return 0
 
     cdef void set_pairs(self, double* work, const double* pairs) noexcept nogil:
-        """Let `work` have these scores of pairs, which are not copied."""
+        """Point `work` to these scores of pairs, which are not copied."""
         memcpy(work + self.pairs_at, &pairs, sizeof(pairs))
 
     cdef const double* pairs(self, const double* work) noexcept nogil:
@@ -182,7 +183,7 @@ cdef class ChainBlocks(BlockOracle):
     cdef void add_corners(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* out) noexcept nogil:
-        """Δ += Σ_j a_j (μ(s_j) - μ(y_i)), with nodes in their order in the list."""
+        """Δ += Σ_j a_j (μ(s_j) - μ(y_i)); nodes are listed in their order."""
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, j, count = 0
         cdef const int* y = &self.y[self.offsets[i]]
         cdef const int* labels
@@ -192,7 +193,7 @@ cdef class ChainBlocks(BlockOracle):
         for j in range(n):
             if a[j] != 0.0:
                 if count == MANY_LABELINGS:
-                    # No node is left out, and none is listed.
+                    # From here on, all entries of nodes count, and none is listed.
                     table_fill(&nodes, T * k)
                     self.add_nodes(i, count, moved, a, s, &nodes)
                     count = 0
@@ -217,7 +218,7 @@ cdef class ChainBlocks(BlockOracle):
     cdef void add_nodes(
             self, Py_ssize_t i, Py_ssize_t n, const Py_ssize_t* moved, const double* a,
             const int* s, const Table* nodes) noexcept nogil:
-        """Σ a_j (μ(s_j) - μ(y_i)) of the nodes, for the n labelings `moved`."""
+        """Add Σ_j a_j (μ(s_j) - μ(y_i)) of the nodes, over the n labelings `moved`."""
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, m, j, own
         cdef const int* y = &self.y[self.offsets[i]]
         cdef double rest
@@ -258,7 +259,7 @@ cdef class ChainBlocks(BlockOracle):
 
     cdef int complete(
             self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:
-        """Compute the parts of a direction beside Δ itself, and its squared norm."""
+        """Compute the parts of a direction besides Δ itself, and its squared norm."""
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, j, place
         cdef double* edges = out + self.edges_at
         cdef double* total = out + self.sum_at
@@ -304,7 +305,7 @@ cdef class ChainBlocks(BlockOracle):
         return 0
 
     cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil:
-        """X'Δ into its place, unless it is known; its squared norm if not."""
+        """Compute X'Δ and return its squared norm; if it is known, just return 0."""
         if out[self.flag_at] != 0.0:
             return 0.0
         out[self.flag_at] = 1.0

@@ -32,7 +32,7 @@ cdef void transpose(Py_ssize_t k, const double* x, double* out) noexcept nogil:
 
 
 cdef class ChainSums(ChainBlocks):
-    """Chains as forests, with sums over the labelings that are allowed."""
+    """Chains as forests, with sums over the allowed labelings."""
 
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil:
         return 1.0 / self.n_labels(i) if self.normalize else 1.0
@@ -66,7 +66,7 @@ cdef class ChainSums(ChainBlocks):
     cdef const double* forbid_pairs(
             self, const double* transition, double penalty, double* out
             ) noexcept nogil:
-        """Write to `out` the scores of pairs, less a penalty for forbidden ones."""
+        """Write to `out` the scores of pairs, minus a penalty for forbidden ones."""
         cdef Py_ssize_t k = self.k, p, c
         cdef const double* forbidden
         cdef double score
@@ -155,7 +155,7 @@ cdef class ChainSums(ChainBlocks):
                 i, work, self.pairs(work), work, NULL, NULL)
         else:
             value[0] = sum_product(&forest, NULL, work + self.sums_at, NULL, NULL)
-        # No probability is above one, and no entropy below zero, but for rounding.
+        # It is -log of a probability: only rounding can make it negative.
         value[0] = max(value[0] - self.true_score(i, work), 0.0)
         return 0
 

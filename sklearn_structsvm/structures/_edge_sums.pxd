@@ -1,26 +1,26 @@
 from libc.string cimport memset
 
 
-# Numbers of which most are zero as a rule; the places of the others are listed.
+# Numbers that are mostly zero; the places of the others are listed.
 cdef struct Table:
     Py_ssize_t size
     double* values
-    # How many places are listed, without repetition; minus n if the first n values may be
-    # other than zero, and none is listed.
+    # The number of listed places, each listed once; or -n if no places are listed and any
+    # of the first n values may be nonzero.
     Py_ssize_t* count
     int* places
-    # 1 for those that are listed.
+    # 1 for each listed place.
     unsigned char* marks
 
 
 cdef inline Py_ssize_t table_room(Py_ssize_t size) noexcept nogil:
-    """Doubles that a table takes beside its values."""
+    """Doubles that a table takes besides its values."""
     return 1 + (size + 1) // 2 + (size + 7) // 8
 
 
 cdef inline Table make_table(
         Py_ssize_t size, double* values, double* room) noexcept nogil:
-    """A table whose values and room, zero at first, the caller lends."""
+    """A table in the caller's memory: its values and its room, both zero at first."""
     cdef Table table
     table.size = size
     table.values = values
@@ -40,7 +40,7 @@ cdef inline void table_add(
 
 
 cdef inline void table_clear(const Table* table) noexcept nogil:
-    """All values are zero."""
+    """Set all values to zero."""
     cdef Py_ssize_t j, place
     if table.count[0] < 0:
         memset(table.values, 0, -table.count[0] * sizeof(double))
@@ -52,14 +52,14 @@ cdef inline void table_clear(const Table* table) noexcept nogil:
 
 
 cdef inline void table_fill(const Table* table, Py_ssize_t n) noexcept nogil:
-    """Let any of the first n > 0 values be other than zero; what was listed is zero."""
+    """Stop listing: the first n > 0 values may all be nonzero; zero the listed ones."""
     if table.count[0] >= 0:
         table_clear(table)
-    # Those that were before are still to be cleared.
+    # A larger n from before stays, so that `table_clear` clears those values, too.
     table.count[0] = min(table.count[0], -n)
 
 
-# The sums of one block: all of them, for a count below zero, or those at some places.
+# The sums of one block: all of them if the count is negative, else those at `places`.
 cdef struct Sums:
     Py_ssize_t count
     Py_ssize_t capacity

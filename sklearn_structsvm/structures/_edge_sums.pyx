@@ -1,7 +1,7 @@
-"""The sums of the marginals of each example's edges, in memory for what is not zero.
+"""The summed edge marginals of each example, with only their nonzero entries in memory.
 
-A block of n labelings of T nodes has at most n (T - 1) pairs of labels that are not zero,
-of k² pairs. Distributions over all labelings have all pairs.
+In a block of n labelings of T nodes, at most n (T - 1) of the k² pairs of labels are not
+zero. Distributions over all labelings have all pairs.
 """
 import numpy as np
 from scipy import sparse
@@ -16,11 +16,11 @@ from sklearn_structsvm._utils._memory cimport grow
 
 cdef const char* SUMS = "the marginals of the edges of an example"
 
-# Sums of labelings that have gone are zero but for rounding. They are forgotten when
-# there is no room for others.
+# The sums of labelings that were dropped are zero except for rounding. They are deleted
+# when others need their room.
 cdef double DUST = 1e-14
 
-# So few sums are all stored from the first: a list would take longer.
+# Up to this many sums are all stored from the start: a list would be slower.
 cdef enum:
     FEW = 100
 
@@ -51,7 +51,7 @@ cdef class EdgeSums:
         free(self.blocks)
 
     cdef void _forget(self, Py_ssize_t i) noexcept nogil:
-        """All sums of block i are zero."""
+        """Set all sums of block i to zero, and free their memory."""
         free(self.blocks[i].values)
         free(self.blocks[i].places)
         self.blocks[i].values = NULL
@@ -69,7 +69,7 @@ cdef class EdgeSums:
         return self.all_values(i)
 
     cdef double* all_values(self, Py_ssize_t i) except NULL nogil:
-        """All sums of block i, which are stored from now on."""
+        """All sums of block i; from now on, all of them are stored."""
         cdef Sums* sums = &self.blocks[i]
         cdef double* values
         cdef Py_ssize_t j
@@ -145,7 +145,7 @@ cdef class EdgeSums:
         return 0
 
     cdef int _reserve(self, Sums* sums, Py_ssize_t n_more) except -1 nogil:
-        """Room for this many more sums, those that are next to zero being forgotten."""
+        """Make room for this many more sums; delete those close to zero if needed."""
         cdef Py_ssize_t j, kept = 0, capacity
         if sums.count + n_more <= sums.capacity:
             return 0

@@ -1,5 +1,5 @@
-/* A step of the Viterbi algorithm over many labels, compiled for several widths of vector
- * unit as the loops of `_vector.h` are. */
+/* One step of the Viterbi algorithm over many labels. Like the loops of `_vector.h`, it
+ * is compiled for several widths of vector unit. */
 #ifndef SKLEARN_STRUCTSVM_MAX_PLUS_H
 #define SKLEARN_STRUCTSVM_MAX_PLUS_H
 
@@ -7,8 +7,9 @@
 
 #include "_utils/_vector.h"
 
-/* Of more columns, a few at a time would be far apart in memory: rows are read as a whole,
- * several at once, and the maxima of a tile of columns stay in the first-level cache. */
+/* With more columns than this, reading a few columns at a time would jump through memory.
+ * Instead, several whole rows are read at once, and the maxima of a tile of columns stay
+ * in the first-level cache. */
 #define FEW_COLUMNS 64
 #define TILE 2048
 #define ROWS_AT_ONCE 4

@@ -1,5 +1,5 @@
-/* Rows of numbers as messages of a forest need them, compiled for several widths of
- * vector unit, as the loops of `_vector.h` are. */
+/* Operations on rows of numbers for the messages of a forest. Like the loops of
+ * `_vector.h`, they are compiled for several widths of vector unit. */
 #ifndef SKLEARN_STRUCTSVM_SUM_PRODUCT_H
 #define SKLEARN_STRUCTSVM_SUM_PRODUCT_H
 
@@ -9,9 +9,9 @@
 
 #include "_utils/_vector.h"
 
-/* exp(x) to about a unit in the last place, and 0 below -708, without a branch or a call:
- * x = n ln 2 + r with |r| <= ln(2) / 2, a Taylor polynomial for exp(r), and 2^n by its
- * bits. Above 709 it stays at exp(709). */
+/* exp(x) to about a unit in the last place, without a branch or a call. With
+ * x = n ln 2 + r and |r| <= ln(2) / 2, a Taylor polynomial gives exp(r), and the bits of
+ * the exponent give 2^n. The result is 0 below -708, and exp(709) above 709. */
 static ALWAYS_INLINE double exp_of(double x)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52: the sum's low bits are n */
@@ -50,7 +50,7 @@ static void vector_exp(ptrdiff_t k, const double *x, double shift, double *out)
         out[c] = exp_of(x[c] - shift);
 }
 
-/* The lowest and the highest of x, by eight of each. */
+/* The lowest and the highest entry of x, from eight partial minima and maxima. */
 FOR_EACH_WIDTH
 static void vector_range(ptrdiff_t k, const double *x, double *lowest, double *highest)
 {
@@ -121,7 +121,7 @@ static double vector_move_to(ptrdiff_t n, const double *x, const double *y,
     return total;
 }
 
-/* Sums that compilers turn into vectors, as eight partial sums have an order. */
+/* A sum that compilers can vectorize, because eight partial sums fix the order. */
 static ALWAYS_INLINE double eightfold_sum(ptrdiff_t k, const double *x)
 {
     double partial[8] = {0.0}, total = 0.0;
@@ -136,7 +136,7 @@ static ALWAYS_INLINE double eightfold_sum(ptrdiff_t k, const double *x)
     return total;
 }
 
-/* out[c] *= x[c], and then they are divided by their sum, which is returned. */
+/* out[c] *= x[c], unless x is NULL; then divides out by its sum, which it returns. */
 FOR_EACH_WIDTH
 static double vector_multiply_normalized(ptrdiff_t k, const double *x, double *out)
 {
@@ -156,8 +156,8 @@ static void vector_divide(ptrdiff_t k, const double *x, double *y)
         y[c] = x[c] / y[c];
 }
 
-/* Even and odd rows have sums of their own, so that one addition need not wait for the
- * last. */
+/* Even and odd rows have separate sums, so that an addition need not wait for the
+ * previous one. */
 static ALWAYS_INLINE void times_block(ptrdiff_t k, const double *x, const double *matrix,
                                       ptrdiff_t width, double *out)
 {

@@ -6,26 +6,28 @@ probability exp(f(y)) / Z. Messages go up from the leaves,
     m_v(c)   = exp(theta[v, c]) Π_{children u} s_u(c),
     s_v(q)   = Σ_c m_v(c) exp(edge[c, q]),
 
-and probabilities b_v of the nodes come down from the roots, b_v = m_v there, with
+and probabilities b_v of the nodes come down from the roots, where b_v = m_v, with
 
     r_v(q)   = b_p(q) / s_v(q),     p = parent(v),
     b_v(c)   = m_v(c) Σ_q exp(edge[c, q]) r_v(q),
 
 so that m_v(c) exp(edge[c, q]) r_v(q) is the probability of the pair (c, q).
 
-Each m_v is divided by its sum, whose logarithm goes into log Z, so that no number grows
-with the length of a chain. If the scores of the labels of a node, and those of pairs,
-are no further than MAX_SPREAD apart, no entry of a message underflows: it is at least
-exp(-2 MAX_SPREAD) / k of the largest. (In a tree, in which many children add up, entries
-may; the nodes above can make up for no more than exp(MAX_SPREAD) of it, so that nothing
-is lost that counts.) All other forests are summed in the logarithmic domain, which takes
-an exponential for each pair of labels that counts: few, if scores are far apart.
+Each m_v is divided by its sum, whose logarithm is added to log Z, so that no number grows
+with the length of a chain. If the scores of each node's labels are within MAX_SPREAD of
+each other, and those of pairs as well, no entry of a message underflows: it is at least
+exp(-2 MAX_SPREAD) / k of the largest. (In a tree, where many children add up, entries may
+underflow. The nodes above can make up for a factor of at most exp(MAX_SPREAD), so that
+nothing relevant is lost.) All other forests are summed in the logarithmic domain. That
+takes an exponential for each pair of labels that matters, and few do if scores are far
+apart.
 
 The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden. That
-makes labelings impossible: their probabilities are exactly zero. What comes later can
-then depend on a label however little probable it was, so that a message with an entry
-below LEAST that is not zero for want of terms goes to logarithms, too, and so does a node
-of a tree with such an entry. One labeling at least must be possible.
+makes labelings impossible: their probabilities are exactly zero. Later nodes can then
+depend on a label no matter how improbable it was. So the logarithmic domain is also used
+if a message has an entry below LEAST, unless all terms of the entry are zero, or if a
+node of a tree has an entry below LEAST that is not zero. At least one labeling must be
+possible.
 """
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
@@ -47,18 +49,19 @@ cdef extern from "structures/_sum_product.h" nogil:
         Py_ssize_t k, const double* x, const double* matrix, double* out) noexcept
 
 
-# How far apart scores may be for sums without logarithms; exp(-2 * 300) is a normal
+# The largest spread of scores for sums without logarithms. exp(-2 * 300) is a normal
 # number, and so are its products with k and 1 / k.
 cdef double MAX_SPREAD = 300.0
 
-# Labels with lower scores may not be: half of what `allowed_labels` adds to these.
+# Labels with lower scores are impossible. This is half of what `allowed_labels` adds to
+# the scores of such labels.
 cdef double BARRED = -5e99
 
-# Of terms that are smaller than the largest by this factor, as many as there are labels
-# do not change a sum.
+# Terms whose logarithms are this far below the largest do not change a sum, even if there
+# are as many of them as labels.
 cdef double NOTHING = -45.0
 
-# Without pairs that are impossible, no entry of a message is smaller. The product of it
+# If no pair is impossible, no entry of a message is smaller. The product of it
 # with exp(-MAX_SPREAD), twice, is a normal number.
 cdef double LEAST = 1e-131
 
@@ -86,7 +89,7 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
 
 
 cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nogil:
-    """Whether scores are no further than MAX_SPREAD apart; the highest of them."""
+    """Whether scores are within MAX_SPREAD of each other; also finds the highest."""
     cdef Py_ssize_t j
     cdef double lowest
     vector_range(n, x, &lowest, highest)
@@ -100,7 +103,7 @@ cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nog
 cdef bint is_lost(
         Py_ssize_t k, const double* row, const double* factor, const double* message,
         bint* has_zeros) noexcept nogil:
-    """Whether a sum of a message is too small, and not zero for want of terms."""
+    """Whether a message has an entry that is too small, although it has nonzero terms."""
     cdef Py_ssize_t p, q
     cdef double lowest, highest
     vector_range(k, message, &lowest, &highest)
@@ -119,7 +122,7 @@ cdef bint is_lost(
 
 
 cdef bint is_small(Py_ssize_t k, const double* row, double highest) noexcept nogil:
-    """Whether the exponential of a logarithm that is not -inf is below LEAST."""
+    """Whether an entry other than -inf is more than MAX_SPREAD below the highest."""
     cdef Py_ssize_t c
     for c in range(k):
         if row[c] > -INFINITY and row[c] - highest < -MAX_SPREAD:
@@ -183,7 +186,7 @@ cdef double sum_logarithms(
                 nodes[v * k + c] = exp(up[v * k + c])
             vector_multiply_normalized(k, NULL, nodes + v * k)
             continue
-        # Probabilities given the label of the parent sum to one whatever was rounded.
+        # Given the parent's label, probabilities sum to one in spite of rounding.
         fill(k, 0.0, nodes + v * k)
         for q in range(k):
             if nodes[p * k + q] == 0.0:
@@ -208,14 +211,14 @@ cdef double sum_product(
     Parameters
     ----------
     forest : Forest
-        All pairs with the same scores: its `edge_stride` is 0. Costs are not looked at.
-    allowed_pairs : k x k doubles, or NULL if all may be
+        All edges share one table of scores: `edge_stride` is 0. Costs are ignored.
+    allowed_pairs : k x k doubles, or NULL if all are allowed
         0 for the pairs of labels that are forbidden, and 1 for the others.
     room : `sum_room` doubles
-    nodes : n x k doubles, or NULL if log Z is all that is wanted
-        Becomes the probabilities of the labels of each node.
+    nodes : n x k doubles, or NULL if only log Z is needed
+        Set to the probabilities of the labels of each node.
     edges : k x k doubles, or NULL
-        Becomes the expected numbers of the pairs of labels of a child and its parent.
+        Set to the expected number of each pair of labels of a child and its parent.
     """
     cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c
     cdef double* up = room
@@ -277,7 +280,7 @@ cdef double sum_product(
             fill(k, 0.0, message + v * k)
             continue
         if has_zeros:
-            # Their numerators are zero as well.
+            # Where a message is zero, so is the numerator.
             for c in range(k):
                 if message[v * k + c] == 0.0:
                     message[v * k + c] = 1.0
