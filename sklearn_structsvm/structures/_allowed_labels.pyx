@@ -1,6 +1,6 @@
-"""What users pass as `allowed`, read: the nodes at which some labels are barred.
+"""Read what users pass as `allowed`: find the nodes at which some labels are barred.
 
-Most nodes may have any label. Those take a few instructions each, and nothing later.
+Most nodes may have any label. These cost a few instructions each, and nothing later.
 """
 import numpy as np
 
@@ -14,7 +14,7 @@ from libc.string cimport memchr, memcpy, memset
 cdef Py_ssize_t read_mask(
         own, Py_ssize_t start, Py_ssize_t T, Py_ssize_t k, Py_ssize_t count,
         Py_ssize_t* nodes, unsigned char* rows) except -2:
-    """Add what a mask bars to the `count` nodes before; -1 if it is no such mask."""
+    """Append the nodes that a mask restricts; return the new count, or -1 if invalid."""
     cdef Py_buffer view
     cdef const unsigned char* row
     cdef Py_ssize_t t
@@ -45,29 +45,29 @@ def read_allowed(list allowed, const Py_ssize_t[::1] bounds, Py_ssize_t k, dict 
     Parameters
     ----------
     allowed : list of n objects
-        For each example None, a boolean array of shape (T_i, k), or a list of T_i labels,
-        sets of labels, and None or `MISSING` for any label.
+        For each example: None, a boolean array of shape (T_i, k), or a list of T_i items.
+        An item is a label, a set of labels, or None or `MISSING` for any label.
     bounds : ndarray of shape (n + 1,), dtype intp
         Example i has the nodes bounds[i]:bounds[i + 1].
     k : int
         Number of classes.
     codes : dict
-        From a label to its place among them.
+        Maps a label to its place among the classes.
     regular : callable
-        (i, what there is for example i) -> the same as above; what is not is an error.
+        (i, item of example i) -> one of the forms above, or an error.
     code_of : callable
-        (i, t, label) -> the place of a label that `codes` does not have; or an error.
+        (i, t, label) -> the place of a label that is not in `codes`, or an error.
 
     Returns
     -------
     nodes : ndarray of shape (m,), dtype intp
         In increasing order.
     masks : ndarray of shape (m, k), dtype bool
-        Which labels they may have.
+        Which labels these nodes may have.
     """
     cdef Py_ssize_t n = bounds.shape[0] - 1, i, t, T, start, found, count = 0
     cdef Py_ssize_t n_nodes = bounds[n]
-    # Pages that are not written to take no memory.
+    # Pages that are never written take no memory.
     nodes, masks = np.empty(n_nodes, dtype=np.intp), np.empty((n_nodes, k), dtype=bool)
     cdef Py_ssize_t[::1] node_view = nodes
     cdef unsigned char[:, ::1] mask_view = masks.view(np.uint8)

@@ -2,11 +2,11 @@
 cdef struct Forest:
     Py_ssize_t n
     Py_ssize_t k
-    # Of each node: its parent, or -1. NULL for a chain, whose parents are the next nodes.
+    # The parent of each node, or -1. NULL for a chain, where it is the next node.
     const Py_ssize_t* parent
     # Scores of the labels, n x k.
     const double* theta
-    # True labels; NULL if they are 0.
+    # True labels; NULL if all are 0.
     const int* truth
     # Each node's costs of its labels, n x k, or costs[truth, label], k x k.
     const double* costs
@@ -18,7 +18,7 @@ cdef struct Forest:
 
 
 cdef inline Py_ssize_t parent_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
-    """The parent; n, the root above all roots, if v is a root."""
+    """The parent of v; n, the root above all roots, if v is a root."""
     if forest.edge == NULL:
         return forest.n
     if forest.parent == NULL:

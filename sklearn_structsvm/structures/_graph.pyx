@@ -4,21 +4,21 @@ With x_v the features of node v and z_e those of edge e, the weights are read as
 
     [emission (n_features, k)] [bias (k,)] [transition (n_edge_features, n_pairs)],
 
-each part present or not. Which of the `n_pairs` weights of an edge feature belongs to
-the labels (a, b) of an edge's two ends, if any, is said by a table, so that Potts terms,
-symmetric and directed tables are one. Marginals of a block are those of its nodes, and
-Σ_e z_e ⊗ μ_e of its edges, of the length of their weights.
+where each part may be absent. A table says which of the `n_pairs` weights of an edge
+feature, if any, belongs to the labels (a, b) of an edge's two ends. So one oracle covers
+Potts terms, symmetric tables and directed tables. The marginals of a block are those of
+its nodes, and Σ_e z_e ⊗ μ_e for its edges, which has the length of their weights.
 
-*Forests* are decoded by max-sum from the leaves to the roots, and if all graphs are
-forests, slack rescaling has their Pareto fronts (see _pareto.pyx). *Other graphs of two
-labels* are decoded over the local polytope by roof duality (see _qpbo.pyx), which is
-exact if pairs attract. Its labelings may be half one label and half the other: then
-the third value, HALF, stands for it, and an edge between two such nodes has both labels
-equal, or both different, by a flag. The flags follow the labels of the nodes.
+*Forests* are decoded by max-sum from the leaves to the roots. If all graphs are forests,
+slack rescaling uses their Pareto fronts (see _pareto.pyx). *Other graphs of two labels*
+are decoded over the local polytope by roof duality (see _qpbo.pyx), which is exact if
+pairs attract. Its labelings may be half one label and half the other at a node, which a
+third value, HALF, encodes. For an edge between two such nodes, a flag says whether their
+labels are equal or different. The flags follow the labels of the nodes.
 
 *Other graphs of more labels* are decoded by messages or by expansion (see
-_messages.pyx). The best labels found are not always the best labeling, but they come
-with an upper bound of its score: `upper_bound` knows it.
+_messages.pyx). The labels found need not be the best labeling, but they come with an
+upper bound on its score, which `upper_bound` returns.
 """
 import numpy as np
 
@@ -61,12 +61,12 @@ cdef enum:
     MESSAGES = 2
     EXPANSION = 3
 
-# Of a maximum flow, how often each arc is looked at.
+# How often a maximum flow looks at each arc.
 cdef enum:
     FLOW_LOOKS = 6
 
-# Graphs with more scores of pairs look at signals each: a chunk of those with fewer takes
-# some tenths of a second.
+# Graphs with more scores of pairs than this check for signals one by one: a chunk of
+# smaller graphs takes some tenths of a second.
 cdef enum:
     LARGE = 1000
 
@@ -88,8 +88,8 @@ cdef class GraphOracle(ChainOracle):
         The two ends, counted from the graph's first node.
     parents : list of n ndarrays or None
         For a forest of the graph's T nodes, an array of shape (3, T): the nodes, children
-        before their parents; of each of these its parent, or -1; and the edge that leads
-        there. None for a graph with cycles.
+        before their parents; the parent of each, or -1; and the edge to that parent.
+        None for a graph with cycles.
     y : ndarray of shape (offsets[n],), dtype intc
         Label indices.
     costs : ndarray of shape (k, k)
@@ -101,7 +101,7 @@ cdef class GraphOracle(ChainOracle):
     bias : bool
     relaxed : bool
         Whether the labelings of graphs with cycles may be half integral. If not, they are
-        rounded: for predictions, not for training, where the truth is known.
+        rounded. Set it for training, where the truth is known, not for predictions.
     cost_rows : as for `ChainOracle`
     expands : bool
         Whether graphs of more than two labels are decoded by expansion, not by messages.
@@ -173,7 +173,7 @@ cdef class GraphOracle(ChainOracle):
             type(self) is GraphOracle and cost_rows is None and not np.any(self.kind))
         self.forest_at = self.work_size
         if self.has_candidates:
-            # Memory that no page is taken for until it is asked for.
+            # This memory takes no pages until it is used.
             self.work_size += self.max_labels * ((k + 1) * (k + 1))
         self.max_labels = max(
             (int(self.n_labels(i)) for i in range(n)), default=0)
@@ -201,7 +201,7 @@ cdef class GraphOracle(ChainOracle):
         order, parent, parent_edge = (
             np.full(max(offsets[n], 1), -1, dtype=np.intc) for _ in range(3))
         parent_place = np.full(len(parent), -1)
-        # Each graph has one more than it has nodes, or twice its edges.
+        # Each graph has one entry more than it has nodes, or than twice its edges.
         first = np.zeros(offsets[n] + n + 1, dtype=np.intc)
         other, reverse, pair = (
             np.zeros(2 * edge_offsets[n] + n + 1, dtype=np.intc) for _ in range(3))
@@ -216,7 +216,7 @@ cdef class GraphOracle(ChainOracle):
                 check_indices("parents", given[1] + 1, T + 1)
                 check_indices("parents", given[2] + 1, m + 1)
                 order[nodes], parent[nodes], parent_edge[nodes] = given
-                # One more place, so that the parent -1 of a root stays what it is.
+                # One extra place, so that the parent -1 of a root stays -1.
                 place = np.full(T + 1, -1)
                 place[given[0]] = np.arange(T)
                 parent_place[nodes] = place[given[1]]
@@ -396,7 +396,7 @@ cdef class GraphOracle(ChainOracle):
     # ---------------------------------------------------------- slack rescaling
 
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
-        """The nodes of a forest in its order, as `_lay_down` has written them."""
+        """The nodes of a forest in its order, as `_lay_down` wrote them."""
         cdef Py_ssize_t k = self.k, most = self.max_labels
         cdef Forest result
         result.n, result.k = self.n_nodes(i), k
@@ -456,7 +456,7 @@ cdef class GraphOracle(ChainOracle):
     # -------------------------------------------------------------- relaxations
 
     cdef void _cut(self, Py_ssize_t i, double* work, int* labels) noexcept nogil:
-        """The best labels over the local polytope, or those rounded."""
+        """The best labels over the local polytope, rounded unless `relaxed`."""
         cdef Py_ssize_t T = self.n_nodes(i), m = self.n_edges(i), v, e
         cdef const double* table = work + self.table_at
         cdef double* q = work + self.cut_at

@@ -4,16 +4,17 @@ A chain of T positions over K labels scores a labeling y by
 
     f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t],
 
-and all here is made of its suffix scores S[t, c]: the best score that positions
+and everything here builds on its suffix scores S[t, c]: the best score that positions
 t, t + 1, ... can reach together when y_t = c. Once a prefix is fixed, S alone tells
 how good its best completion is, and which label comes next.
 
 Without transitions the positions are independent: a multilabel problem with K = 2,
 a multiclass problem with T = 1. All potentials must be finite.
 
-In a forest y_{t-1} reads y_parent(t), the suffix of t is the tree below it, and a chain
-is the path with parent(t) = t - 1. Its parents come first, so that what follows a prefix
-are trees whose best scores add up. There may be transitions of each position's own.
+In a forest, y_parent(t) replaces y_{t-1} and the suffix of t is the tree below it; a
+chain is the path with parent(t) = t - 1. Parents come before their children, so the rest
+after a prefix consists of trees whose best scores add up. Each position may have its own
+transitions.
 """
 from operator import index
 
@@ -25,9 +26,9 @@ from libc.string cimport memcpy
 
 
 cdef struct Links:
-    # Of T positions over K labels: the parents, NULL for a chain; and the transitions,
-    # the parent's label first, NULL for none. So many further stand those of the next
-    # position; 0 if all are alike.
+    # T positions over K labels. `parents` is NULL for a chain. `transition` has the
+    # parent's label first, and is NULL for none. The transitions of the next position are
+    # `stride` further on; 0 if all positions share them.
     Py_ssize_t T
     Py_ssize_t K
     const Py_ssize_t* parents
@@ -86,7 +87,7 @@ cdef void max_plus(
 cdef void fill_suffixes(
         const Links* backward, const double* theta, double* suffix, double* message
         ) noexcept nogil:
-    """S as in the module, given the transposed transitions; K numbers of room."""
+    """Fill in S (see the module) by transposed transitions; `message` has room for K."""
     cdef Py_ssize_t K = backward.K, t, c, parent
     memcpy(suffix, theta, backward.T * K * sizeof(double))
     for t in range(backward.T - 1, 0, -1):
@@ -120,7 +121,7 @@ cdef Py_ssize_t next_label(
 cdef void complete_from(
         const Links* links, const double* suffix, Py_ssize_t start, int* labels
         ) noexcept nogil:
-    """The best labels from position `start` on, those before it given."""
+    """Set the best labels from position `start` on, given those before it."""
     cdef Py_ssize_t K = links.K, t
     cdef double score
     for t in range(start, links.T):
@@ -130,7 +131,7 @@ cdef void complete_from(
 
 cdef struct Candidate:
     # The best labeling that has the labels of `parent` before `position` and `label`
-    # there; it stands for all that have a later label than that there, too.
+    # there. It also represents those that have a label there which is later in the order.
     double score
     Py_ssize_t parent
     Py_ssize_t position
@@ -138,7 +139,7 @@ cdef struct Candidate:
 
 
 cdef bint before(const Candidate* a, const Candidate* b) noexcept nogil:
-    """Whether a is to be taken first; a total order, so that ties are settled."""
+    """Whether a comes before b in a total order, which also breaks ties."""
     if a.score != b.score:
         return a.score > b.score
     if a.parent != b.parent:
@@ -204,7 +205,7 @@ cdef void list_labelings(
             score = suffix[t * K + own] + (0.0 if row == NULL else row[own])
             child.label = next_label(K, row, suffix + t * K, score, own, &found)
             if child.label >= 0:
-                # What is lost is >= 0 in floating point too: scores never rise.
+                # The drop is >= 0 in floating point too, so that scores never rise.
                 child.score = taken.score - (score - found)
                 child.parent = i
                 child.position = t
@@ -213,7 +214,7 @@ cdef void list_labelings(
 
 
 def check_potentials(theta, transition):
-    """Potentials as contiguous float64 arrays, copied only if they are not.
+    """Potentials as contiguous float64 arrays, copied only if needed.
 
     ValueError if theta is not of shape (T, K) with T, K >= 1, transition neither
     None nor of shape (K, K) or (T, K, K), or a score or a sum of them not finite.
@@ -229,7 +230,7 @@ def check_potentials(theta, transition):
             raise ValueError(
                 f"transition must have shape ({K}, {K}), as theta has {K} labels, or "
                 f"({T}, {K}, {K}); got {transition.shape}.")
-    # Nor may a sum of potentials overflow: infinite scores have no order.
+    # Sums of potentials must not overflow either: infinite scores cannot be ranked.
     with np.errstate(over="ignore"):
         size = np.abs(theta).sum()
         if transition is not None:
@@ -244,15 +245,15 @@ def suffix_scores(theta, transition, parents=None):
 
     S[t, c] = max over y_t, ..., y_{T-1} with y_t = c of
     Σ_{s >= t} theta[s, y_s] + Σ_{s > t} transition[y_{s-1}, y_s], in O(T K²), or
-    O(T K) without transitions. In a forest, the same of t and all that is below it.
+    O(T K) without transitions. In a forest, the sums are over t and all nodes below it.
 
     Parameters
     ----------
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K) or (T, K, K), or None
-        Scores of pairs of labels, the previous one first; of each position, if they
-        differ.
+        Scores of pairs of labels, the previous one first; one matrix per position if
+        they differ.
     parents : ndarray of shape (T,), intp, or None
         Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
@@ -292,9 +293,9 @@ def k_best(theta, transition, k, parents=None):
 
         f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t].
 
-    The labelings are partitioned as Lawler does it: from each that is listed, one
-    candidate branches off at each position, taking the next best label there and the
-    best completion after it. Time O(T K² + k T K) and O(k log(k T)) per position for
+    Labelings are partitioned following Lawler: from each listed labeling, one candidate
+    branches off at each position, with the next best label there and the best
+    completion after it. Time O(T K² + k T K) and O(k log(k T)) per position for
     the heap, memory O(T K + k T).
 
     Parameters
@@ -302,8 +303,8 @@ def k_best(theta, transition, k, parents=None):
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K) or (T, K, K), or None
-        Scores of pairs of labels, the previous one first, of each position if they
-        differ; None if there are none.
+        Scores of pairs of labels, the previous one first; one matrix per position if
+        they differ; None if there are none.
     k : int
         How many, at least 1.
     parents : ndarray of shape (T,), intp, or None
@@ -313,8 +314,8 @@ def k_best(theta, transition, k, parents=None):
     -------
     labels : ndarray of shape (m, T), dtype intc
     scores : ndarray of shape (m,), float64
-        f of them, never increasing. Which of equal ones comes first depends on the
-        potentials alone, and not on k.
+        Their f, in non-increasing order. The order of ties depends on the potentials
+        alone, not on k.
 
     Raises
     ------
@@ -345,7 +346,7 @@ def k_best(theta, transition, k, parents=None):
     cdef const Py_ssize_t[::1] above = parents
     cdef Links links = links_of(theta, transition, edges, above)
     cdef Py_ssize_t T = links.T, K = links.K
-    # K ** bit_length(k) > k for K >= 2: no need of the huge number K ** T.
+    # K ** bit_length(k) > k for K >= 2, so the huge number K ** T is not needed.
     cdef Py_ssize_t m = min(k, int(K) ** min(T, k.bit_length()))
     result, values = np.empty((m, T), dtype=np.intc), np.empty(m)
     cdef int[:, ::1] labels = result
@@ -364,17 +365,17 @@ def max_marginals(theta, transition, parents=None):
 
     M[t, c] = max over y with y_t = c of
     Σ_s theta[s, y_s] + Σ_{s >= 1} transition[y_{s-1}, y_s], by a forward and a
-    backward max-plus pass in O(T K²). A row's maximum is the score of the best
-    labeling, and how far the row's second best falls short of it says how sure the
-    label of that position is.
+    backward max-plus pass in O(T K²). Each row's maximum is the score of the best
+    labeling. The gap between the row's maximum and its second best entry tells how
+    certain the label of that position is.
 
     Parameters
     ----------
     theta : array-like of shape (T, K)
         Scores of the labels, position by position; finite.
     transition : array-like of shape (K, K) or (T, K, K), or None
-        Scores of pairs of labels, the previous one first, of each position if they
-        differ; None if there are none.
+        Scores of pairs of labels, the previous one first; one matrix per position if
+        they differ; None if there are none.
     parents : ndarray of shape (T,), intp, or None
         Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
 
@@ -401,9 +402,10 @@ def max_marginals(theta, transition, parents=None):
     cdef Links links = links_of(theta, transition, edges, above)
     cdef Links backward = links_of(theta, transition, turned, above)
     cdef Py_ssize_t T = links.T, K = links.K, t, c, parent
-    # For each position and label, the best scores of: the position and all below; the
-    # parent without it and its earlier siblings; its message to the parent; and all but
-    # the position and those below, to which its earlier children are added later.
+    # For each position and label, four best scores: of the position and all below it; of
+    # the parent without this child and earlier ones; the message to the parent; and of
+    # all outside of the position's subtree, to which the messages of its earlier children
+    # are added later.
     result, behind = np.array(theta), np.empty_like(theta)
     messages, above_it = np.empty_like(theta), np.empty_like(theta)
     cdef double[:, ::1] suffix = result, later = behind
@@ -450,7 +452,7 @@ def complete(labels, start, suffix, transition, parents=None):
         The result of `suffix_scores`.
     transition : ndarray of shape (K, K) or (T, K, K), float64, or None
     parents : ndarray of shape (T,), intp, or None
-        As `suffix_scores` had them.
+        Same as for `suffix_scores`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-# A network between two terminals. Node v is a source of excess[v] if that is positive,
-# and takes up -excess[v] if it is negative. Arcs first[v] ... first[v + 1] lead from v
-# to `head`, with a capacity, and each has a `mate`, the arc back. The flow is found in
-# place, which leaves the remaining excess and capacity.
+# A network between two terminals. Node v supplies excess[v] if that is positive, and
+# absorbs -excess[v] if it is negative. Arcs first[v] ... first[v + 1] lead from v to
+# `head`, with a capacity, and each has a `mate`, the arc back. The flow is found in
+# place, which leaves the residual excess and capacity.
 cdef struct Network:
     int n_nodes
     const int* first

@@ -1,17 +1,17 @@
 """Maximum flow, and with it a minimum cut, by incremental breadth-first search.
 
-Two trees grow toward each other over arcs of some capacity left: S from all nodes with
-excess to give, T from all that take it. A node's `distance` is that to its terminal, d in
-S and -d in T, and exact: a tree holds all nodes within its radius, and grows by all that
-are one arc farther. If an arc leads from S to T, flow is sent along it and the two
-branches; arcs and terminals that this exhausts cut nodes off. Such an orphan takes a
-parent at its distance less one, or else the nearest possible parent and a larger
-distance, or leaves its tree if that is beyond the radius. Orphans are seen to from the
-nearest to the farthest, each after those that may become its parents.
+Two trees grow toward each other over arcs with capacity left: S from all nodes that
+supply excess, T from all that absorb it. A node's `distance` is its exact distance to its
+terminal, d in S and -d in T. A tree holds all nodes within its radius, and grows by all
+that are one arc farther. If an arc leads from S to T, flow is sent along it and the two
+branches. That exhausts arcs or terminals, which cuts nodes off. Such an orphan takes a
+parent at its distance less one; or else the nearest possible parent, with a larger
+distance; or it leaves its tree if that is beyond the radius. Orphans are processed from
+the nearest to the farthest, so each comes after those that may become its parents.
 
-As distances only grow, O(n² m) operations do whatever the capacities are [1]_: no flow
-is too small, and no rounding keeps it from ending, since what is used up becomes exactly
-zero. On images it takes a few looks at each arc.
+As distances only grow, O(n² m) operations are enough for any capacities [1]_. Neither
+tiny flows nor rounding keep it from ending, since what is used up becomes exactly zero.
+On images, each arc is looked at a few times.
 
 At the end S holds the nodes that can still be reached from excess: the smallest of all
 minimum cuts.
@@ -20,8 +20,8 @@ minimum cuts.
    by incremental breadth-first search. ESA 2011.
 """
 
-# The parent of a node without one, of a node that is joined to a terminal itself, and of
-# one that has lost its parent and does not have another yet.
+# Values of `parent`: for a node without one, for a node that is attached to its terminal,
+# and for a node that has lost its parent and has no other yet.
 cdef enum:
     FREE = -1
     ROOT = -2
@@ -32,7 +32,7 @@ cdef enum:
     SINK = -1
 
 
-# A tree: its sign, how far it reaches, and its nodes at that distance, which lead on.
+# A tree: its sign, its radius, its nodes at that distance, and those one arc farther.
 cdef struct Tree:
     int sign
     int radius
@@ -52,17 +52,17 @@ cdef struct Search:
 
 
 cdef Py_ssize_t flow_scratch_size(Py_ssize_t n_nodes) noexcept nogil:
-    """Bytes that `find_max_flow` is lent."""
+    """Bytes of scratch memory that `find_max_flow` needs."""
     return n_nodes * sizeof(Vertex) + (5 * n_nodes + 2) * sizeof(int)
 
 
 cdef bint on_source_side(const void* scratch, Py_ssize_t v) noexcept nogil:
-    """Whether excess still reaches node v, once the flow is the largest."""
+    """Whether excess can still reach node v, once the flow is maximal."""
     return (<const Vertex*> scratch)[v].distance > 0
 
 
 cdef void find_max_flow(const Network* network, void* scratch) noexcept nogil:
-    """Send as much excess as can be, in place."""
+    """Send as much excess as possible, in place."""
     cdef int n = network.n_nodes, v
     cdef Search search
     cdef Tree source, sink
@@ -82,7 +82,7 @@ cdef void find_max_flow(const Network* network, void* scratch) noexcept nogil:
             attach(&search, &source if network.excess[v] > 0.0 else &sink, v, ROOT, 1)
     shift(&source)
     shift(&sink)
-    # Without a tree to meet, S takes in whatever else it reaches.
+    # Once T cannot grow any more, S takes in whatever else it reaches.
     while source.n_active:
         if 0 < sink.n_active < source.n_active:
             grow(&search, &sink, &source)
@@ -98,7 +98,7 @@ cdef void plant(Tree* tree, int sign, int n, int* numbers) noexcept nogil:
 
 
 cdef void shift(Tree* tree) noexcept nogil:
-    """The tree holds all nodes at the next distance."""
+    """Increase the radius: the tree now holds all nodes at the next distance."""
     tree.active, tree.next_active = tree.next_active, tree.active
     tree.n_active = tree.n_next
     tree.n_next = 0
@@ -107,7 +107,7 @@ cdef void shift(Tree* tree) noexcept nogil:
 
 cdef void attach(
         Search* search, Tree* tree, int v, int parent, int distance) noexcept nogil:
-    """Node v at this distance, by the arc `parent` to its parent."""
+    """Put node v at this distance, with the arc `parent` to its parent."""
     cdef Vertex* vertex = &search.vertices[v]
     vertex.distance = tree.sign * distance
     vertex.parent = vertex.current = parent
@@ -151,7 +151,7 @@ cdef void grow(Search* search, Tree* tree, Tree* other) noexcept nogil:
 
 
 cdef void send(Search* search, Tree* growing, Tree* other, int slot) noexcept nogil:
-    """As much as goes through an arc from S to T and the branches at its ends."""
+    """Send what fits through an arc from S to T and the branches at its ends."""
     cdef const Network* network = search.network
     cdef int start = network.head[network.mate[slot]], end = network.head[slot]
     cdef double amount = network.capacity[slot]
@@ -159,7 +159,7 @@ cdef void send(Search* search, Tree* growing, Tree* other, int slot) noexcept no
     amount = least_left(search, SINK, end, amount)
     network.capacity[slot] -= amount
     network.capacity[network.mate[slot]] += amount
-    # The tree that grows has nodes one arc beyond its radius already.
+    # The growing tree already has nodes one arc beyond its radius.
     use(search, growing.sign, start if growing.sign > 0 else end, amount)
     adopt(search, growing, growing.radius + 1)
     use(search, other.sign, start if other.sign > 0 else end, amount)
@@ -168,7 +168,7 @@ cdef void send(Search* search, Tree* growing, Tree* other, int slot) noexcept no
 
 cdef double least_left(
         const Search* search, int sign, int v, double amount) noexcept nogil:
-    """The share of an amount that the branch from v to its terminal lets through."""
+    """How much of an amount the branch from v to its terminal lets through."""
     cdef int slot = search.vertices[v].parent
     while slot != ROOT:
         amount = min(amount, toward(search.network, sign, slot))
@@ -178,7 +178,7 @@ cdef double least_left(
 
 
 cdef void use(Search* search, int sign, int v, double amount) noexcept nogil:
-    """Send an amount through the branch of v; who is cut off becomes an orphan."""
+    """Send an amount through the branch of v; nodes it cuts off become orphans."""
     cdef const Network* network = search.network
     cdef int slot = search.vertices[v].parent, forth, back
     while slot != ROOT:
@@ -220,7 +220,7 @@ cdef void adopt(Search* search, Tree* tree, int limit) noexcept nogil:
 
 
 cdef bint keep_distance(Search* search, Tree* tree, int v, int distance) noexcept nogil:
-    """Another parent one arc nearer, from the arc of the last one on."""
+    """Find another parent one arc nearer, starting at the arc of the last one."""
     cdef const Network* network = search.network
     cdef int slot, wanted = tree.sign * (distance - 1)
     cdef Vertex* vertex = &search.vertices[v]
@@ -235,7 +235,7 @@ cdef bint keep_distance(Search* search, Tree* tree, int v, int distance) noexcep
 
 
 cdef void move_away(Search* search, Tree* tree, int v, int limit) noexcept nogil:
-    """The nearest parent of all, if within the limit; the children lose theirs."""
+    """Take the nearest parent of all, if within the limit; the children lose theirs."""
     cdef const Network* network = search.network
     cdef int slot, w, distance, nearest = limit, best = FREE
     for slot in range(network.first[v], network.first[v + 1]):

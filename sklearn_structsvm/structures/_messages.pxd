@@ -1,17 +1,17 @@
 from sklearn_structsvm.structures._qpbo cimport Graph
 
-# How often all labels are expanded, as a rule.
+# How often all labels are typically expanded.
 cdef enum:
     EXPANSIONS = 3
 
-# Messages are passed forth and back at most this often.
+# The largest number of rounds, each a forward and a backward sweep of messages.
 cdef enum:
     MAX_ROUNDS = 100
 
 
-# A graph of k labels with the scores nodes[v * k + c] of its nodes, and of its edges
-# edges[e * n_weights + weight_of[a * k + b]] if edge e has the labels a and b at
-# ends[2 * e] and ends[2 * e + 1]: 0 if that place is -1.
+# A graph over k labels. Node v scores nodes[v * k + c] with label c. Edge e scores
+# edges[e * n_weights + weight_of[a * k + b]] with labels a and b at ends[2 * e] and
+# ends[2 * e + 1], or 0 if that entry of weight_of is -1.
 cdef struct ScoredGraph:
     Graph graph
     Py_ssize_t k

@@ -1,14 +1,14 @@
 """Labels of graphs with cycles and more than two labels: messages, and expansion.
 
-*Sequential tree-reweighted message passing* (Kolmogorov, 2006): passes over the nodes,
-forth and back, move scores along the edges so that an upper bound of the best score
-never rises, and the labels that are read off become better as a rule. The best of them
-is not always the best labeling, but the bound holds.
+*Sequential tree-reweighted message passing* (Kolmogorov, 2006): sweeps over the nodes,
+forward and backward, move scores along the edges so that an upper bound on the best score
+never rises, and the labels that are read off usually get better. The best of these need
+not be the best labeling, but the bound always holds.
 
-*Expansion* (Boykov, Veksler and Zabih, 2001): one
-round of messages for a bound and labels to start from, and then, for one label after
-another, the best set of nodes that change to it, by roof duality, until none gains.
-Nodes that it does not settle stay as they are, by which no labels become worse.
+*Expansion* (Boykov, Veksler and Zabih, 2001): one round of messages gives a bound and
+labels to start from. Then, for one label after another, roof duality finds the best set
+of nodes to change to it, until no change raises the score. Nodes that it leaves
+undecided keep their labels, so the labeling never gets worse.
 """
 from sklearn_structsvm._utils import tolerances
 
@@ -29,8 +29,8 @@ cdef extern from "_utils/_vector.h" nogil:
 cdef enum:
     MAX_EXPANSIONS = 100
 
-# Messages are passed no more once the bound has fallen by less than this share of its
-# distance to the labeling.
+# Message passing stops once a round lowers the bound by no more than this share of its
+# distance to the best labeling found.
 cdef double LEAST_PROGRESS = 1e-3
 
 cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
@@ -61,7 +61,7 @@ cdef void pass_potts(
 
 
 cdef double lower_by_highest(Py_ssize_t k, double* x) noexcept nogil:
-    """Take off the largest entry, and return it."""
+    """Subtract the largest entry from all, and return it."""
     cdef Py_ssize_t c
     cdef double highest = x[0]
     for c in range(1, k):
@@ -77,7 +77,7 @@ cdef double decode_scored(
     """Good labels, and an upper bound of the best score.
 
     `scratch` has `message_scratch_size` doubles. `cut`, which only expansion needs, has
-    three for each node, one for each edge, and `roof_scratch_size`.
+    three doubles per node, one per edge, and `roof_scratch_size` more.
     """
     cdef Py_ssize_t k = scored.k, T = scored.graph.n_labels, m = scored.graph.n_pairs, v
     cdef double* buffer = scratch
@@ -88,7 +88,7 @@ cdef double decode_scored(
     cdef int c, d
     memset(messages, 0, m * k * sizeof(double))
     if scored.n_weights > 1:
-        # Of each edge its table and the transpose of that.
+        # For each edge its table, then the transpose.
         for v in range(m):
             for c in range(k):
                 for d in range(k):
@@ -119,7 +119,7 @@ cdef double decode_scored(
 
 cdef void _expand(
         const ScoredGraph* scored, double* cut, int* labels) noexcept nogil:
-    """Change all the nodes to one label that gain by it together, label by label."""
+    """Label by label, change a set of nodes to it that together raise the score."""
     cdef Py_ssize_t k = scored.k, T = scored.graph.n_labels, m = scored.graph.n_pairs
     cdef Py_ssize_t v, e
     cdef const double* table = scored.nodes
@@ -174,10 +174,10 @@ cdef double total_score(
 cdef double _sweep(
         const ScoredGraph* scored, bint forth, const double* tables,
         double* buffer, double* messages, int* labels) noexcept nogil:
-    """Messages from all nodes to those after them, in this order or the other one.
+    """Send messages from all nodes to those after them, in forward or backward order.
 
-    A message stays with its edge and points to the node that was last written to.
-    Returns the bound, which holds after a sweep of each kind.
+    Each edge holds one message, which points to the node last written to. Returns the
+    bound, which is valid after a sweep in each direction.
     """
     cdef Py_ssize_t k = scored.k, T = scored.graph.n_labels, at, v, u, e, slot, c
     cdef const double* table = scored.nodes
@@ -191,7 +191,7 @@ cdef double _sweep(
     for at in range(T):
         v = at if forth else T - 1 - at
         memcpy(buffer, table + v * k, k * sizeof(double))
-        # Labels are chosen by those of the nodes before, and messages from the rest.
+        # A label is chosen given the labels of nodes before, and messages from the rest.
         memcpy(scores, table + v * k, k * sizeof(double))
         before = after = 0
         for slot in range(first[v], first[v + 1]):
@@ -229,7 +229,7 @@ cdef double _sweep(
 
 cdef void _flip(
         const ScoredGraph* scored, double* scores, int* labels) noexcept nogil:
-    """Change single labels for as long as that gains."""
+    """Change single labels as long as that raises the score."""
     cdef Py_ssize_t k = scored.k, v, slot, c, best
     cdef const double* table = scored.nodes
     cdef const int* first = scored.graph.first

@@ -3,14 +3,14 @@
 Marginals of a block are those of the labels, and for each pair that of both labels
 being present; the three other combinations follow from these.
 
-Enumeration knows a labeling by its flips, the set of labels in which it differs from
-the true one: its score and loss are then differences to those of the truth, with the
-rounding of small numbers, and exactly 0 at the truth itself. With U_l the gain in score
+Enumeration represents a labeling by its flips, the set of labels in which it differs from
+the true one. Its score and loss are then differences from those of the truth, so that
+rounding errors are small, and both are exactly 0 at the truth. With U_l the gain in score
 of flipping label l alone, and J_lm the extra gain of flipping both l and m,
 
     f(y) - f(y_i) = Σ_{l in S} U_l + Σ_{l < m in S} J_lm
 
-for the flips S. The table of all 2^k of them costs two additions each.
+for the flips S. The table of all 2^k of them takes two additions each.
 """
 import numpy as np
 
@@ -40,15 +40,15 @@ cdef extern from "structures/_subsets.h" nogil:
     void subset_gains(int k, double* scores, double* gains) noexcept
 
 
-# Beyond it, the tables of one example take more than 4 MB and a millisecond.
+# With more labels, the tables of one example take more than 4 MB and a millisecond.
 MAX_LABELS = MAX_SUBSET_LABELS
 
 
 cdef class PairwiseOracle(IndicatorOracle):
-    """Shared part: weights and marginals; a subclass says what a labeling is.
+    """Shared part: weights and marginals; a subclass defines what a labeling is.
 
-    Weights are those of `FlatOracle`, then four for each pair (l, m): of the
-    combinations (Y_l, Y_m) = 00, 01, 10, 11.
+    The weights are those of `FlatOracle`, then four for each pair (l, m), one for each of
+    the combinations (Y_l, Y_m) = 00, 01, 10, 11.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ cdef class PairwiseOracle(IndicatorOracle):
         FlatOracle.image(self, i, direction, work)
         for e in range(self.n_pairs):
             left, right = self.pairs[e, 0], self.pairs[e, 1]
-            # The changes by `scatter` of the four weights of the pair.
+            # How `scatter` changes the four weights of the pair.
             both = direction[self.k + e]
             x = direction[left] - both
             y = direction[right] - both
@@ -164,7 +164,7 @@ cdef class EnumerationOracle(PairwiseOracle):
     # Whether all costs are `unit`, so that the number of flips gives the loss.
     cdef bint equal_costs
     cdef double unit
-    # Where the parts stand in `work`, after the potentials of the marginals.
+    # Places of the parts in `work`, after the potentials of the marginals.
     cdef Py_ssize_t single_at, pairwise_at, flag_at, scores_at, values_at
 
     def __init__(self, Features features, const signed char[:, ::1] Y,
@@ -181,10 +181,10 @@ cdef class EnumerationOracle(PairwiseOracle):
         self.scores_at = self.flag_at + 1
         self.values_at = self.scores_at + (1 << k)
         self.work_size = self.values_at + (0 if self.equal_costs else 1 << k)
-        # Each label is looked at, and each pair of flips if half of the labels are.
+        # One term per label, and one per pair of flips if half of the labels are flipped.
         evaluation = CALL + k + k * (k - 2) / 8.0
-        # Two sums for each label and two additions and a comparison for each subset,
-        # and as many again for the losses, unless the number of flips gives them.
+        # Two sums per label, then two additions and a comparison per subset; and about
+        # as many again for the losses, unless the number of flips gives them.
         search = 2 * CALL * k + 3.0 * (1 << k) / LANES
         if not self.equal_costs:
             search += CALL * k + 3.0 * (1 << k) / LANES
@@ -206,7 +206,7 @@ cdef class EnumerationOracle(PairwiseOracle):
         return 0
 
     cdef void _turn_to_flips(self, Py_ssize_t i, double* work) noexcept nogil:
-        """The potentials of the flips from those of the marginals."""
+        """Compute the potentials of the flips from those of the marginals."""
         cdef Py_ssize_t k = self.k, e, j, left, right
         cdef const signed char* truth = &self.Y[i, 0]
         cdef double* single = work + self.single_at
@@ -228,7 +228,7 @@ cdef class EnumerationOracle(PairwiseOracle):
         work[self.flag_at] = 0.0
 
     cdef void _tabulate(self, double* work) noexcept nogil:
-        """Scores of all flips, once for these potentials."""
+        """Compute the scores of all flips, once for these potentials."""
         if work[self.flag_at] == 0.0:
             subset_scores(<int> self.k, work + self.single_at,
                           work + self.pairwise_at, work + self.scores_at)
@@ -237,9 +237,9 @@ cdef class EnumerationOracle(PairwiseOracle):
     cdef void _maxima(
             self, Py_ssize_t i, double a, double b, double c, double* work,
             double* largest, double* subset) noexcept nogil:
-        """Per number of flips, the largest a score + b loss + c score loss.
+        """For each number of flips, the largest a · score + b · loss + c · score · loss.
 
-        If costs are equal, the labeling of the largest score has it.
+        If costs are equal, the labeling of the largest score attains it.
         """
         cdef double[MAX_SUBSET_LABELS] costs
         cdef Py_ssize_t j
@@ -297,7 +297,7 @@ cdef class EnumerationOracle(PairwiseOracle):
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
-        """For each number of flips, the labeling of largest loss (one + score)."""
+        """For each number of flips, the labeling of largest loss · (one + score)."""
         cdef double[MAX_SUBSET_LABELS + 1] largest, subset
         cdef int[MAX_SUBSET_LABELS] labels
         cdef Py_ssize_t size
@@ -342,7 +342,7 @@ def flip_scores(const double[::1] single, const double[:, ::1] pairwise):
     Returns
     -------
     ndarray of shape (2**k,)
-        Label l is in the sets that have 2**l in their index.
+        The index of a set has bit l set if label l is in the set.
     """
     cdef int k = _check(single.shape[0])
     check_shape("pairwise", pairwise, k, k)

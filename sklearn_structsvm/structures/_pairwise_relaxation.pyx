@@ -1,9 +1,9 @@
 """Oracle of labels with pairwise potentials: the relaxation of their labelings.
 
-It has the labelings z = (μ, p) of the local polytope (see _qpbo.pyx). In the plane of
-h = one + f(z) - f(y_i) and g = L_i(z) they are a convex polygon: the largest h g is at
-a vertex or on an edge between two of them, whose λ is that of the line through them. So
-the labelings to name are the mixtures of two vertices.
+Its labelings are the points z = (μ, p) of the local polytope (see _qpbo.pyx). In the
+plane of h = one + f(z) - f(y_i) and g = L_i(z), they form a convex polygon. The largest
+h g is at a vertex, or on an edge between two vertices, whose λ is that of the line
+through them. So mixtures of two vertices are all the labelings that are needed.
 """
 from sklearn_structsvm._utils import tolerances
 
@@ -17,18 +17,18 @@ from sklearn_structsvm.structures._pairwise cimport PairwiseOracle
 from sklearn_structsvm.structures._qpbo cimport RoofDuality
 
 
-# A mixture's share of its second vertex, as a whole number of such parts.
+# A mixture stores the share of its second vertex as a multiple of 1 / SHARE_UNITS.
 cdef enum:
     SHARE_UNITS = 1 << 30
 
 cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
 
-# Of a maximum flow, on average over the calls of training: from 1, for 5 labels in a
-# tree, to 6, for 40 of which all are pairs.
+# Phases of a maximum flow, on average over the calls of training: from 1, for 5 labels in
+# a tree, to 6, for 40 labels with all pairs.
 cdef enum:
     FLOW_PHASES = 3
 
-# The search for an edge ends by itself after a few steps; rounding could prolong it.
+# The search for an edge ends after a few steps; only rounding could prolong it.
 cdef enum:
     MAX_EDGE_STEPS = 100
 
@@ -36,14 +36,14 @@ cdef enum:
 cdef class RelaxationOracle(PairwiseOracle):
     """Mixtures of two vertices of the local polytope.
 
-    A labeling is the share of the second vertex, and then for each label and each pair
-    2 a + 8 b for its weights a and b at the two: these are 0, 1/2 or 1. A vertex has a
-    share of 0 and a = b.
+    A labeling is an array: the share of the second vertex, and then 2 a + 8 b for each
+    label and each pair, where a and b are its weights at the two vertices: 0, 1/2 or 1.
+    A vertex has a share of 0 and a = b.
     """
 
     cdef RoofDuality roof
     cdef Py_ssize_t size
-    # Where the parts stand in `work`, after the potentials of the marginals.
+    # Places of the parts in `work`, after the potentials of the marginals.
     cdef Py_ssize_t single_at, vertices_at, scratch_at
 
     def __init__(self, Features features, const signed char[:, ::1] Y,
@@ -59,8 +59,8 @@ cdef class RelaxationOracle(PairwiseOracle):
         self.vertices_at = self.single_at + self.k
         self.scratch_at = self.vertices_at + 3 * self.size
         self.work_size = self.scratch_at + self.roof.scratch_size
-        # A vertex is compared with the truth number by number. For the flow, capacities
-        # are set and looked at for a last time, and in each phase twice.
+        # Evaluation compares a vertex with the truth number by number. The flow sets
+        # its capacities and looks at them at the end, and twice in each phase.
         evaluation = CALL + 2.0 * self.size
         search = 2.0 * (1 + FLOW_PHASES) * (2.0 * self.k + 4.0 * self.n_pairs)
         self.relative_cost = (search + evaluation) / evaluation
@@ -161,12 +161,12 @@ cdef class RelaxationOracle(PairwiseOracle):
     cdef int candidates(
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
-        """Two vertices, and the best mixture of them, that of largest loss (one + score).
+        """Two vertices, and their mixture of largest loss · (one + score).
 
-        Between a vertex `low` of less loss than the one sought and one `high` of more,
-        the vertex farthest out from the line through both replaces one of them, until
-        there is none. With λ of that line, where λ g exceeds h at the vertex, what is
-        sought has less loss.
+        A vertex `low` has less loss than the maximizer and a vertex `high` has more. The
+        vertex farthest out from the line through both replaces one of them, until none is
+        farther out. If λ g exceeds h at that vertex, with the λ of the line, the
+        maximizer has less loss.
         """
         cdef double* low = work + self.vertices_at
         cdef double* high = low + self.size
@@ -219,7 +219,7 @@ cdef class RelaxationOracle(PairwiseOracle):
     cdef int _note(
             self, Py_ssize_t i, const double* work, Plane* plane, double share,
             const double* a, const double* b) except -1 nogil:
-        """One more point of the plane."""
+        """Add a point to the plane."""
         cdef Py_ssize_t j = plane.count
         cdef int* labels
         reserve_points(plane, j + 1)

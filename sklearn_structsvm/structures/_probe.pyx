@@ -1,4 +1,4 @@
-"""The answers of an oracle about one example, from Python: for `check_structure`."""
+"""Python access to an oracle's answers about one example, for `check_structure`."""
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_indices, check_shape
@@ -10,8 +10,8 @@ from sklearn_structsvm._utils._matrix._features cimport PAGE
 cdef class Probe:
     """Example i of an oracle at weights w.
 
-    Labelings are arrays of integers as the oracle encodes them, joint features are
-    differences from that of the true labeling, and scores are ⟨w, these⟩.
+    Labelings are arrays of integers as the oracle encodes them. Joint features are
+    differences from that of the true labeling; scores are their inner products with w.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ cdef class Probe:
         return 0
 
     cdef int begin(self) except -1:
-        """Potentials for the call that follows: there is one oracle for many probes."""
+        """Compute potentials for the next call, as many probes share one oracle."""
         self.oracle.potentials(self.i, &self.w[0], &self.work[0])
         return 0
 
@@ -94,7 +94,7 @@ cdef class Probe:
         return self.oracle.loss(self.i, &labels[0])
 
     def candidates(self, double one):
-        """Labelings of which one maximizes loss · (one + score): a list of (labels,
+        """Labelings, one of which maximizes loss · (one + score): a list of (labels,
         score, loss)."""
         cdef Plane plane = Plane(0, 0, NULL, NULL, 0, NULL)
         cdef int[::1] labels
@@ -182,7 +182,7 @@ cdef class Probe:
         self.oracle.shrink(self.i, &self.out[0], &v[0], threshold, &w[0])
 
     def marked(self):
-        """Weights at which the direction may not be zero, by its pages."""
+        """The weights that the direction may touch, according to its pages."""
         cdef Py_ssize_t n_pages = (self.oracle.n_weights + PAGE - 1) // PAGE
         cdef unsigned char[::1] pages = np.zeros(max(n_pages, 1), dtype=np.uint8)
         self.oracle.mark(self.i, &self.out[0], &pages[0])

@@ -21,7 +21,7 @@ cdef void round_off(
 
 cdef class RoofDuality:
     cdef readonly Py_ssize_t k
-    # Doubles that `solve` is lent.
+    # Doubles of scratch memory that `solve` needs.
     cdef readonly Py_ssize_t scratch_size
     cdef const int[:, ::1] pairs
     cdef const int[::1] first, other, reverse, pair

@@ -12,11 +12,11 @@ end: roof duality (Hammer, Hansen and Simeone, 1984), in the form of Boros and H
 
     Σ_l a_l Y_l - Σ_e |J_e| / 2 · [Y_l differs from Y_m]      (from 1 - Y_m for J_e < 0),
 
-so that an arc and its reverse have the same capacity, and a node either a supply or a
-demand. Labels of weight 0 or 1 have that value in every best labeling: persistency.
+so that an arc and its reverse have the same capacity, and each node either supplies or
+demands. Labels of weight 0 or 1 have that value in every best labeling: persistency.
 
-Where no J_e is negative the two halves of the graph have nothing to do with each other,
-and one of them will do: its cut is a labeling, the best one, of the fewest labels.
+If no J_e is negative, the two halves of the graph are not connected, and one of them is
+enough: its cut is a best labeling, the one with the fewest labels.
 """
 import numpy as np
 
@@ -31,13 +31,13 @@ from sklearn_structsvm._contract._oracle cimport CHUNK
 from sklearn_structsvm.structures._max_flow cimport (
     Network, find_max_flow, flow_scratch_size, on_source_side)
 
-# A label is flipped only for a gain beyond this share of the largest one that can occur,
-# so that no two flips undo each other.
+# A label is flipped only for a gain beyond this share of the largest possible gain, so
+# that no two flips undo each other.
 cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
 
 
 def adjacency(Py_ssize_t k, pairs):
-    """The pairs of each label, as `Graph` has them.
+    """The pairs of each label, in the layout of `Graph`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def adjacency(Py_ssize_t k, pairs):
     -------
     first : ndarray of shape (k + 1,), dtype intc
     other, reverse, pair : ndarray of shape (2 m + 1,), dtype intc
-        One more than there are, so that each has an address.
+        One entry more than needed, so that each array has an address.
     """
     m = len(pairs)
     ends = np.asarray(pairs).ravel(order="F")
@@ -64,7 +64,7 @@ def adjacency(Py_ssize_t k, pairs):
 
 cdef Py_ssize_t roof_scratch_size(
         Py_ssize_t n_labels, Py_ssize_t n_pairs) noexcept nogil:
-    """Doubles that `roof` is lent: the network of both halves, and of its flow."""
+    """Doubles of scratch memory for `roof`: both halves of the network, and its flow."""
     cdef Py_ssize_t integers = 2 * n_labels + 1 + 8 * n_pairs
     return (2 * n_labels + 4 * n_pairs
             + (integers * sizeof(int) + flow_scratch_size(2 * n_labels)) // 8 + 2)
@@ -73,7 +73,7 @@ cdef Py_ssize_t roof_scratch_size(
 cdef void roof(
         const Graph* graph, const double* q, const double* J, double* scratch,
         double* mu) noexcept nogil:
-    """mu: the weights of the labels in a best point of the relaxation."""
+    """Set mu to the weights of the labels at a best point of the relaxation."""
     cdef int k = graph.n_labels, n_slots = 2 * graph.n_pairs, j, slot
     cdef bint is_one_half = True
     cdef double* capacity = scratch + 2 * k
@@ -104,7 +104,7 @@ cdef void roof(
         network.mate = network.head + 2 * n_slots
     find_max_flow(&network, flow)
     for j in range(k):
-        # Nodes that supplies still reach are 1.
+        # Nodes that supplies can still reach are 1.
         mu[j] = on_source_side(flow, j)
         if not is_one_half:
             mu[j] = 0.5 * (mu[j] + (not on_source_side(flow, k + j)))
@@ -112,7 +112,7 @@ cdef void roof(
 
 cdef void double_up(
         const Graph* graph, const double* J, double* excess, int* first) noexcept nogil:
-    """The second half of the network, and its arcs; those of J < 0 lead across."""
+    """Add the second half of the network, and all arcs; those of J < 0 lead across."""
     cdef int k = graph.n_labels, n_slots = 2 * graph.n_pairs, j, slot, side, to
     cdef double* capacity = excess + 2 * k
     cdef int* head = first + 2 * k + 1
@@ -138,7 +138,7 @@ cdef double weight_of_both(double J, double left, double right) noexcept nogil:
 cdef void round_off(
         const Graph* graph, const double* q, const double* J, const double* mu,
         double* labels, double* gains) noexcept nogil:
-    """Labels of weight 1, then single flips, one label after another, while one gains.
+    """Start from the labels of weight 1, then flip single labels while one gains.
 
     gains[l] is the contribution of label l to the score, given the other labels.
     """
@@ -227,8 +227,8 @@ cdef class RoofDuality:
     def decode_all(self, q, J, int n_threads=1):
         """Labels of high score for each row of q.
 
-        Those that the relaxation settles are the best; the others are absent at first,
-        and then single labels are flipped while one of them gains.
+        Labels that the relaxation settles are optimal. The others are absent at first;
+        then single labels are flipped while one of them gains.
 
         Parameters
         ----------
@@ -240,8 +240,8 @@ cdef class RoofDuality:
         -------
         labels : ndarray of shape (n, k)
         gains : ndarray of shape (n, k)
-            What each label adds to the score beside the other labels. Those present do
-            not lower it, and those absent would not raise it.
+            What each label adds to the score, given the other labels. Labels that are
+            present do not lower it, and labels that are absent would not raise it.
         """
         cdef const double[:, ::1] single = np.ascontiguousarray(q, dtype=np.float64)
         cdef const double[::1] pairwise = self._checked(J, self.pairs.shape[0])

@@ -1,8 +1,8 @@
-"""Probabilities of the spans of a chain's tags, each as a whole.
+"""Probabilities of whole spans of a chain's tags.
 
 With theta and transition of one example, a labeling of T positions has the probability
 exp(Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t]) / Z. Its labels are then a
-Markov chain. By the logarithms of sums over what follows,
+Markov chain. With the logarithms of sums over the positions that follow,
 
     beta_t(p) = log Σ_c exp(transition[p, c] + theta[t + 1, c] + beta_{t+1}(c)),
 
@@ -10,17 +10,17 @@ label p of position t is followed by c with the probability
 
     step(p, c) = exp(transition[p, c] + theta[t + 1, c] + beta_{t+1}(c) - beta_t(p)).
 
-Whether label c goes on with the span of label p before it is a table of pairs. A span of
-a type begins where a label of it does not go on with the one before, and its run
+A table of pairs says whether label c continues the span of the label p before it. A span
+of a type begins at a label of the type that does not continue the one before, and its run
 
     r_t(c) = P(the span began at s and holds t, and y_t = c)
 
-is carried on by the pairs that go on; by the other pairs the span ends. All terms are
-probabilities, so that nothing cancels or grows.
+is passed on by the pairs that continue; the other pairs end the span. All terms are
+probabilities, so nothing cancels or grows.
 
-A span that began at s has at most the probability Σ_c r_t(c) if it holds t. Runs below
-the threshold are dropped. Those of one position exclude each other, so that there are
-never more than 1 / threshold of them: with m labels of a type the time is
+A span that began at s and holds t has at most the probability Σ_c r_t(c). Runs below the
+threshold are dropped. The runs at one position exclude each other, so there are never
+more than 1 / threshold of them. With m labels of a type, the time is
 O(T k² + T m² / threshold), at most O(T k² + T² m² types).
 """
 import numpy as np
@@ -44,14 +44,14 @@ cdef extern from "structures/_sum_product.h" nogil:
 
 
 # As in `_sum_product`: no product of three exponentials underflows if the scores of a
-# position, and those of pairs, are no further apart. Others are added by logarithms.
+# position, and those of pairs, are within this spread. Others are summed by logarithms.
 cdef double MAX_SPREAD = 230.0
 
 
 cdef struct Pairs:
-    # Of all pairs of labels, k x k: scores; whether the label goes on with the span of
-    # the previous one; and, if `narrow`, exponentials of scores, transposed, and both
-    # again with zeros for pairs that go on.
+    # k x k tables of the pairs of labels: scores; whether the label continues the span of
+    # the previous one; and, if `narrow`, the exponentials of scores, their transpose, and
+    # both again with zeros for pairs that continue.
     Py_ssize_t k
     const double* scores
     const unsigned char* joins
@@ -63,7 +63,7 @@ cdef struct Pairs:
 
 
 cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nogil:
-    """Whether scores, but for -inf, are close to one another; the highest of them."""
+    """Whether scores other than -inf are within MAX_SPREAD; also finds the highest."""
     cdef Py_ssize_t j
     cdef double lowest
     vector_range(n, x, &lowest, highest)
@@ -78,7 +78,7 @@ cdef bint is_narrow(Py_ssize_t n, const double* x, double* highest) noexcept nog
 cdef double step_row(
         Py_ssize_t k, const double* pairs, const double* ahead, double* row
         ) noexcept nogil:
-    """The label's row of `step`, and the logarithm of what it was divided by.
+    """Write the label's row of `step`; return the logarithm of its divisor.
 
     The row is 0, and the result -inf, if no label may follow.
     """
@@ -97,7 +97,7 @@ cdef double step_row(
 cdef void look_ahead(
         const Pairs* pairs, Py_ssize_t T, double* ahead, double* row, double* sums
         ) noexcept nogil:
-    """Add beta to `ahead`, which has theta; but for a number of each position."""
+    """Add beta to `ahead`, which holds theta, up to a constant for each position."""
     cdef Py_ssize_t k = pairs.k, t, p
     cdef double highest, lowest
     cdef double* here
@@ -111,7 +111,7 @@ cdef void look_ahead(
         else:
             for p in range(k):
                 here[p] += step_row(k, pairs.scores + p * k, here + k, row)
-        # Large numbers would take digits from their differences.
+        # Large numbers would cost digits in their differences.
         vector_range(k, here, &lowest, &highest)
         if highest > -INFINITY:
             for p in range(k):
@@ -121,17 +121,17 @@ cdef void look_ahead(
 cdef void advance(
         const Pairs* pairs, const double* ahead, double* label, double* begins,
         double* ends, double* step, double* row, double* sums) noexcept nogil:
-    """Probabilities of the next position, from those of its labels before it.
+    """Probabilities at the next position, from those of the labels at this one.
 
     Parameters
     ----------
     label : k doubles
-        Of the labels of one position; becomes those of the next.
+        Probabilities of the labels at one position; set to those at the next.
     begins, ends : k doubles
-        Become the probabilities that a label begins a span there, and that the span of a
-        label before ends, given the label.
+        Set to the probabilities that a label begins a span at the next position, and
+        that the span of a label of this position ends, given the label.
     step : k x k doubles
-        Becomes those of pairs that go on, the others are not to be looked at.
+        Set for the pairs that continue a span; the other entries must not be read.
     row, sums : k doubles
     """
     cdef Py_ssize_t k = pairs.k, p, c
@@ -174,18 +174,18 @@ def span_probabilities(
     Parameters
     ----------
     theta : ndarray of shape (T, k), float64
-        Scores of the labels; -inf for those that may not be. T >= 1.
+        Scores of the labels; -inf for labels that are not allowed. T >= 1.
     transition : ndarray of shape (k, k), float64
         Scores of pairs of labels, the previous one first; -inf likewise.
     types : ndarray of shape (k,), intp
-        The type of each label's span, from 0; -1 of labels outside of all spans.
+        The type of each label's span, from 0; -1 for labels outside of all spans.
     goes_on : ndarray of shape (k, k), uint8
-        Whether the label goes on with the span of the previous one, which then has the
+        Whether the label continues the span of the previous one, which then has the
         same type.
     threshold : float
-        Positive, unless `stops` are given: then it is not looked at.
+        Must be positive; ignored if `stops` is given.
     stops : ndarray of shape (T, n_types), intp, or None
-        Where the span of this type that starts here stops, or 0 if it is not asked for.
+        Where the span of this type that starts here stops; 0 if it is not wanted.
 
     Returns
     -------
@@ -208,9 +208,9 @@ def span_probabilities(
     cdef Py_ssize_t room = T * n_types, size = 0, kept, t, c, q, j, i, own
     cdef double highest
     if wanted is None:
-        # A share of the threshold for what is rounded.
+        # With a margin for rounding.
         room = int(min(room, 1.001 / threshold + 1.0))
-    # Labels by their types, and the place of the first of each type.
+    # Labels sorted by type, and where those of each type start.
     cdef Py_ssize_t[::1] members = np.argsort(types, kind="stable")
     cdef Py_ssize_t[::1] first = np.searchsorted(types[members], np.arange(n_types + 1))
     cdef double[:, ::1] step = np.empty((k, k))
@@ -227,8 +227,8 @@ def span_probabilities(
                     factors[2, c, q] = factors[3, q, c] = factors[0, c, q]
     pairs.factor, pairs.transposed = &factors[0, 0, 0], &factors[1, 0, 0]
     pairs.other, pairs.other_transposed = &factors[2, 0, 0], &factors[3, 0, 0]
-    # Probabilities of the labels here, those that they begin a span, and that the span
-    # of a label ends with it.
+    # Probabilities of the labels here, that a label begins a span, and that the span of
+    # a label ends with it.
     cdef double[::1] label = np.empty(k), begins = np.empty(k), ends = np.empty(k)
     cdef double[::1] sums = np.empty(k), row = np.empty(k)
     cdef double[:, ::1] run = np.empty((max(room, 1), k))

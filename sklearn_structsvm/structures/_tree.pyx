@@ -1,12 +1,12 @@
 """Oracle of trees: max-sum from the leaves to the roots.
 
-Same as the oracle of a chain, in which each node's parent is its successor. With x_v the
-features of node v, the weights are read as
+The oracle of a chain is the case in which each node's parent is its successor. With x_v
+the features of node v, the weights are read as
 
     [emission (n_features, k)] [bias (k,)] [root (k,)]
     [transition (k, k), the parent's label first],
 
-each part present or not.
+where each part may be absent.
 """
 import numpy as np
 
@@ -50,15 +50,15 @@ cdef class TreeOracle(ChainOracle):
     normalize : bool
         Whether the loss of a tree is divided by the number of its nodes.
     allowed : ndarray of shape (k + 1, k + 1), dtype bool, or None
-        Which label of a child (column) its parent's (row) may have, the last row and
-        column telling which labels roots, and leaves, may have; None for all. The true
-        labelings keep to it, which is not checked.
+        allowed[a, b]: whether a child may have label b if its parent has label a. The
+        last row is for roots and the last column for leaves. None allows all. The true
+        labelings must comply, which is not checked.
     cost_rows : as for `ChainOracle`
     """
 
     cdef const Py_ssize_t[::1] parents
     cdef bint has_root
-    # Where the transitions, child's label first, stand in `work`, and the sum of the
+    # Places of the transitions, child's label first, in `work`, and of the sum over the
     # roots in a direction.
     cdef Py_ssize_t flipped_at, root_sum_at
     cdef const unsigned char[::1] is_leaf
@@ -78,7 +78,7 @@ cdef class TreeOracle(ChainOracle):
         if ((above != -1) & ((above <= own) | (above >= np.repeat(sizes, sizes)))).any():
             raise ValueError(
                 "parents must come after their children, within their tree, or be -1.")
-        # The weights of the first position are those of the roots, seen to here.
+        # The weights of the first position are those of the roots; this class adds them.
         self.has_first = False
         self.has_root = root
         self.thread_safe = type(self) is TreeOracle

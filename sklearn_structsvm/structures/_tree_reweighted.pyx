@@ -1,9 +1,9 @@
 """Tree-reweighted sum-product: an upper bound of log Z of any graph, and marginals.
 
 The nodes of a graph have an order in which each node v but the first of a component has
-neighbors before it. A tree that connects each node with one of these is drawn by chance:
-that with edge e = (u, v), u before v, with probability ρ_e, where Σ_e ρ_e = 1 over the
-edges e that end at v. Labels are summed over from the last node to the first. With
+neighbors before it. Draw a random tree that connects each of these nodes to a neighbor
+before it: v to u by the edge e = (u, v) with probability ρ_e, where Σ_e ρ_e = 1 over the
+edges e that end at v. Labels are summed out from the last node to the first. With
 
     s_v(b) = theta_v(b) + Σ_{e from v} f_e(b),
     λ_e(b) = ρ_e s_v(b) + δ_e(b),   Σ_{e to v} δ_e = 0,
@@ -12,22 +12,23 @@ edges e that end at v. Labels are summed over from the last node to the first. W
 Hölder's inequality says that Σ_b exp(s_v(b) + Σ_e theta_e(a_e, b)) is at most
 exp(Σ_e f_e(a_e)). So D(δ) = Σ log Σ_a exp s_v(a), over the first nodes of components, is
 at least log Z for all δ, and equal to it on forests. D is convex and smooth. Its
-derivatives come down from the first nodes:
+derivatives are computed from the first nodes down:
 
     μ_e(a, b) = μ_u(a) q_e(b | a),   q_e(b | a) ~ exp((theta_e(a, b) + λ_e(b)) / ρ_e),
     μ_v = Σ_e ρ_e μ_v^e,             μ_v^e(b) = Σ_a μ_e(a, b).
 
-At the minimum all μ_v^e are the same. The step ρ_e (log m_v - log μ_v^e), with the
-geometric mean m_v, is one of descent, as the slope along it is a sum of divergences.
+At the minimum, all μ_v^e of a node are the same. The step ρ_e (log m_v - log μ_v^e), with
+the geometric mean m_v, is a descent step, because the slope along it is a sum of
+divergences.
 
 The bound is that of Wainwright, Jaakkola and Willsky, "A new class of upper bounds on the
 log partition function", 2005, for these trees. Elimination by Hölder's inequality, with
 steps that make marginals match, is weighted mini-bucket elimination: Liu and Ihler,
 "Bounding the partition function using Hölder's inequality", ICML 2011.
 
-If the tables μ_e are changed so that they agree with μ_v, they are a point of the local
-polytope, and the score of it plus H(first nodes) + Σ_e ρ_e H_e(v | u) is at most min D:
-what D exceeds it by is `slack`.
+If the tables μ_e are changed to agree with μ_v, they form a point of the local polytope.
+Its score plus H(first nodes) + Σ_e ρ_e H_e(v | u) is at most min D; `slack` is the excess
+of D over it.
 """
 import numpy as np
 
@@ -49,12 +50,13 @@ cdef extern from "structures/_sum_product.h" nogil:
 # Smaller probabilities count as this one.
 cdef double LEAST = 1e-290
 
-# Graphs between two looks at signals.
+# How many graphs are solved between two checks for signals.
 cdef enum:
     CHUNK = 64
 
-# A step is made if D falls by this share of what its slope promises. It
-# is shrunk at most so often, before it is rounding, and is longer after it was good.
+# A step is accepted if D falls by this share of what its slope promises. Otherwise it is
+# shrunk, at most MAX_SHRINKS times: beyond that, only rounding is left. After a step that
+# needed no shrinking, the next one is longer.
 cdef double SUFFICIENT_DECREASE = 1e-4
 cdef double SHRINK = 0.5
 cdef double GROWTH = 1.5
@@ -72,7 +74,7 @@ cdef struct Graph:
 
 
 cdef double log_normalize(Py_ssize_t k, double* x) noexcept nogil:
-    """x becomes exp(x) over its sum, of which the logarithm is returned."""
+    """Replace x by exp(x) over its sum; return the logarithm of the sum."""
     cdef double lowest, highest
     vector_range(k, x, &lowest, &highest)
     vector_exp(k, x, highest, x)
@@ -81,7 +83,7 @@ cdef double log_normalize(Py_ssize_t k, double* x) noexcept nogil:
 
 cdef double go_up(
         const Graph* graph, const double* delta, double* s, double* q) noexcept nogil:
-    """D, and q_e; the rows of first nodes in `s` become their probabilities."""
+    """Return D and set q_e; the rows of first nodes in `s` become their probabilities."""
     cdef Py_ssize_t k = graph.k, e = graph.m, v, a, b
     cdef const int* ends = graph.ends
     cdef double rho, total = 0.0
@@ -109,7 +111,7 @@ cdef double go_up(
 cdef void go_down(
         const Graph* graph, double* s, const double* q, double* arriving,
         double* nodes) noexcept nogil:
-    """μ_v^e and μ_v."""
+    """Compute μ_v^e and μ_v."""
     cdef Py_ssize_t k = graph.k, e = 0, v, a, b
     cdef const int* ends = graph.ends
     cdef double share
@@ -205,7 +207,7 @@ cdef double value_at_consistent(
 cdef void solve(
         const Graph* graph, int max_rounds, double tol, double* delta, double* work,
         double* nodes, double* pairs, double* result) noexcept nogil:
-    """What `tree_reweighted` is for one graph."""
+    """Same as `tree_reweighted`, for one graph."""
     cdef Py_ssize_t k = graph.k, size = graph.m * k, e, j, a
     cdef double* s = work
     cdef double* q = s + graph.n * k
@@ -278,13 +280,13 @@ def tree_reweighted(
     rho : ndarray of shape (n_edges,)
         Summing to 1 over the edges with the same v.
     theta : ndarray of shape (n_nodes, k)
-        Scores; -inf for labels that a node may not have, which are not all.
+        Scores; -inf for labels that a node may not have, which must not be all.
     tables : ndarray of shape (n_edges, k, k)
         Scores, indexed by the labels of u and v.
     delta : ndarray of shape (n_edges, k)
-        Where to start from, such as zeros; changed in place.
+        The starting point, such as zeros; changed in place.
     tol : float
-        Of a graph of T nodes the slack is to be at most T tol.
+        A graph of T nodes is solved once its slack is at most T tol.
     max_rounds : int
         0 leaves `delta` as it is.
     n_threads : int
