@@ -1,7 +1,8 @@
 """The oracle of a structure written in Python, and its sparse joint features.
 
-Only decoding, and the loss and joint feature of a labeling that is new, are Python's:
-what is known of labelings lies in arrays, and steps over those cached ask nobody.
+Python is called only for decoding, and for the loss and joint feature of a new labeling.
+What is known of labelings is kept in arrays, so that steps over cached labelings need no
+Python.
 """
 import numpy as np
 from scipy import sparse
@@ -38,7 +39,7 @@ def outline(y):
 
 
 def label_key(y):
-    """A hashable stand-in for a labeling of any kind, equal for equal ones."""
+    """A hashable key for a labeling of any type; equal labelings have equal keys."""
     if isinstance(y, np.ndarray):
         if y.dtype != object:
             return (y.shape, y.dtype.str, y.tobytes())
@@ -72,7 +73,7 @@ cdef struct Block:
 
 
 cdef int resize(Vector* vector, Py_ssize_t count) except -1 nogil:
-    """Room for this many entries; those cached are lost."""
+    """Make room for this many entries; if their number changes, the old ones are lost."""
     cdef Py_ssize_t* indices = NULL
     cdef double* values = NULL
     if count != vector.count:
@@ -116,7 +117,8 @@ cdef class CallbackOracle(BlockOracle):
     Its marginals are the joint feature itself, kept sparse, so that memory is
     O(Σ_i non-zeros of block i's mean joint feature). A labeling is one integer,
     its place among those of block i that the solver still holds. A direction is the
-    number of its entries, their indices, and from place 1 + d on their values.
+    number of its entries, then their indices, then their values from place
+    1 + n_weights on.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ cdef class CallbackOracle(BlockOracle):
     cdef object X
     cdef object y
     cdef list truth
-    # Of each block the labeling of each slot, with its key.
+    # For each block, the labeling of each slot and its key.
     cdef list labels
     cdef Block* blocks
     # For sums of sparse vectors: entries, and a mark for those that are in the sum.
@@ -191,7 +193,7 @@ cdef class CallbackOracle(BlockOracle):
         return 0
 
     cdef object _w(self, const double* work):
-        """The weights for the structure: a copy, as it may keep what it is handed."""
+        """The weights for the structure: a copy, because the structure may keep it."""
         w = np.array(<double[:self.n_weights]> <double*> work)
         w.flags.writeable = False
         return w
@@ -329,7 +331,7 @@ cdef class CallbackOracle(BlockOracle):
     cdef Py_ssize_t _add(
             self, double coef, Py_ssize_t count, const Py_ssize_t* indices,
             const double* values, Py_ssize_t n_in, double* out) noexcept nogil:
-        """sums += coef · vector; indices that come in are appended to those of `out`."""
+        """sums += coef · vector; new indices are appended to those of `out`."""
         cdef Py_ssize_t j, index
         for j in range(count):
             index = indices[j]

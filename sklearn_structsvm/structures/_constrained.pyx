@@ -1,7 +1,7 @@
-"""Kernels of the constrained λ-oracle's branch and bound, see `constrained`.
+"""Kernels of the branch and bound for the constrained λ-oracle, see `constrained`.
 
-Chains, forests and suffix scores are those of `_decodings`: y_{t-1} reads y_parent(t)
-if parents are given.
+Chains, forests and suffix scores are those of `_decodings`: if parents are given,
+y_parent(t) replaces y_{t-1}.
 """
 import numpy as np
 
@@ -40,8 +40,8 @@ def coordinate_path(theta, transition, costs, truth, labels, parents=None):
     Returns
     -------
     ndarray of shape (2, T + 1), float64
-        Columns t hold the parts of h - 1 and of g that positions before t make up:
-        of labelings that agree so far, the same numbers to the last bit.
+        Column t has the parts of h - 1 and of g from the positions before t. Labelings
+        that agree so far have the same numbers, to the last bit.
 
     Examples
     --------
@@ -75,14 +75,14 @@ def coordinate_path(theta, transition, costs, truth, labels, parents=None):
 
 
 def deviations(labels, start, nodes, edges, suffixes, parents=None):
-    """The parts that the other labelings with a prefix fall into, and their bounds.
+    """The parts into which the other labelings with a prefix fall, and their bounds.
 
-    Labels of a position are ordered by the best score, by the first of J scores, of a
-    labeling that has them there. Part t consists of the labelings that agree with
+    The labels of a position are ordered by the best score, under the first of J scores,
+    of a labeling that has them there. Part t consists of the labelings that agree with
     `labels` before position t and have a label after labels[t] in that order at t.
-    With labels[start + 1:] best given the rest, the parts t >= start hold all
+    If labels[start + 1:] is best given the rest, the parts t >= start hold all
     labelings that agree with `labels` before `start` and have no label before
-    labels[start] there, but for `labels` itself.
+    labels[start] there, except `labels` itself.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
     labels_found, bounds = np.full(T, -1, dtype=np.intc), np.zeros((J, T))
     cdef int[::1] following = labels_found
     cdef double[:, ::1] highest = bounds
-    # Scores of the positions before t, and of the best trees that wait: their roots
-    # come after t, the parents of these before t. There are none in a chain.
+    # Scores of the positions before t, and of the best pending trees: their roots come
+    # after t, the parents of the roots before t. A chain has none.
     cdef double[::1] fixed = np.zeros(J)
-    # Which labels are left at position t: those after its own in the first score.
+    # Which labels are left at position t: those after its own in the first score's order.
     cdef unsigned char[::1] left = np.empty(K, dtype=np.uint8)
     with nogil:
-        # First, highest[j, t] is what trees add that wait at t, but not at t - 1.
+        # First, highest[j, t] is what changes in the scores of pending trees at t.
         for t in range(first + 1, T if above is not None else 0):
             p = above[t]
             for j in range(J if p < t - 1 else 0):

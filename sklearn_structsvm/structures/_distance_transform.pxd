@@ -1,10 +1,10 @@
-# Grids of up to as many rows and columns are transformed without hulls; not more than
-# MAX_PLUS_WIDTH of _vector.h.
+# Grids of up to this many rows and columns are transformed without hulls. It must not
+# exceed MAX_PLUS_WIDTH of _vector.h.
 cdef enum:
     SMALL_GRID = 64
 
 
-# What a displacement of a child from where its parent expects it costs, along one axis:
+# The cost, along one axis, of displacing a child from where its parent expects it:
 # linear · d + square · d² for d = q - p - anchor.
 cdef struct Deformation:
     double anchor

@@ -1,28 +1,28 @@
 """Distance transforms of scores on a grid, in time linear in its positions.
 
-For each position p of a parent the best score that a child can have somewhere on the
-grid, less the quadratic cost of its displacement:
+For each position p of a parent, this is the best score that a child can have somewhere on
+the grid, minus the quadratic cost of its displacement:
 
     out[p] = max_q scores[q] - cost(q - p - anchor),  cost(d) = linear · d + square · d².
 
-The cost is a sum over both axes, so that this is a transform of each row and then one
+The cost is a sum over both axes, so this is a transform of each row and then one
 of each column (Felzenszwalb and Huttenlocher, 2012). Along one axis, with p' = p +
 anchor,
 
     scores[q] - cost(q - p') = g[q] + 2 square p' q + (a term of p' alone),
     g[q] = scores[q] - linear q - square q²,
 
-the maximum of linear functions of p'. One of them is the highest somewhere just if (q,
-g[q]) is a corner of the upper hull of all these points, which is known after one look
-at each of them, and the corner moves along the hull as p' grows. Felzenszwalb and
-Huttenlocher store the points at which two parabolas meet, for which `square` must be
-positive; the hull is the same whatever the sign. So the transform is exact for costs that
-are not convex as well: if `square` is negative the corner moves the other way, and if it
-is zero, not at all.
+so that the transform is a maximum of linear functions of p'. One of them is the highest
+somewhere exactly if (q, g[q]) is a corner of the upper hull of all these points. One look
+at each point finds the hull, and the best corner moves along it as p' grows. Felzenszwalb
+and Huttenlocher store the points at which two parabolas meet, for which `square` must be
+positive; the hull works for any sign. So the transform is also exact for costs that are
+not convex: if `square` is negative, the corner moves the other way, and if it is zero,
+not at all.
 
-A processor guesses at each turn whether the corner moves, and is often wrong. On grids
-of up to SMALL_GRID rows and columns it is faster to try all q for each p, several at a
-time.
+At each step the processor predicts whether the corner moves, and it is often wrong. On
+grids of up to SMALL_GRID rows and columns, it is faster to try all q for each p, several
+at a time.
 """
 import numpy as np
 
@@ -60,7 +60,7 @@ cdef void transform_line(
     for q in range(n):
         at = <double> q
         g = scores[q] - at * (linear + square * at)
-        # The last corner is none if it lies on or below the line from the one before it.
+        # The last corner is not one if it is on or below the line from the previous one.
         while last > 0 and (
                 (height[last] - height[last - 1]) * (at - place[last])
                 <= (g - height[last]) * (place[last] - place[last - 1])):
@@ -87,7 +87,7 @@ cdef void transform_line(
 cdef void tabulate(
         Py_ssize_t n, const Deformation* cost, double gain, double* gains
         ) noexcept nogil:
-    """gains[n - 1 - d] = gain - cost(d) of all displacements -n < d < n"""
+    """gains[n - 1 - d] = gain - cost(d) for all displacements -n < d < n"""
     cdef Py_ssize_t j
     for j in range(2 * n - 1):
         gains[j] = gain - deformation_cost(cost, <double> (n - 1 - j))
@@ -115,7 +115,7 @@ cdef void raise_by_hulls(
         double* scratch) noexcept nogil:
     """Same as `raise_to_transform`, for grids of any size."""
     cdef Py_ssize_t row, column
-    # Columns lie one after another here.
+    # Here each column is contiguous.
     cdef double* turned = scratch
     cdef double* line = turned + n_rows * n_columns
     cdef double* hull = line + max(n_rows, n_columns)

@@ -2,8 +2,8 @@
 
 The potentials of an example are θ = Wᵀx + bias · b, one for each class or label;
 its joint feature is x ⊗ μ(y) (and bias · μ(y) for the intercepts b, which are
-the last row of W). So the squared norm of a direction is ‖x‖², known once, times ‖Δμ‖²,
-and no vector as long as w is formed.
+the last row of W). So the squared norm of a direction is ‖x‖², computed once, times
+‖Δμ‖², and no vector of the length of w is formed.
 """
 import numpy as np
 
@@ -23,7 +23,7 @@ from sklearn_structsvm.structures._pareto cimport (
 
 
 cdef class FlatOracle(BlockOracle):
-    """Shared part; a subclass says what a labeling's marginals μ(y) are."""
+    """Shared part; a subclass defines the marginals μ(y) of a labeling."""
 
     def __init__(self, Features features, Py_ssize_t k, double bias):
         self.features = features
@@ -84,7 +84,7 @@ cdef class FlatOracle(BlockOracle):
 
     cdef double distribute(
             self, const double* factors, double* marginals) noexcept nogil:
-        """Marginals of the distribution that has these log factors; its entropy."""
+        """Set the marginals given these log factors; return the entropy."""
 
     cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil:
         """marginals -= μ(y_i)."""
@@ -177,7 +177,7 @@ cdef class FlatOracle(BlockOracle):
 
 
 cdef class MulticlassOracle(FlatOracle):
-    """One of k classes; μ(y) is one-hot; any label costs.
+    """One of k classes, with any costs; μ(y) is one-hot.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ cdef class MultilabelOracle(IndicatorOracle):
     def __init__(self, Features features, const signed char[:, ::1] Y,
                  const double[:, ::1] costs, double bias):
         super().__init__(features, Y, costs, bias)
-        # work: θ, then for each label 0 and what it gains to flip it, 0 and its cost.
+        # work: θ, then for each label 0 and its gain if flipped, then 0 and its cost.
         self.work_size = 5 * self.k
         # Each label is looked at once to decide on it, and once to evaluate it.
         self.relative_cost = (CALL + 2 * self.k) / <double> (CALL + self.k)
@@ -397,7 +397,7 @@ cdef class MultilabelOracle(IndicatorOracle):
         cdef Py_ssize_t c
         cdef double entropy = 0.0, other, share
         for c in range(self.k):
-            # The probability of the less probable of the two.
+            # The share is the probability of the less probable of the two.
             other = exp(-fabs(factors[c]))
             share = other / (1.0 + other)
             marginals[c] = 1.0 / (1.0 + other) if factors[c] > 0.0 else share

@@ -1,20 +1,20 @@
 """Oracle of a forest whose leaves are labels: messages from the leaves to the roots.
 
-A node is on if one of the leaves below it is, so that an inner node that is on has a
-child that is on; μ(Y) marks the nodes that are on. Values are differences from the empty
-labeling: with θ_n the score of a node, plus λ times its change of the loss for a leaf,
-d_n is the best value of the subtree of n if n is on,
+A node is on if one of the leaves below it is, so an inner node that is on has a child
+that is on. μ(Y) marks the nodes that are on. Values are differences from the empty
+labeling. With θ_n the score of node n, plus λ times its change of the loss if n is a
+leaf, d_n is the best value of the subtree of n if n is on,
 
     d_n = θ_n + Σ_c max(d_c, 0),    or θ_n + max_c d_c if no d_c > 0,
 
 over the children c.
 
-For `candidates` a front takes the place of that maximum: the labelings of a subtree that
-no other exceeds in both score and loss, and that can still be part of a maximizer of h g,
-with the margin h = one + score and the loss g. They cannot if the rest of the forest
-leaves h < 0. If this test keeps many, a sharper one drops more: h g <= K² / (4 λ) for the
-largest K = h + λ g that the rest admits (Choi, Meshi and Srebro 2016, Lemma 5), and
-labelings go whose bound is below the h g of a known one.
+`candidates` replaces that maximum by a front: the labelings of a subtree that no other
+exceeds in both score and loss, and that can still be part of a maximizer of h g, with the
+margin h = one + score and the loss g. They cannot if the rest of the forest leaves h < 0.
+If this test keeps many, a sharper one drops more: h g <= K² / (4 λ) for the largest
+K = h + λ g that the rest admits (Choi, Meshi and Srebro 2016, Lemma 5), so labelings are
+dropped if their bound is below the h g of a known labeling.
 """
 import numpy as np
 
@@ -28,19 +28,19 @@ from sklearn_structsvm._contract._oracle cimport (
     CALL, Plane, reserve_points, reserve_scratch)
 from sklearn_structsvm.structures._flat cimport MultilabelOracle
 
-# Relative to the sums of all scores, and of all costs: above their rounding error.
+# Above the rounding errors of the sums of all scores, and of all costs, relative to them.
 cdef double TOTALS_ROUNDING = 1e-12
-# Entries for each node of the forest beyond which a λ is worth its search.
+# With more entries per node of the forest than this, the search for a λ pays.
 cdef Py_ssize_t ENTRIES_PER_NODE = 8
-# Steps of that search, which ends once K² / (4 λ) is this close to a known h g.
+# Steps of that search at most. It ends once K² / (4 λ) is this close to a known h g.
 cdef int MAX_LAMBDA_STEPS = 10
 cdef double TIGHT = 1.01
-# Where the fronts give up: 128 MB.
+# The fronts give up beyond this many entries: 128 MB.
 cdef Py_ssize_t MAX_ENTRIES = 1 << 22
 
 
-# A labeling of some children's subtrees: `part`, for the last of them, and `prev`, for
-# the ones before, are entries as well; 0 if all is off.
+# A labeling of the subtrees of some children. `part` is the entry of the last of them,
+# and `prev` that of the ones before; 0 if all is off.
 cdef struct Entry:
     double score
     double loss
@@ -49,8 +49,8 @@ cdef struct Entry:
     int owner
 
 
-# Entries one after another; those below `top` stay. New ones have at least the value
-# `floor`, of score + lam * loss, and losses that differ by more than `tie`.
+# Entries, stored one after another; those below `top` stay. New ones have a value
+# score + lam * loss of at least `floor`, and losses that differ by more than `tie`.
 cdef struct Arena:
     Entry* entries
     Py_ssize_t top
@@ -63,7 +63,7 @@ cdef struct Arena:
 cdef inline Py_ssize_t append_entry(
         const Arena* arena, Py_ssize_t start, Py_ssize_t stop, const Entry* entry
         ) noexcept nogil:
-    """Add an entry to a front, losses falling, unless it is inferior; the new end."""
+    """Append an entry to a front of falling losses unless inferior; return its end."""
     cdef Entry* entries = arena.entries
     if entry.score + arena.lam * entry.loss < arena.floor:
         return stop
@@ -80,7 +80,7 @@ cdef Py_ssize_t merge_fronts(
         const Arena* arena, Py_ssize_t u, Py_ssize_t u_stop, Py_ssize_t v,
         Py_ssize_t v_stop, int x, bint x_is_part, int owner, Py_ssize_t at
         ) noexcept nogil:
-    """Front of a front u and of a front v with entry x added; its end, from `at`."""
+    """Merge front u with front v plus entry x, writing from `at` on; return the end."""
     cdef Entry* entries = arena.entries
     cdef Py_ssize_t stop = at
     cdef Entry entry
@@ -103,7 +103,7 @@ cdef Py_ssize_t merge_fronts(
 
 
 cdef bint reserve(Plane* plane, Arena* arena, Py_ssize_t n_entries) except -1 nogil:
-    """Room for this many entries; false if they are beyond the limit."""
+    """Make room for this many entries; return False if they are beyond the limit."""
     if n_entries > arena.limit:
         return False
     arena.entries = <Entry*> reserve_scratch(plane, n_entries * sizeof(Entry))
@@ -113,7 +113,7 @@ cdef bint reserve(Plane* plane, Arena* arena, Py_ssize_t n_entries) except -1 no
 cdef Py_ssize_t add_child(
         Plane* plane, Arena* arena, Py_ssize_t a, Py_ssize_t a_stop, Py_ssize_t b,
         Py_ssize_t b_stop, int owner) except -1 nogil:
-    """Front of a, b, and their sums, from `top`; its end, or 0 beyond the limit."""
+    """Write the front of a, b and their sums at `top`; return its end, 0 past limit."""
     cdef Py_ssize_t top = arena.top, stop = top, end, n, longer
     longer = max(a_stop - a, b_stop - b)
     if not reserve(plane, arena, top + (a_stop - a) + (b_stop - b)):
@@ -146,8 +146,8 @@ cdef class HierarchyOracle(MultilabelOracle):
     bias : float
         The constant feature; 0 for none.
     starts, children : ndarray, dtype intp
-        ``children[starts[n]:starts[n + 1]]`` are those of node n, each of which comes
-        after n, and for n = n_nodes the roots.
+        ``children[starts[n]:starts[n + 1]]`` are the children of node n, which come after
+        n; for n = n_nodes, these are the roots.
     """
 
     cdef const Py_ssize_t[::1] starts
@@ -166,8 +166,8 @@ cdef class HierarchyOracle(MultilabelOracle):
         self.children = children
         # θ, d, the most that the rest of the forest adds to d, and the ends of fronts.
         self.work_size = 5 * self.k + 2
-        # Upwards a node is begun, has its score or its children's added, and is compared
-        # and added up by its parent; downwards it is labeled, and compared again.
+        # Upward, a node is set up, gets its score or its children's added, and its parent
+        # compares it and adds it up. Downward, it is labeled, and compared again.
         self.relative_cost = (CALL + 7 * self.k) / <double> (CALL + self.k)
         self.thread_safe = self.has_candidates = type(self) is HierarchyOracle
 
@@ -234,10 +234,10 @@ cdef class HierarchyOracle(MultilabelOracle):
     cdef void tighten(
             self, Py_ssize_t i, double one, double* work, double* lam, double* least
             ) noexcept nogil:
-        """A λ, and the least h + λ g of a labeling whose h g reaches a known one.
+        """Find λ, and the least h + λ g of a labeling whose h g reaches a known one.
 
-        K² / (4 λ) is least at the λ whose labeling has h = λ g: each labeling's h / g is
-        tried next, within a bracket.
+        K² / (4 λ) is smallest at the λ whose labeling has h = λ g. So each labeling's
+        h / g is tried next, within a bracket.
         """
         cdef Py_ssize_t k = self.k, n, j
         cdef double* d = work + k
@@ -310,7 +310,7 @@ cdef class HierarchyOracle(MultilabelOracle):
     cdef bint fronts(
             self, Py_ssize_t i, double one, double lam, double least, double* work,
             Plane* plane, Py_ssize_t limit) except -1 nogil:
-        """The candidates with h + lam * g >= least; false beyond the limit."""
+        """Find the candidates with h + lam * g >= least; return False past the limit."""
         cdef Py_ssize_t k = self.k, n, m, j, c, a = 0, stop = 0
         cdef const double* theta = work
         cdef double* d = work + k
@@ -379,7 +379,7 @@ cdef class HierarchyOracle(MultilabelOracle):
 
     cdef void send_down(
             self, const double* theta, const double* d, double* rest) noexcept nogil:
-        """The best score of all outside the subtree of n if n is on."""
+        """The best score of everything outside the subtree of n if n is on."""
         cdef Py_ssize_t k = self.k, m, n, j, c
         cdef double positive
         for m in range(k + 1):
@@ -402,7 +402,7 @@ cdef class HierarchyOracle(MultilabelOracle):
         cdef int at, part
         for n in range(self.k):
             labels[n] = 0
-        # Until its turn comes, a node that is on has the place of its entry.
+        # Until its turn comes, a node that is on holds the place of its entry.
         at = entries[0].prev + <int> j
         for n in range(-1, self.k):
             if n >= 0:

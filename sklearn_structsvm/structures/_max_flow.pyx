@@ -124,7 +124,7 @@ cdef void attach(
 
 cdef inline double toward(
         const Network* network, int sign, int slot) noexcept nogil:
-    """Capacity left on the arc from the terminal's side, for an arc to it."""
+    """Capacity left in the direction of flow on an arc toward the terminal."""
     return network.capacity[network.mate[slot] if sign > 0 else slot]
 
 

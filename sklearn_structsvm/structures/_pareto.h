@@ -41,8 +41,8 @@ static double front_next_cost(ptrdiff_t k, const double *cost, double bound)
     return largest;
 }
 
-/* best[c] = theta[c] - truth if the cost is `loss`, and `nothing` otherwise, or if it is
- * less than `least` even with the rest. Returns how many are not `nothing`. */
+/* best[c] = theta[c] - truth if the cost is `loss` and this plus the rest is at least
+ * `least`, and `nothing` otherwise. Returns how many are not `nothing`. */
 FOR_EACH_WIDTH
 static ptrdiff_t front_select(ptrdiff_t k, const double *theta, double truth,
                               const double *cost, double loss, const double *rest,
@@ -82,7 +82,7 @@ static void front_join(ptrdiff_t k, const double *a, const double *b, int pair,
 }
 
 /* Entries that are not above `top`, or stay below `least` even with the rest, become
- * -infinity; the others are the new top. Their number is returned. */
+ * `nothing`; the others become the new top. Returns the number of the others. */
 FOR_EACH_WIDTH
 static ptrdiff_t front_prune(ptrdiff_t k, const double *rest, double least,
                              double nothing, double *best, double *top)

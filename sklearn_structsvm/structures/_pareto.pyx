@@ -1,28 +1,28 @@
 """Labelings of a forest that slack rescaling must look at, exactly.
 
-With h(y) = one + f(y) - f(y_i) and the loss g(y) >= 0, both sums over nodes and edges,
-the maximizer of h g is on the Pareto front: for each value that the loss can have,
+With h(y) = one + f(y) - f(y_i) and the loss g(y) >= 0, which are sums over nodes and
+edges, the maximizer of h g is on the Pareto front: for each value that the loss can have,
 the best score. Dynamic programming finds it (Bauer, Görnitz, Biegler, Müller and
-Kloft 2014 for chains). Of each node v, and of all below it, the *rows*
+Kloft 2014 for chains). For each node v with all nodes below it, the *rows*
 
     F_v[g][c] = best score of a labeling of them of loss g where v has the label c
 
-are made of those of its children u, one child after another, as
+are built from those of its children u, one child after another, as
 
     F_v[a + b][c] = max F_v[a][c] + max_p (F_u[b][p] + edge_u[p, c]).
 
-Scores are differences to those of the true labeling, and rows are the distinct sums of
-losses: integer costs make few of them, at most 1 + the largest loss. What keeps their
-number small for other costs, and for long chains, is that entries are dropped
+Scores are differences from those of the true labeling, and there is a row for each
+distinct sum of losses: integer costs make few of them, at most 1 + the largest loss. To
+keep their number small for other costs, and for long chains, entries are dropped
 
 - if another one of the same label has no smaller loss and no smaller score;
-- if no labeling that they are a part of can be the maximizer: with K the largest
-  h + λ g of these, by max-sum messages from the rest of the forest,
-  h g <= K² / (4 λ) (Lemma 5 of Choi, Meshi and Srebro 2016), and some labeling is
-  known whose h g is larger; see `_pareto_bound`.
+- if no labeling that they are a part of can be the maximizer. With K the largest
+  h + λ g of such labelings, from max-sum messages of the rest of the forest,
+  h g <= K² / (4 λ) (Lemma 5 of Choi, Meshi and Srebro 2016). They are dropped if the
+  h g of a known labeling is larger; see `_pareto_bound`.
 
-All that is found stands in the scratch memory of the plane that is filled: a `Head`,
-one `Node` for each node and one for the root above all roots, then rows.
+All results are in the scratch memory of the plane: a `Head`, one `Node` for each node
+and one for the root above all roots, then rows.
 """
 from sklearn_structsvm._utils import tolerances
 
@@ -66,40 +66,40 @@ cdef extern from "structures/_pareto.h" nogil:
 
 cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
 
-# Forests of so few nodes, with costs of one size, have so few rows that the search for
-# a multiplier does not pay.
+# Forests of at most this many nodes, with costs of one size, have so few rows that the
+# search for a multiplier does not pay.
 cdef Py_ssize_t SMALL_FOREST = 8
 
-# Memory of one example, in doubles, and rows of a node times those of a child: about
-# 128 MB and a second.
+# Limits of the memory of one example, in doubles, and of the rows of a node times those
+# of a child: about 128 MB and a second.
 cdef Py_ssize_t MEMORY_LIMIT = 1 << 24
 cdef Py_ssize_t PAIR_LIMIT = 1 << 20
 
 
-# Places are in doubles from the start of the scratch memory, which moves as it grows.
+# Places count doubles from the start of the scratch memory, which moves as it grows.
 cdef struct Head:
     Py_ssize_t used
-    # Which row of the whole forest is the first point of the plane. If the plane has just
-    # one point, found without rows: the place of its labels, which is -1 otherwise.
+    # The row of the whole forest that is the first point of the plane. The place of the
+    # labels if the plane has just one point, found without rows; otherwise -1.
     Py_ssize_t points
     Py_ssize_t labels
     # The multiplier λ, the least value of an entry that is kept, and the place of `rest`:
-    # the most that each label of each node can have besides its rows.
+    # the most that can be added to the rows of each node, for each label.
     double lam
     double least
     Py_ssize_t rest
-    # A row of zeros, or the rest of the root above all roots.
+    # The place of a row of zeros, or of the rest of the root above all roots.
     Py_ssize_t top_rest
 
 
 cdef struct Node:
-    # The rows of the node alone, then with its children up to and including this one
-    # (which is how they stand in the child): places and counts.
+    # Places and counts of rows: those of the node alone, and those of its parent joined
+    # with the children up to and including this node.
     Py_ssize_t own
     Py_ssize_t n_own
     Py_ssize_t joint
     Py_ssize_t n_joint
-    # The last child so far, and the parent's child before this one; -1 for none.
+    # The last child so far, and the sibling joined before this node; -1 for none.
     Py_ssize_t last
     Py_ssize_t previous
     # For `forest_labels`: the row of the labeling, and the label.
@@ -107,8 +107,8 @@ cdef struct Node:
     Py_ssize_t label
 
 
-# `count` scores, then as many sources (int), then as many labels (int) unless there
-# are all k, missing ones being -infinity.
+# `count` scores, then as many sources (int), then as many labels (int). A row of all k
+# scores has no labels, and missing scores are -infinity.
 cdef struct Row:
     double loss
     Py_ssize_t at
@@ -208,7 +208,7 @@ cdef Py_ssize_t close_up(
         Py_ssize_t end) noexcept nogil:
     """Move rows and their entries to the end of the memory in use; returns their place.
 
-    The rows had room for `room` of them before their entries.
+    Before their entries, there was room for `room` rows.
     """
     cdef Head* head = <Head*> base
     cdef Py_ssize_t place = head.used, r
@@ -238,7 +238,7 @@ cdef void rows_of(
 
 cdef void sort_pairs(
         Py_ssize_t n, Py_ssize_t run, Pair* pairs, Pair* spare) noexcept nogil:
-    """Runs of descending losses, of one length, become one: merge sort, in place."""
+    """Merge runs of descending losses, each of length `run`, into one, in place."""
     cdef Py_ssize_t start, middle, stop, a, b, at
     while run < n:
         start = 0
@@ -265,7 +265,7 @@ cdef void sort_pairs(
 cdef void send_messages(
         const Forest* forest, double* base, Py_ssize_t u, Py_ssize_t parent,
         Py_ssize_t rows, Py_ssize_t n_rows, double* out) noexcept nogil:
-    """max_p F_u[g][p] + edge_u[p, c] of all rows g of u, the true edge taken off."""
+    """max_p F_u[g][p] + edge_u[p, c], minus the true edge, for all rows g of u."""
     cdef Py_ssize_t k = forest.k, r, place
     cdef const Row* row = <const Row*> (base + rows)
     for r in range(n_rows):
@@ -292,7 +292,7 @@ cdef inline int* labels_of(double* base, const Row* row) noexcept nogil:
 cdef void join_row(
         double* base, const Row* row, Py_ssize_t width, const double* message,
         int pair, bint first, double* best, int* source) noexcept nogil:
-    """best[c] = max(best[c], row[c] + message[c]), or just that for the first one."""
+    """best[c] = max(best[c], row[c] + message[c]); just the latter for the first row."""
     cdef const int* labels
     cdef const double* scores = base + row.at
     cdef double value
@@ -318,7 +318,7 @@ cdef void join_row(
 
 cdef Py_ssize_t lower_rest(
         const Forest* forest, double* base, Py_ssize_t u, Py_ssize_t v) noexcept nogil:
-    """Place of the rest of v once u is joined to it, and so is no more of the rest."""
+    """Take u, once joined to v, out of the rest of v; return the place of the rest."""
     cdef Py_ssize_t k = forest.k, c
     cdef Head* head = <Head*> base
     cdef double* message
@@ -395,7 +395,7 @@ cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
 cdef void list_pairs(
         const Row* first, Py_ssize_t n_first, const Row* second, Py_ssize_t n_second,
         Pair* pairs) noexcept nogil:
-    """Pairs of rows by descending loss; as many more are room to sort them."""
+    """List pairs of rows by descending loss; `pairs` has room for twice as many."""
     cdef Py_ssize_t a, b, at = 0
     if n_first <= n_second:
         for a in range(n_first):
@@ -431,7 +431,7 @@ cdef bint of_one_size(const Forest* forest, double* largest) noexcept nogil:
 
 cdef int aim(
         const Forest* forest, double one, double largest, Plane* plane) except -1 nogil:
-    """Find the multiplier, and the entries to drop with it; or the maximizer at once."""
+    """Find the multiplier and the threshold for entries, or the maximizer at once."""
     cdef Py_ssize_t n = forest.n, k = forest.k
     cdef Head* head = <Head*> plane.scratch
     cdef Py_ssize_t rest = head.used
@@ -508,7 +508,7 @@ cdef int forest_front(
     row = <Row*> (base + rows)
     head.points = -1
     for j in range(count):
-        # Losses fall and scores rise: what is left out is at the ends.
+        # Losses fall and scores rise, so the points that are left out are at the ends.
         if row[j].loss == 0.0 or one + base[row[j].at] <= 0.0:
             continue
         if head.points < 0:
@@ -536,7 +536,7 @@ cdef Py_ssize_t place_of(
 cdef void forest_labels(
         const Forest* forest, const Plane* plane, Py_ssize_t j, int* labels
         ) noexcept nogil:
-    """The labeling of point j, by the way that its row was made."""
+    """The labeling of point j, traced back through the sources of its row."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, u, r, width, source, c, p, best
     cdef double* base = <double*> plane.scratch
     cdef Node* node
@@ -604,8 +604,8 @@ cdef int higher_gain(const void* first, const void* second) noexcept nogil:
 cdef int prefix_front(const Forest* forest, Plane* plane) except -1 nogil:
     """Same as `forest_front`, for labels 0 (true) and 1, no edges, and costs of one size.
 
-    For each number of ones that cost something those of the highest gains are best,
-    and all others that gain.
+    For each number of ones that cost something, those with the highest gains are best.
+    Ones that cost nothing are taken if they gain.
     """
     cdef Py_ssize_t n = forest.n, v, m = 0
     cdef Flip* flips = <Flip*> reserve_scratch(plane, n * sizeof(Flip))
@@ -616,7 +616,7 @@ cdef int prefix_front(const Forest* forest, Plane* plane) except -1 nogil:
             score += max(gain, 0.0)
         else:
             cost = forest.costs[2 * v + 1]
-            # A NaN has no place in any order.
+            # NaN cannot be sorted.
             flips[m].gain = gain if gain == gain else -INFINITY
             flips[m].index = <int> v
             m += 1

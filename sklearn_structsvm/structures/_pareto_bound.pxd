@@ -2,8 +2,8 @@ from sklearn_structsvm.structures._forest cimport Forest
 
 
 cdef struct Messages:
-    # n x k each: node scores with λ times the costs, best scores of a node and all
-    # below, messages to the parents; then best scores of all that is not below.
+    # Four tables, n x k each: node scores plus λ times the costs; best scores of a node
+    # and all below it; messages to the parents; best scores of everything but the node.
     double* node
     double* below
     double* message
@@ -11,7 +11,8 @@ cdef struct Messages:
 
 
 cdef struct Point:
-    # The largest h + λ g, a labeling's h and g that has it, and the largest h g known.
+    # The largest h + λ g, the h and g of a labeling that attains it, and the largest h g
+    # known.
     double value
     double h
     double g

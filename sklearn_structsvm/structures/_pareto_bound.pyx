@@ -1,9 +1,9 @@
-"""The multiplier that tells most about the largest h g of all labelings of a forest.
+"""The multiplier that best bounds the largest h g of all labelings of a forest.
 
 With K(λ) the maximum of h + λ g, h g <= K(λ)² / (4 λ) for all labelings (Lemma 5 of
-Choi, Meshi and Srebro 2016), and the same is true of those that a partial labeling is
-part of, with the maximum over these. Messages from the leaves to the roots make K(λ),
-those back the maxima for all partial labelings.
+Choi, Meshi and Srebro 2016). The same holds for the labelings that a partial labeling is
+part of, with the maximum over these. Messages from the leaves to the roots give K(λ);
+messages back give the maxima for all partial labelings.
 """
 import numpy as np
 
@@ -20,8 +20,8 @@ cdef extern from "_utils/_vector.h" nogil:
         double* current) noexcept
 
 
-# The search ends once the bound is tight up to this, per node (the more nodes, the
-# more is gained by it), or after this many steps.
+# The search ends once the bound is tight up to the share LOOSENESS / n (the more nodes,
+# the more a tight bound gains), or after this many steps.
 cdef double LOOSENESS = 0.5
 cdef Py_ssize_t MAX_BOUND_STEPS = 12
 
@@ -121,7 +121,7 @@ cdef void bound_the_rest(
 
 
 cdef double rounding(const Forest* forest, double lam, double one) noexcept nogil:
-    """More than the rounding error of any h + λ g here."""
+    """An upper bound on the rounding error of any h + λ g here."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, c
     cdef Py_ssize_t n_edges = 0 if forest.edge == NULL else (
         (n if forest.edge_stride else 1) * k * k)
@@ -140,15 +140,15 @@ cdef double rounding(const Forest* forest, double lam, double one) noexcept nogi
 cdef double find_multiplier(
         const Forest* forest, double one, double largest, Messages m, int* labels,
         Point* point) noexcept nogil:
-    """A λ that makes the bound K² / (4 λ) on all h g tight, as it leaves `m`.
+    """A λ with a tight bound K² / (4 λ) on all h g; `m` has the messages for it.
 
-    Where h > λ g at the maximum K of h + λ g, the bound falls with λ, at most until λ
-    is that h / g, and if the maximum is still there it is h g itself. Between two
-    maxima, one of each side, the λ is tried for which both are as good: if nothing is
-    better, no other λ is.
+    If h > λ g at the maximum K of h + λ g, the bound falls as λ grows, at most until λ
+    reaches that h / g. If the maximum is still there, the bound is h g itself. Between
+    two maxima, one on each side, the search tries the λ for which both are as good. If no
+    labeling is better there, no other λ is.
     """
     cdef double low = 0.0, high = INFINITY
-    # Near one / largest as a rule; more where few of many nodes are wrong.
+    # Usually near one / largest; larger if few of many nodes are wrong.
     cdef double lam = (fabs(one) if one != 0.0 else 1.0) * sqrt(sqrt(forest.n)) / largest
     cdef double h, g, h_low = 0.0, g_low = -1.0, h_high = 0.0, g_high = -1.0
     cdef double bound, best_bound = INFINITY, best = 0.0, last = 0.0

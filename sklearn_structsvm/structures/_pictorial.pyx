@@ -7,24 +7,25 @@ parent u expects it, and one-hot types e, the weights are read as
     [unary (n_parts, T, n_features)] [bias (n_parts, T)] [compatibility (n_edges, T, T)]
     [deformation (n_edges, T, T, 4)],
 
-the types of child and parent in this order, and the costs of δ_row, δ_row², δ_column
-and δ_column². The edges are those from the parts that have a parent, in the order of
-these. A labeling has three integers per part: its type, row and column.
+where types are those of the child and the parent, in this order, and the costs are those
+of δ_row, δ_row², δ_column and δ_column². There is an edge for each part that has a
+parent, in the order of the parts. A labeling has three integers per part: its type, row
+and column.
 
-The best one is found by max-sum from the leaves to the roots, messages by distance
-transforms (see _distance_transform.pyx): for each edge and pair of types two lines a
-position. Which child belongs to a parent is found on the way back, by one look at each
-of its positions and types, which is less than keeping where each maximum was.
+Max-sum from the leaves to the roots finds the best labeling. Distance transforms compute
+its messages (see _distance_transform.pyx): for each edge and pair of types, two lines per
+position. The way back finds the child of a parent by one look at each of the child's
+positions and types, which is cheaper than storing where each maximum was.
 
-The dual state of a block is Σ_y α(y) (φ(x, y) - φ(x, y_i)) itself, of the length of w.
-Its marginals would be those of the positions of each part, n_parts · positions · T
-numbers, and of displacements besides; w has n_parts · T · n_features + n_parts · T + 5
-n_edges · T². For 14 parts on a grid of 32 x 32 with one type and a map each these are
-14,336 and 93. As long as the positions are more than the types (and than 5 T² over the
-number of features), dual states are smaller than the maps of features.
+The dual state of a block is Σ_y α(y) (φ(x, y) - φ(x, y_i)) itself, with the length of w.
+Marginals would need n_parts · positions · T numbers for the positions of the parts, and
+more for displacements; w has n_parts · T · n_features + n_parts · T + 5 n_edges · T². For
+14 parts on a grid of 32 x 32, with one type and a map each, these are 14,336 and 93. If
+there are more positions than types (and than 5 T² over the number of features), dual
+states are smaller than the maps of features.
 
-Nor are there potentials for all positions before `max_oracle` asks for them: the score
-of a labeling takes those of n_parts positions.
+Only `max_oracle` computes the potentials of all positions: the score of a labeling needs
+those of n_parts positions.
 """
 import numpy as np
 
@@ -41,7 +42,7 @@ from sklearn_structsvm.structures._distance_transform cimport (
     SMALL_GRID, Deformation, deformation_cost, raise_to_transform, transform_scratch_size)
 
 
-# What a part costs that is off by d, of a radius r: [d > r], min(1, d / r) and
+# The cost of a part that is off by d, with radius r: [d > r], min(1, d / r) and
 # min(1, (d / r)²).
 COSTS = ("missed", "linear", "squared")
 
@@ -49,7 +50,7 @@ cdef enum:
     MISSED = 0
     LINEAR = 1
 
-# Additions and comparisons of a distance transform by hulls along one axis, a position:
+# Additions and comparisons per position of a distance transform by hulls along one axis:
 # g; two tests of corners of the hull; two looks at the next corner; the value.
 cdef enum:
     HULL = 16
@@ -73,10 +74,10 @@ cdef class PictorialOracle(BlockOracle):
     Parameters
     ----------
     features : Features
-        A row for each position of each map of features of each image, in this order.
+        One row per position of each map of features of each image, in this order.
     shapes : ndarray of shape (n, 3), dtype intp
-        Maps, rows and columns of each image. It has as many maps as there are parts, or
-        one that all of them see.
+        Number of maps, rows and columns of each image. An image has one map per part, or
+        a single map that all parts share.
     starts : ndarray of shape (n + 1,), dtype intp
         Where the rows of each image start.
     parents : ndarray of shape (n_parts,), dtype intp
@@ -84,13 +85,13 @@ cdef class PictorialOracle(BlockOracle):
     order : ndarray of shape (n_parts,), dtype intp
         All parts, children before their parents.
     anchors : ndarray of shape (n_edges, T, T, 2)
-        Expected rows and columns from a parent to its child, types of the child first.
+        Expected rows and columns from a parent to its child, with the child's type first.
     unit : float
-        What displacements are divided by.
+        Displacements are divided by it.
     y : ndarray of shape (n, n_parts, 3), dtype intc
         Types, rows and columns.
     radii : ndarray of shape (n,)
-        Of the cost of a part.
+        The radius of the cost of a part, for each image.
     cost : {"missed", "linear", "squared"}
     normalize : bool
         Whether the loss of an image is divided by the number of parts.
@@ -107,7 +108,7 @@ cdef class PictorialOracle(BlockOracle):
     cdef int cost
     cdef Py_ssize_t n_parts, T
     # Places of the parts in w; and places in `work`, which begins with w, of the score of
-    # the true labeling, the tables, a message and the scratch of transforms.
+    # the true labeling, the tables, a message and the scratch memory of transforms.
     cdef Py_ssize_t bias_at, pairs_at, costs_at
     cdef Py_ssize_t truth_at, tables_at, message_at, scratch_at
     cdef double[:, ::1] means
@@ -132,7 +133,7 @@ cdef class PictorialOracle(BlockOracle):
         if not np.array_equal(np.sort(order), np.arange(n_parts)):
             raise ValueError("order must have each part once.")
         place[np.asarray(order)] = np.arange(n_parts)
-        # That of a root is the last of these, which is after all.
+        # place[-1], for the parent of a root, is after all others.
         if (place[np.asarray(parents)] <= place[:n_parts]).any():
             raise ValueError("order must have children before their parents.")
         has_parent = np.asarray(parents) >= 0
@@ -184,7 +185,7 @@ cdef class PictorialOracle(BlockOracle):
             transform = 2.0 * HULL
             if max(n_rows, n_columns) <= SMALL_GRID:
                 transform = 2.0 * (n_rows + n_columns) / LANES
-            # Scores, transforms along both axes, messages added, and the way back.
+            # Scores, transforms along both axes, adding messages, and the backward pass.
             search += n_rows * n_columns * (
                 self.n_parts * self.T * (scores + 1.0) + pairs * (transform + 1.0)
                 + (n_edges + self.n_parts) * self.T)
@@ -206,7 +207,7 @@ cdef class PictorialOracle(BlockOracle):
     cdef void springs(
             self, const double* w, Py_ssize_t edge, Py_ssize_t t, Py_ssize_t s,
             Deformation* down, Deformation* across) noexcept nogil:
-        """Costs of displacements, in positions, for types t of the child, s above."""
+        """Costs of displacements, in positions, for child type t and parent type s."""
         cdef const double* own = (
             w + self.costs_at + 4 * ((edge * self.T + t) * self.T + s))
         cdef double square = self.unit * self.unit
@@ -289,7 +290,7 @@ cdef class PictorialOracle(BlockOracle):
     cdef void fill_table(
             self, Py_ssize_t i, Py_ssize_t v, double lam, const double* work,
             double* table) noexcept nogil:
-        """Scores and losses of a part, but for what all of its positions have alike."""
+        """Scores plus losses of a part, up to a constant over all its positions."""
         cdef Py_ssize_t T = self.T, first = self.first_row(i, v), area = self.area(i)
         cdef Py_ssize_t n_rows = self.shapes[i, 1], n_columns = self.shapes[i, 2]
         cdef Py_ssize_t row, column, t, p, down, across, reach
@@ -304,7 +305,7 @@ cdef class PictorialOracle(BlockOracle):
                     table[t * area + p] += bias
         if lam == 0.0:
             return
-        # Beyond the radius a part costs 1, wherever it is. (One more, as r² is rounded.)
+        # Beyond the radius, a part costs 1 anywhere. (One more, as r² is rounded.)
         reach = 1 + <Py_ssize_t> min(floor(radius), <double> max(n_rows, n_columns))
         for row in range(max(0, true_row - reach), min(n_rows, true_row + reach + 1)):
             down = row - true_row
@@ -319,7 +320,7 @@ cdef class PictorialOracle(BlockOracle):
     cdef void send(
             self, Py_ssize_t i, Py_ssize_t v, double* work, double* tables
             ) noexcept nogil:
-        """Add to the table of a part's parent what the part can score."""
+        """Add the message of a part to the table of its parent."""
         cdef Py_ssize_t T = self.T, area = self.area(i), t, s, p
         cdef Py_ssize_t u = self.parents[v], e = self.edges[v]
         cdef const double* table = tables + v * area * T

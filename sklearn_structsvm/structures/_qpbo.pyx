@@ -6,7 +6,7 @@ as some J_e are negative. Its relaxation over the local polytope,
     max Σ_l q_l μ_l + Σ_e J_e p_e   over   max(0, μ_l + μ_m - 1) <= p_e <= min(μ_l, μ_m),
 
 has a solution of entries 0, 1/2 and 1. It is a minimum cut of a graph with two nodes
-per label, one for Y_l and one for 1 - Y_l, that are bound to be opposite only in the
+per label, one for Y_l and one for 1 - Y_l, which are made opposite only at the
 end: roof duality (Hammer, Hansen and Simeone, 1984), in the form of Boros and Hammer
 (2002). With a_l = q_l + Σ_{e at l} J_e / 2 the objective is, up to a constant,
 

@@ -1,5 +1,5 @@
-/* Loops over all subsets of k labels, as bits of an index: tables of 2^k numbers, compiled
- * as the loops of _vector.h are. */
+/* Loops over all subsets of k labels, in tables of 2^k numbers whose index has a bit for
+ * each label. They are compiled like the loops of _vector.h. */
 #ifndef SKLEARN_STRUCTSVM_SUBSETS_H
 #define SKLEARN_STRUCTSVM_SUBSETS_H
 
@@ -39,8 +39,8 @@ static void subset_sums(int k, double start, const double *terms, double *sums)
 }
 
 /* scores[S] = Σ_{l in S} single[l] + Σ_{l < m in S} pair[l * k + m], pair symmetric.
- * Label l adds to the subsets of those before it what they sum up to with it, which is
- * a number for the first few of them and a number for the rest. */
+ * Adding label l to a subset of the labels before it adds a sum of two numbers: one for
+ * the first few of these labels, and one for the rest. */
 FOR_EACH_WIDTH
 static void subset_scores(int k, const double *single, const double *pair,
                           double *scores)
@@ -72,12 +72,12 @@ static void subset_values(ptrdiff_t n, double a, double b, double c,
         values[s] = a * scores[s] + (b + c * scores[s]) * values[s];
 }
 
-/* For each size 0..k of a subset the largest value, and the first subset that has it. */
+/* For each size 0..k of a subset, the largest value, and the first subset that has it. */
 FOR_EACH_WIDTH
 static void subset_maxima(int k, const double *values, double *largest, double *subset)
 {
     /* A row for each number of labels beyond the first three, a column for each subset
-     * of these. Subsets are kept as doubles, to be blended as the values are. */
+     * of the first three. Subsets are stored as doubles, to be blended like values. */
     double best[MAX_SUBSET_LABELS * LANES], at[MAX_SUBSET_LABELS * LANES];
     const int n_first = k < 3 ? k : 3;
     const ptrdiff_t lanes = (ptrdiff_t)1 << n_first;
