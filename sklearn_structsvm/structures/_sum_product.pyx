@@ -61,8 +61,8 @@ cdef double BARRED = -5e99
 # are as many of them as labels.
 cdef double NOTHING = -45.0
 
-# If no pair is impossible, no entry of a message is smaller. The product of it
-# with exp(-MAX_SPREAD), twice, is a normal number.
+# If no pair is impossible, no entry of a message is smaller. Its product with
+# exp(-MAX_SPREAD), which a score of a node may be, is a normal number.
 cdef double LEAST = 1e-131
 
 
