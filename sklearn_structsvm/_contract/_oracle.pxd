@@ -1,4 +1,4 @@
-# Blocks that are decoded between two looks at signals: half a second of a slow oracle.
+# Blocks decoded between two checks for signals: half a second of a slow oracle.
 cdef enum:
     CHUNK = 1024
 
@@ -14,8 +14,8 @@ cdef struct Plane:
     void* scratch
 
 
-# What an operation is, in the costs that oracles declare: an addition or a comparison of
-# one number, or of LANES numbers one after another; a call has CALL of them beside.
+# The unit of the costs that oracles declare is an operation: an addition or a comparison
+# of one number, or of LANES contiguous numbers. Each call adds CALL operations.
 cdef enum:
     LANES = 8
     CALL = 8

@@ -5,9 +5,9 @@ space. With μ(y) the marginals of a labeling, block i keeps
 
     ν_i = Σ_y α_i(y) (μ(y) - μ(y_i)),
 
-which is zero at the start (all dual mass on the true labeling) and is merely
-scaled when the dual point is. The joint feature of a difference of marginals,
-Σ_v x_v ⊗ Δ_v, is only ever formed for one direction at a time.
+which is zero at the start (all dual mass on the true labeling). Scaling the dual point
+just scales ν_i. The joint feature of a difference of marginals, Σ_v x_v ⊗ Δ_v, is only
+ever formed for one direction at a time.
 
 The solver calls, for block i and weights w:
 
@@ -16,56 +16,57 @@ The solver calls, for block i and weights w:
 ``evaluate``     the same two terms for one given labeling
 ``evaluate_each``  the first of these terms for n labelings
 ``scores_of``    the same at weights w, without potentials: `work` has none afterwards
-``upper_bound``  at least the maximum that `max_oracle` has just looked for; an exact
-                 oracle found it
+``upper_bound``  an upper bound on the maximum that `max_oracle` has just searched for;
+                 for an exact oracle, the maximum itself
 ``block_score``  ⟨θ_i, ν_i⟩
-``direction``    Δ = c ν_i + Σ_{j < n} a_j (μ(s_j) - μ(y_i)), and where it is asked for
-                 the squared norm of its joint feature
-``image``        θ_i of the joint feature of Δ, as if that were w, for `evaluate`
+``direction``    Δ = c ν_i + Σ_{j < n} a_j (μ(s_j) - μ(y_i)) and, on request, the squared
+                 norm of its joint feature
+``image``        θ_i with the joint feature of Δ as w, for `evaluate`
 ``move``         ν_i += gamma · Δ
 ``scatter``      target += coef · (joint feature of Δ)
 ``project``      w = clip(v, lower, upper) on the coordinates that Δ touches, or all
-``shrink``       w = v moved toward zero by the threshold at most, and not beyond, on the
-                 same coordinates
+``shrink``       w = v moved toward zero by the threshold, but not past zero, on the same
+                 coordinates
 ``mark``         pages[j // PAGE] = 1 for the coordinates j that Δ touches, or for all
-``release``      the solver will not name this labeling again
+``release``      the solver will not use this labeling again
 
 and, if it `has_marginals`,
 
-``soft_oracle``  ν_i = Σ_y P(y) (μ(y) - μ(y_i)) for P(y) in proportion to
-                 exp(H(y) / temperature), with H what `max_oracle` maximizes; the soft
-                 maximum temperature · log(mean of exp(H(y) / temperature) over all y),
-                 and Σ_y P(y) L_i(y); an infinite temperature makes P uniform, and the
+``soft_oracle``  ν_i = Σ_y P(y) (μ(y) - μ(y_i)) for P(y) proportional to
+                 exp(H(y) / temperature), where H is the objective of `max_oracle`; the
+                 soft maximum temperature · log(mean of exp(H(y) / temperature) over all
+                 y); and Σ_y P(y) L_i(y). An infinite temperature makes P uniform, and the
                  soft maximum a mean
 
-With `image`, the scores of labelings are the inner products of their joint features with
+After `image`, the scores of labelings are the inner products of their joint features with
 that of Δ: a row of the Gram matrix of an example's labelings.
 
-and slack rescaling (see `solvers.blocks.slack_search`), with
+For slack rescaling (see `solvers.blocks.slack_search`), with
 h = one + ⟨θ_i, μ(y) - μ(y_i)⟩
-and g = L_i(y):
+and g = L_i(y), the solver calls:
 
 ``loss``         L_i(y)
-``candidates``   a few labelings, as points of the plane, one of which has the largest
-                 h g of all; if `has_candidates`
+``candidates``   a few labelings, as points of the plane, one of which attains the maximum
+                 of h g over all labelings; if `has_candidates`
 ``candidate``    the labeling of one of these points
-``constrained_oracle``  argmax h + lam g over β h < g <= α h, false if there is none;
-                 if `has_constrained`
+``constrained_oracle``  argmax h + lam g over β h < g <= α h; returns false if there is
+                 none; if `has_constrained`
 
-and conditional random fields (see `solvers.blocks.crf`), if `has_sums`: α_i(y) is then
-proportional to exp ⟨η_i, μ(y)⟩, with log factors η_i of the shape of θ_i, which the
-caller keeps in `n_factors(i)` doubles:
+For conditional random fields (see `solvers.blocks.crf`), if `has_sums`, α_i(y) is
+proportional to exp ⟨η_i, μ(y)⟩. The log factors η_i have the shape of θ_i, and the
+caller keeps them in `n_factors(i)` doubles:
 
 ``true_factors``  η of a distribution in which the labels of y_i have these log odds
 ``log_sum``      log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩
 ``tilt``         with η' = η + gamma (θ_i - η), the direction Δ = ν' - ν_i from the
-                 current marginals to those of η', its squared norm if it is wanted,
-                 the slope ⟨θ_i - η, Δ⟩ and the entropy of the distribution of η'
+                 current marginals to those of η'; on request, its squared norm; the
+                 slope ⟨θ_i - η, Δ⟩; and the entropy of the distribution of η'
 ``load_factors``  η into `work` in the place of θ_i
 
-`work` (`work_size` doubles) and `direction` (`direction_size` doubles) are lent
-by the caller, zero at first, one of each per thread; their content is private.
-A labeling is `n_labels(i)` integers in [0, `n_values`), and several follow one another.
+The caller lends `work` (`work_size` doubles) and `direction` (`direction_size` doubles),
+one of each per thread, initially zero; their content is private to the oracle.
+A labeling is `n_labels(i)` integers in [0, `n_values`); several are stored one after
+another.
 """
 import numpy as np
 
@@ -85,7 +86,7 @@ cdef const char* LABELINGS = "the labelings of an example"
 
 
 cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
-    """Room for this many points; those in use stay."""
+    """Make room for this many points; points in use are kept."""
     if n_points > plane.capacity:
         n_points = max(n_points, 2 * plane.capacity)
         grow(<void**> &plane.scores, n_points * sizeof(double), LABELINGS)
@@ -95,7 +96,7 @@ cdef int reserve_points(Plane* plane, Py_ssize_t n_points) except -1 nogil:
 
 
 cdef void* reserve_scratch(Plane* plane, Py_ssize_t n_bytes) except NULL nogil:
-    """Room for this many bytes; those in use stay, perhaps elsewhere."""
+    """Make room for this many bytes; bytes in use are kept, but may move."""
     if n_bytes > plane.scratch_size or plane.scratch == NULL:
         n_bytes = max(n_bytes, 2 * plane.scratch_size, 64)
         grow(&plane.scratch, n_bytes, LABELINGS)
@@ -127,33 +128,33 @@ cdef class BlockOracle:
     Attributes
     ----------
     n_blocks, n_weights : int
-        Examples, and length of the weight vector w.
+        Number of examples, and length of the weight vector w.
     max_labels, work_size, direction_size : int
-        Sizes of the buffers a caller lends: integers of the longest labeling,
-        doubles of `work` and of `direction`.
+        Sizes of the buffers that a caller lends: the length of the longest labeling, and
+        the doubles of `work` and of `direction`.
     n_scores : int
-        Doubles at the front of `work` that hold all scores once `potentials` has put
-        them there, and zeros: they are then looked at for NaN, and the weights are not.
-        0 if the weights are to be.
+        Number of doubles at the front of `work` that hold all scores, or zeros, after a
+        call of `potentials`: these are then checked for NaN instead of the weights.
+        0 if the weights are to be checked.
     relative_cost : float
-        Operations of one call of `max_oracle` for each one of an `evaluate`, by which
-        solvers choose steps and caches; counted from the sizes of the problem and never
-        timed, so that the same problem is always solved in the same way. Infinite where
-        an oracle says nothing, as for structures in Python and linear programs: calls
-        then count as more expensive than any work over cached labelings.
+        Operations of one call of `max_oracle` relative to one `evaluate`, by which
+        solvers choose steps and caches. It is counted from the sizes of the problem and
+        never timed, so that the same problem is always solved in the same way. Infinite
+        if an oracle does not declare it, as for structures in Python and linear programs:
+        calls then count as more expensive than any work over cached labelings.
     n_values : int
-        The integers of a labeling are below it.
+        The integers of a labeling are less than this.
     thread_safe : bool
-        Whether distinct blocks may be asked at once from several threads.
+        Whether several threads may call methods at once for distinct blocks.
     has_candidates, has_constrained, has_marginals, has_sums : bool
-        Whether it answers `candidates`, `constrained_oracle`, `soft_oracle`, and the
-        calls of conditional random fields.
+        Whether `candidates`, `constrained_oracle`, `soft_oracle`, and the calls for
+        conditional random fields are implemented.
 
     Notes
     -----
-    With the last four, a class describes its own methods. Classes of the package do not
-    describe their subclasses, whose methods they do not know: a subclass sets these in
-    its `__init__`, after the `__init__` of its parent.
+    A class sets the last four for its own methods. Classes of the package do not set them
+    for their subclasses, whose methods they do not know: a subclass sets these in its
+    `__init__`, after the `__init__` of its parent.
     """
 
     def __cinit__(self):
@@ -301,16 +302,16 @@ cdef class BlockOracle:
 
     cdef int finite_potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        """`potentials`, once they are seen to be finite; of zeros as `work` begins."""
+        """Call `potentials` and check that they are finite; `work` starts as zeros."""
         cdef int size = <int> self.n_scores, one = 1
         self.potentials(i, w, work)
-        # A sum of magnitudes hides no NaN, and overflows where sums of scores do.
+        # A sum of magnitudes hides no NaN, and overflows whenever sums of scores do.
         if size > 0 and not dasum(&size, work, &one) < INFINITY:
             not_finite(i)
         return 0
 
     def decode(self, w, double lam=0.0, int n_threads=1):
-        """argmax_y ⟨w, φ(x_i, y)⟩ + lam · L_i(y) of all blocks, one after another.
+        """argmax_y ⟨w, φ(x_i, y)⟩ + lam · L_i(y) of all blocks, concatenated.
 
         Parameters
         ----------
@@ -325,7 +326,7 @@ cdef class BlockOracle:
         Raises
         ------
         ValueError
-            If w is of another shape, or not finite.
+            If w has the wrong shape or is not finite.
         """
         cdef Py_ssize_t i, first, stop, n = self.n_blocks
         cdef const double[::1] weights = as_floats(
@@ -360,12 +361,13 @@ cdef class BlockOracle:
     def log_loss(self, weights, w, int n_threads=1):
         """Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ and its gradient, if `has_sums`.
 
-        The dual state must be as new: it sums up the change of the marginals.
+        The dual state must be the initial one: the gradient sums up the changes of the
+        marginals.
 
         Parameters
         ----------
         weights : ndarray of shape (n_blocks,)
-            p_i; blocks of weight 0 are left alone.
+            p_i; blocks of weight 0 are skipped.
         w : array-like of shape (n_weights,)
         n_threads : int
 
@@ -377,7 +379,7 @@ cdef class BlockOracle:
         Raises
         ------
         ValueError
-            If a shape is another, or w not finite.
+            If a shape is wrong, or w is not finite.
         """
         cdef Py_ssize_t i, first, stop, n = self.n_blocks
         cdef const double[::1] p = as_floats("weights", weights, n)
@@ -399,11 +401,11 @@ cdef class BlockOracle:
                 if p[i] > 0.0:
                     t = threadid()
                     self.potentials(i, &at[0], &work[t, 0])
-                    # From η = 0 to θ, and so the slope is ⟨θ, Δ⟩.
+                    # The step is from η = 0 to θ, so the slope is ⟨θ, Δ⟩.
                     self.tilt(i, 1.0, &work[t, 0], &uniform[0], &tilted[t, 0],
                               &moved[t, 0], NULL, &terms[i, 0], &terms[i, 1])
                     self.scatter(i, p[i], &moved[t, 0], &gradient[t, 0])
-        # No probability is above one but for rounding.
+        # Only rounding can make a probability exceed one.
         losses = np.maximum(values.sum(axis=1), 0.0)
         return float(np.dot(p, losses)), gradients.sum(axis=0)
 
@@ -412,7 +414,7 @@ cdef class BlockOracle:
         missing(self, "get_blocks")
 
     def set_blocks(self, blocks):
-        """Restore what `get_blocks` returned; ValueError if it does not fit."""
+        """Restore a state from `get_blocks`; ValueError if it does not fit."""
         missing(self, "set_blocks")
 
     def scale_blocks(self, double rho):
@@ -420,11 +422,11 @@ cdef class BlockOracle:
         missing(self, "scale_blocks")
 
     def labeling_to_object(self, Py_ssize_t i, int[::1] labels):
-        """The labeling as something that outlives this oracle (for pickles)."""
+        """The labeling as an object that outlives this oracle (for pickles)."""
         return np.asarray(labels).copy()
 
     def labeling_from_object(self, Py_ssize_t i, saved):
-        """Inverse of `labeling_to_object`; ValueError if it is no labeling."""
+        """Inverse of `labeling_to_object`; ValueError if it is not a labeling."""
         name = f"labeling of example {i}"
         labels = np.asarray(saved)
         check_shape(name, labels, self.n_labels(i))

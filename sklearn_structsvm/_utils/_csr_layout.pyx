@@ -1,4 +1,4 @@
-"""What the indices of a CSR matrix say: whether they stay within it, and are sorted."""
+"""Checks of the indices of a CSR matrix: whether they are in bounds, and sorted."""
 
 from libc.stdint cimport int64_t
 
@@ -16,13 +16,13 @@ def csr_layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entri
                Py_ssize_t n_rows, Py_ssize_t n_columns):
     """Whether all indices are within the matrix, and whether it is canonical.
 
-    It is canonical if the columns of each row are sorted, and each is there once.
+    It is canonical if the columns of each row are sorted and without duplicates.
 
     Parameters
     ----------
     indices, indptr : ndarray, dtype intc
     n_entries : int
-        The number of values, of which some may be unused.
+        The number of values, some of which may be unused.
     n_rows, n_columns : int
         The shape of the matrix.
 
@@ -36,7 +36,7 @@ def csr_layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entri
 def csr_layout_of_longs(
         const int64_t[::1] indices, const int64_t[::1] indptr, Py_ssize_t n_entries,
         Py_ssize_t n_rows, Py_ssize_t n_columns):
-    """The same for indices of 64 bits."""
+    """The same for 64-bit indices."""
     return within_and_canonical(indices, indptr, n_entries, n_rows, n_columns)
 
 

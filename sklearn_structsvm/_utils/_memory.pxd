@@ -3,7 +3,7 @@ from libc.stdlib cimport realloc
 
 cdef inline int grow(
         void** array, Py_ssize_t n_bytes, const char* what) except -1 nogil:
-    """Give an array this size and keep its content; it stays as it is on MemoryError."""
+    """Resize an array and keep its content; on MemoryError it is unchanged."""
     cdef void* grown = realloc(array[0], max(n_bytes, 1))
     if grown == NULL:
         with gil:

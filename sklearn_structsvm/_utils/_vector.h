@@ -1,6 +1,6 @@
-/* The inner loops that no BLAS routine does, compiled for several widths of
- * vector unit if the compiler and the C library can choose between them when the
- * program starts. Everywhere else they are plain loops. */
+/* Inner loops for which there is no BLAS routine. They are compiled for several vector
+ * widths if the compiler and the C library can choose between them when the program
+ * starts; otherwise they are plain loops. */
 #ifndef SKLEARN_STRUCTSVM_VECTOR_H
 #define SKLEARN_STRUCTSVM_VECTOR_H
 
@@ -31,7 +31,7 @@
 #define PREFETCH(address)
 #endif
 
-/* As many running maxima as fit in the first-level cache with room to spare. */
+/* This many running maxima fit in the first-level cache with room to spare. */
 #define MAX_PLUS_WIDTH 64
 
 /* current[c] += max_p previous[p] + transition[p * k + c] */
@@ -57,8 +57,8 @@ static void vector_add_max_plus(ptrdiff_t k, const double *previous,
     }
 }
 
-/* For each row x and each p: out[p] = max_q x[q] + gains[k - 1 - q + p], for 2 k - 1 gains,
- * k <= MAX_PLUS_WIDTH. */
+/* For each row x and each p: out[p] = max_q x[q] + gains[k - 1 - q + p], for 2 k - 1
+ * gains, k <= MAX_PLUS_WIDTH. */
 FOR_EACH_WIDTH
 static void vector_max_plus_rows(ptrdiff_t n, ptrdiff_t k, const double *x,
                                  const double *gains, double *out)
@@ -103,15 +103,15 @@ static void vector_raise_by_columns(ptrdiff_t n, ptrdiff_t k, const double *x,
     }
 }
 
-/* Rows of weights stand anywhere in memory: they are asked for this many rows ahead,
- * a cache line of eight doubles at a time. */
+/* Rows of weights may be anywhere in memory: they are prefetched this many rows ahead, a
+ * cache line of eight doubles at a time. */
 #define ROWS_AHEAD 8
 
-/* As many sums at once stay in registers while the rows go by. */
+/* This many sums at once stay in registers while the loop runs over the rows. */
 #define GATHER_BLOCK 16
 
-/* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c] for c < width, which is
- * known if this is compiled into a caller: the sums then stay in registers. */
+/* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c] for c < width. If this
+ * is inlined where `width` is a constant, the sums stay in registers. */
 static ALWAYS_INLINE void gather_block(ptrdiff_t count, ptrdiff_t available,
                                        const double *values, const int *indices,
                                        const double *weights, ptrdiff_t k,
@@ -134,8 +134,8 @@ static ALWAYS_INLINE void gather_block(ptrdiff_t count, ptrdiff_t available,
 }
 
 /* out[c] = Σ_{j < count} values[j] * weights[indices[j] * k + c]; `available` entries of
- * `indices` may be read, the ones after `count` for the next calls. Blocks of one
- * width cover the columns, the last of them some columns once more. */
+ * `indices` may be read, those after `count` to prefetch for the next calls. Blocks of
+ * equal width cover the columns; the last block may repeat some columns. */
 FOR_EACH_WIDTH
 static void vector_gather(ptrdiff_t count, ptrdiff_t available, const double *values,
                           const int *indices, const double *weights, ptrdiff_t k,
@@ -157,7 +157,7 @@ static void vector_gather(ptrdiff_t count, ptrdiff_t available, const double *va
     }
 }
 
-/* y[c] += a * x[c], for the few entries of a row, where calling BLAS costs more */
+/* y[c] += a * x[c], for short rows, for which a BLAS call would cost more */
 FOR_EACH_WIDTH
 static void vector_axpy(ptrdiff_t k, double a, const double *x, double *y)
 {

@@ -1,4 +1,4 @@
-"""Columns of names, by a hash table in which many lookups wait for memory together."""
+"""Columns of names, from a hash table whose lookups overlap their waits for memory."""
 from itertools import islice
 
 import numpy as np
@@ -17,7 +17,7 @@ cdef extern from "_utils/_vector.h" nogil:
 
 
 cdef extern from *:
-    # On pointers: counting references would write to each string.
+    # These take pointers, because reference counting would write to each string.
     PyObject* PyList_GET_ITEM(object items, Py_ssize_t i)
     bint PyUnicode_CheckExact(PyObject* value)
     Py_ssize_t PyObject_Hash(PyObject* value) except? -1
@@ -25,11 +25,11 @@ cdef extern from *:
 
 
 cdef enum:
-    # Names that are taken from an iterator at a time.
+    # Names taken from an iterator at a time.
     CHUNK = 4096
-    # Names of which the lookups overlap.
+    # Names whose lookups overlap.
     BLOCK = 32
-    # About the bytes from the beginning of a string to its text.
+    # Approximate number of bytes from the beginning of a string object to its text.
     HEADER = 48
     # Rows up to this length are sorted by insertion.
     SHORT_ROW = 64
@@ -42,10 +42,10 @@ cdef struct Slot:
 
 
 cdef class Vocabulary:
-    """The columns of a dict of names, as it is now; for lookups of many names.
+    """A snapshot of a dict from names to columns, for lookups of many names.
 
-    In each lookup a dict of many strings waits for memory several times: for its index,
-    the entry, the string and the integer there. The table takes 30 to 60 bytes a name.
+    Each lookup in a dict of many strings waits for memory several times: for its index,
+    the entry, the string and the integer. The table takes 30 to 60 bytes per name.
     """
 
     cdef readonly dict columns
@@ -130,29 +130,29 @@ cdef class Vocabulary:
         return result
 
     cdef inline Slot* next_slot(self, uint64_t* place, uint32_t tag) noexcept nogil:
-        """The first slot from a place on that is free or has this tag."""
+        """The first slot at or after a place that is free or has this tag."""
         while self.slots[place[0]].name != NULL and self.slots[place[0]].tag != tag:
             place[0] = (place[0] + 1) & self.mask
         return &self.slots[place[0]]
 
 
 def tidy_rows(floating[::1] data, int[::1] columns, Py_ssize_t[::1] indptr):
-    """Drop entries of negative columns; sort each row; add up entries of one column.
+    """Drop entries of negative columns, sort each row, and sum entries of equal columns.
 
-    All of it in place.
+    All of this is done in place.
 
     Returns
     -------
     bool
-        Whether the rows are sorted and have each column once. False if one is too long
-        for it: it only lost its negative columns.
+        Whether all rows are sorted and without duplicates. False if a row is too long to
+        be sorted here: only its negative columns are dropped.
     """
     cdef Py_ssize_t i, p, q, stop, first, start = 0, end = 0
     cdef int column
     cdef floating value
     cdef bint is_short, is_tidy = True
     for i in range(indptr.shape[0] - 1):
-        # Entries from `start` to `stop` move to `first` and up to `end`.
+        # Entries from `start` to `stop` move to the places from `first` to `end`.
         stop, first = indptr[i + 1], end
         is_short = stop - start <= SHORT_ROW
         is_tidy &= is_short

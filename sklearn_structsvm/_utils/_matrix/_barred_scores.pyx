@@ -1,4 +1,4 @@
-"""Scores of rows that are barred, whatever the weights are."""
+"""Penalties for the labels that a row may not have, whatever the weights are."""
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_shape
@@ -9,15 +9,15 @@ from sklearn_structsvm._utils._matrix._features cimport Features
 cdef class BarredScores(Features):
     """No features, but a penalty where a row's label is not allowed.
 
-    There are no weights, so that in all but the scores this adds nothing.
+    There are no weights, so this contributes nothing but scores.
 
     Parameters
     ----------
     n_rows : int
     rows : ndarray of shape (m,), dtype intp
-        Those at which labels are barred, in increasing order.
+        The rows at which some labels are barred, in increasing order.
     allowed : ndarray of shape (m, k), dtype bool
-        Which labels these may have.
+        Which labels these rows may have.
     penalty : float
     """
 
@@ -33,7 +33,7 @@ cdef class BarredScores(Features):
         self.penalty = penalty
 
     cdef Py_ssize_t first_at(self, Py_ssize_t row) noexcept nogil:
-        """The place of the first of `rows` that is not before this one."""
+        """The index of the first of `rows` that is not before this row."""
         cdef Py_ssize_t low = 0, high = self.rows.shape[0], middle
         while low < high:
             middle = (low + high) // 2
@@ -54,7 +54,7 @@ cdef class BarredScores(Features):
                 return
             row = out + (self.rows[i] - start) * k
             for j in range(k):
-                # Without a branch, which could not be foreseen.
+                # Without a branch, which would be unpredictable.
                 row[j] -= penalty * <double> (1 - <int> self.allowed[i, j])
 
     def n_entries(self, offsets):

@@ -1,4 +1,4 @@
-"""CSR rows of features: what is not zero is multiplied, entry by entry."""
+"""CSR rows of features, multiplied entry by entry, without the zeros."""
 import numpy as np
 
 from libc.string cimport memset
@@ -10,8 +10,8 @@ from sklearn_structsvm._utils._matrix._widen cimport (
     address_of, entry, fill_with_nan, free_room, gather_entries, make_room, room_t,
     widen)
 
-# Columns of a row are read, or written to, one by one if there is at most one for this
-# many: vectors take as many at once.
+# Columns of a row are read or written one by one if at most one in this many is needed:
+# a vector holds that many at once.
 cdef enum:
     COLUMNS_PER_PLACE = 4
 
@@ -35,7 +35,7 @@ cdef extern from "_utils/_matrix/_places.h" nogil:
 cdef inline Py_ssize_t end_of_row(
         Py_ssize_t n, const int* places, Py_ssize_t first, Py_ssize_t k, Py_ssize_t* row
         ) noexcept nogil:
-    """Move `row` on to that of places[first]; the index after the row's last place."""
+    """Advance `row` to that of places[first]; return the index after its last place."""
     cdef Py_ssize_t end = first
     while places[first] >= (row[0] + 1) * k:
         row[0] += 1
@@ -185,7 +185,7 @@ cdef class CSRFeatures(Features):
         cdef Py_ssize_t i, t, u, p, T, n = offsets.shape[0] - 1
         cdef double x
         cdef double* gram
-        # A row as dense numbers, all zero between two of them.
+        # One row as dense numbers; zeroed again before the next row.
         cdef double[::1] row = np.zeros(max(self.n_features, 1))
         with nogil:
             for i in range(n):
@@ -243,7 +243,7 @@ cdef class CSRFeatures(Features):
             if x == NULL:
                 fill_with_nan(target, k)
             elif count > 0:
-                # Columns are told as places, which are t k further on.
+                # Columns are given as places, which are offset by t k.
                 add_to_columns(
                     count, coef, x, &self.indices[p], end - first, places + first,
                     t * k, delta, k, target)

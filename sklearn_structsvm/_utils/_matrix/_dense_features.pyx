@@ -1,4 +1,4 @@
-"""Dense rows of features, which BLAS multiplies, and scores that are given."""
+"""Dense rows of features, which BLAS multiplies, and precomputed scores."""
 import numpy as np
 
 from libc.stdint cimport uintptr_t
@@ -10,16 +10,16 @@ from sklearn_structsvm._utils._matrix._features cimport (
 from sklearn_structsvm._utils._matrix._widen cimport (
     entry, fill_with_nan, free_room, make_room, room_t, widen)
 
-# Entries of dense rows that BLAS is given at once: it reads float64, so others need room
-# for a copy, which should stay in the cache of the second level.
+# Entries of dense rows in one BLAS call: BLAS reads float64, so float32 rows are copied
+# first, and the copy should stay in the second-level cache.
 cdef Py_ssize_t BLAS_TILE = 32768
 
 
 cdef class DenseFeatures(Features):
     """Rows of one or more C-contiguous items, all of float32 or all of float64.
 
-    A range of rows, as methods take it, lies in one item. With an `order`, row t is row
-    order[t] of its item.
+    A range of rows that is passed to a method lies within one item. With an `order`,
+    row t is row order[t] of its item.
     """
 
     cdef list items
@@ -27,7 +27,7 @@ cdef class DenseFeatures(Features):
     cdef const uintptr_t[::1] addresses
     cdef const Py_ssize_t[::1] starts
     cdef const Py_ssize_t[::1] order
-    # Rows that are read at once.
+    # Rows read at once.
     cdef Py_ssize_t tile
 
     def __init__(self, items, order=None):
@@ -106,7 +106,7 @@ cdef class DenseFeatures(Features):
     cdef void _add_tile_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:
-        # Row-major C += X W is column-major Cᵀ += Wᵀ Xᵀ to BLAS.
+        # To BLAS, row-major C += X W is column-major Cᵀ += Wᵀ Xᵀ.
         cdef int m = <int> k, n = <int> (stop - start), f = <int> self.n_features
         cdef int one_inc = 1
         cdef double one = 1.0
@@ -150,7 +150,7 @@ cdef class DenseFeatures(Features):
         cdef Py_ssize_t t = start, end
         if self.n_features == 0:
             return
-        # Runs of rows with non-zero delta; often few, as most labels agree.
+        # Runs of rows with nonzero delta; there are often few, as most labels agree.
         while t < stop:
             if is_zero(delta + (t - start) * k, k):
                 t += 1
@@ -223,9 +223,9 @@ cdef class DenseFeatures(Features):
 
 
 cdef class GivenScores(DenseFeatures):
-    """Rows of k scores of another model. Their only weight is a scale: s X for X W.
+    """Rows of k scores of another model. The only weight is a scale s: s X replaces X W.
 
-    <X, delta> is no inner product of rows, so there are no Gram matrices.
+    <X, delta> is not an inner product of rows, so there are no Gram matrices.
     """
 
     cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:

@@ -1,4 +1,4 @@
-# Weights in a page, the unit in which it is noted what steps have changed.
+# Weights in a page, the unit in which changes made by steps are recorded.
 cdef enum:
     PAGE = 32
 

@@ -1,20 +1,20 @@
-"""Rows of features, dense, CSR or both: the only place where they differ.
+"""Rows of features, dense, CSR or both: the only code that depends on which.
 
-They are float32 or float64, which is read as it is and added up as float64: the same
-numbers give the same bits. `DenseFeatures` and `CSRFeatures` are in files of their own,
-`FeaturesBeside` joins their columns, and `as_features` chooses among them.
+Entries are float32 or float64; they are read as they are and summed in float64, so that
+the same numbers give the same bits. `DenseFeatures` and `CSRFeatures` have their own
+files, `FeaturesBeside` joins their columns, and `as_features` chooses among them.
 
 Weights are stored features-first, W of shape (n_features, k), so that a sparse
 entry meets k contiguous weights. An outer product D = X[start:stop]ᵀ delta is
 formed once in a buffer of the caller and then added wherever it is needed: all
 of D for dense rows, only the touched features' rows for CSR. For short blocks the norm
-of D comes from the Gram matrix of their rows, and D is never formed.
+of D is computed from the Gram matrix of their rows, and D is never formed.
 """
 import numpy as np
 
 from libc.string cimport memset
 
-# Multiplications that take no longer than another call of BLAS.
+# This many multiplications take no longer than another BLAS call.
 cdef enum:
     LEAST_PRODUCT = 2048
 
@@ -45,7 +45,7 @@ cdef class Features:
     """Abstract: n_rows rows of n_features features."""
 
     cdef Py_ssize_t n_weights(self, Py_ssize_t k) noexcept nogil:
-        """Of W, for k scores of a row."""
+        """Number of weights in W, for k scores per row."""
         return self.n_features * k
 
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
@@ -71,14 +71,14 @@ cdef class Features:
         return 0.0
 
     def grams(self, const Py_ssize_t[::1] offsets):
-        """Gram matrices X X' of the blocks for which they pay.
+        """Gram matrices X X' of the blocks for which they pay off.
 
         Returns
         -------
         grams : ndarray
-            The matrices, one after another.
+            The matrices, concatenated.
         places : ndarray of shape (n_blocks,), dtype intp
-            Where each starts; -1 for none.
+            Where each starts; -1 if the block has none.
         """
         squares = np.diff(offsets)**2
         # As long as they take no more memory than the rows themselves.
@@ -89,7 +89,7 @@ cdef class Features:
         return grams, places
 
     def n_entries(self, offsets):
-        """Stored entries of each block; -inf if its Gram matrix says nothing."""
+        """Stored entries of each block; -inf if its Gram matrix is of no use."""
         raise NotImplementedError
 
     def add_grams(self, const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] places,
@@ -106,7 +106,7 @@ cdef class Features:
             self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
             Py_ssize_t n, const int* places, Py_ssize_t k, double* target
             ) noexcept nogil:
-        """The same for a delta that is zero but for n places, row after row."""
+        """The same for a delta that is zero except at n places, row after row."""
         self.add_rows(start, stop, coef, delta, k, target)
 
     cdef void add_place_scores(
@@ -114,10 +114,10 @@ cdef class Features:
             Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
         """out += X[start:stop] @ W at n places, row after row.
 
-        What is written to other places of these rows means nothing.
+        Other places of these rows may be overwritten with meaningless numbers.
         """
         cdef Py_ssize_t first = 0, t = 0, end
-        # Rows that are this few apart are multiplied together with those in between.
+        # Rows at most this far apart are multiplied together with those in between.
         cdef Py_ssize_t apart = 1 + LEAST_PRODUCT // max(1, self.n_features * k)
         while first < n:
             while places[first] >= (t + 1) * k:
@@ -155,30 +155,30 @@ cdef class Features:
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             const double* lower, const double* upper, double* w) noexcept nogil:
-        """w = clip(v, lower, upper) on the features of some rows, or all."""
+        """w = clip(v, lower, upper) on the features of these rows, or on all features."""
 
     cdef void shrink_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
             double threshold, double* w) noexcept nogil:
-        """The soft threshold w of v on the features of some rows, or all."""
+        """w = soft threshold of v on the features of these rows, or on all features."""
 
     cdef void mark_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta, Py_ssize_t k,
             Py_ssize_t at, unsigned char* pages) noexcept nogil:
-        """Note which pages of weights rows times delta, as `add_rows` adds it, touch.
+        """Mark the pages of weights that `add_rows` changes for these rows and delta.
 
-        The first weight of these features is the one at `at`.
+        The first weight of these features has index `at`.
         """
 
 
 cdef class FeaturesBeside(Features):
-    """The rows of `left` and `right` beside one another: X W is the sum of both products.
+    """The rows of `left` and `right` side by side: X W is the sum of both products.
 
-    Weights, and outer products, are those of `left` and then those of `right`.
+    Weights and outer products are those of `left`, followed by those of `right`.
     """
 
     cdef Features left, right
-    # Doubles of the outer product of `left`.
+    # Number of doubles in the outer product of `left`.
     cdef Py_ssize_t of_left
 
     def __init__(self, Features left, Features right):
@@ -286,7 +286,7 @@ cdef class FeaturesBeside(Features):
 
 cdef void mark_range(
         Py_ssize_t first, Py_ssize_t last, unsigned char* pages) noexcept nogil:
-    """Note that weights from first to last are changed."""
+    """Mark the weights from first up to, not including, last as changed."""
     if last > first:
         memset(pages + first // PAGE, 1, (last - 1) // PAGE - first // PAGE + 1)
 

@@ -1,6 +1,6 @@
-/* Products of a sparse row with a few columns of weights, or of changes to weights. A
- * function for each number of columns up to four: their sums and addresses then stay in
- * registers, and each entry of the row is read once. */
+/* Products of a sparse row with a few columns of weights, or of changes to weights. There
+ * is a function for each number of columns up to four: the sums and addresses then stay
+ * in registers, and each entry of the row is read once. */
 #ifndef SKLEARN_STRUCTSVM_PLACES_H
 #define SKLEARN_STRUCTSVM_PLACES_H
 
@@ -10,7 +10,7 @@
 
 #define COLUMNS_AT_ONCE 4
 
-/* `add_column_scores` for `width` places, which is known where this is compiled. */
+/* `add_column_scores` for `width` places; `width` is known at compile time. */
 static ALWAYS_INLINE void add_some_scores(ptrdiff_t count, const double *values,
                                           const int *indices, const double *weights,
                                           ptrdiff_t k, ptrdiff_t width, const int *places,
@@ -47,7 +47,7 @@ static inline void add_column_scores(ptrdiff_t count, const double *values,
         add_some_scores(count, values, indices, weights, k, 1, places, out);
 }
 
-/* `add_to_columns` for `width` places, which is known where this is compiled. */
+/* `add_to_columns` for `width` places; `width` is known at compile time. */
 static ALWAYS_INLINE void add_some_columns(ptrdiff_t count, double coef,
                                            const double *values, const int *indices,
                                            ptrdiff_t k, ptrdiff_t width,

@@ -1,5 +1,6 @@
-/* X W and Xᵀ B for tall X and few columns, which general matrix products are slow at:
- * they pack X, as large as all the rest. Here its rows are read where they are, once. */
+/* X W and Xᵀ B for tall X and few columns. General matrix products are slow at these:
+ * they first pack X, which is as large as everything else together. The functions here
+ * read the rows of X in place, once. */
 #ifndef SKLEARN_STRUCTSVM_PRODUCTS_H
 #define SKLEARN_STRUCTSVM_PRODUCTS_H
 
@@ -23,8 +24,8 @@
 #define RESTRICT
 #endif
 
-/* Columns of W come in panels of three groups of four, one after the other: their sums
- * for PANEL_ROWS rows are what 16 vector registers hold. */
+/* The columns of W are packed in panels of three groups of four, one after the other: 16
+ * vector registers hold the sums of a panel for PANEL_ROWS rows. */
 #define GROUP 4
 #define PANEL 12
 #define PANEL_ROWS 4
@@ -48,8 +49,8 @@ typedef struct { double at[GROUP]; } group;
         memcpy((to) + 2 * GROUP, &third, sizeof(group));   \
     } while (0)
 
-/* Four rows at a time are no pattern that the processor sees by itself, if rows are
- * shorter than a page. */
+/* Rows shorter than this are prefetched: the processor does not recognize the pattern of
+ * four rows at a time by itself if they are shorter than a page. */
 #define LONG_ROW 512
 
 ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
@@ -61,8 +62,8 @@ ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
         PREFETCH(x + j);
 }
 
-/* Columns of the next panel if `left` are left: no panel of one group after others,
- * whose few sums would wait for one another. */
+/* Number of columns of the next panel if `left` columns remain. A panel of one group
+ * never follows others: its few sums would wait for one another. */
 static inline ptrdiff_t panel_width(ptrdiff_t left)
 {
     if (left <= PANEL)
@@ -70,8 +71,8 @@ static inline ptrdiff_t panel_width(ptrdiff_t left)
     return left <= PANEL + GROUP ? 2 * GROUP : PANEL;
 }
 
-/* out (count x k, rows apart by k) = X W, X of `count` rows of f features; panels of W as
- * `pack_panels` writes them. */
+/* out = X W, with `out` of shape (count, k) and X of shape (count, f); `panels` holds W
+ * as `pack_panels` writes it. */
 FOR_EACH_FMA
 static void dense_scores(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
                          const double *panels, double *out)
@@ -134,7 +135,7 @@ static void dense_scores(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double
                     TIMES_ADD(s20, x2[j], w0);
                     TIMES_ADD(s30, x3[j], w0);
                 }
-            /* A full panel goes where it belongs straight from the registers. */
+            /* A full panel is written to `out` straight from the registers. */
             if (width == PANEL && filled == PANEL_ROWS) {
                 double *to = out + i * k + c;
                 STORE(to, s00, s01, s02);
@@ -154,8 +155,8 @@ static void dense_scores(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double
     }
 }
 
-/* Doubles that the panels of W take, and the panels: of each, f rows of one to three
- * groups, the last of which is filled up with zeros. */
+/* Number of doubles in the panels of W. Each panel has f rows of one to three groups, the
+ * last of which is padded with zeros. */
 static ptrdiff_t panels_size(ptrdiff_t f, ptrdiff_t k)
 {
     return f * ((k + GROUP - 1) / GROUP * GROUP);
@@ -208,8 +209,9 @@ ALWAYS_INLINE void add_rows(ptrdiff_t f, const double *b, ptrdiff_t k,
         sum[j] += (b0 * x[j] + b1 * x[f + j]) + (b2 * x[2 * f + j] + b3 * x[3 * f + j]);
 }
 
-/* sums (k x f, one row a column of B) += Bᵀ X. Rows of B are mostly zeros if losses
- * are hinges, and zeros cost nothing; if zeros are few, rows of X go together. */
+/* sums += Bᵀ X, with `sums` of shape (k, f): a row for each column of B. With hinge
+ * losses, rows of B are mostly zeros, and zeros cost nothing; if there are few zeros,
+ * several rows of X are processed together. */
 FOR_EACH_FMA
 static void dense_gradient(ptrdiff_t count, ptrdiff_t f, ptrdiff_t k, const double *X,
                            const double *B, double *sums)

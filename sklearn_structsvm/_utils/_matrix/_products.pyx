@@ -1,10 +1,10 @@
-"""The two products that a batch solver makes: scores X W and subgradients Xᵀ B.
+"""The two products that a batch solver needs: scores X W and subgradients Xᵀ B.
 
-X is dense or CSR, with a constant feature or without. Of dense rows, each is read once
-for all columns; of CSR ones, a copy by columns is made when subgradients were asked for a
-few times, so that each column's sum is one thread's work; a sum over few of the rows is
-taken from these rows all the same. Sums are cut in the same
-way whatever the number of threads, and so are the same bit for bit.
+X is dense or CSR, with a constant feature or without. Each dense row is read once for all
+columns. A CSR matrix is copied by columns after a few subgradients, so that one thread
+computes the whole sum of a column; a sum over few rows is still computed from these rows.
+Sums are split in the same way whatever the number of threads, so that results are the
+same bit for bit.
 """
 import numpy as np
 from scipy import sparse
@@ -37,20 +37,20 @@ cdef extern from "_utils/_matrix/_products.h" nogil:
 # Rows that one thread takes at a time.
 cdef Py_ssize_t ROWS = 256
 
-# Rows that the loops take together, and entries that are made float64 at once, to be read
-# from the first-level cache.
+# Rows that the loops process together, and entries converted to float64 at once, which
+# are then read from the first-level cache.
 cdef Py_ssize_t GROUP_OF_ROWS = 4
 cdef Py_ssize_t LOOP_TILE = 2048
 
-# Parts of the dense rows that have a subgradient of their own, to be summed in the end.
+# Parts of the dense rows that have their own subgradients, which are summed at the end.
 cdef Py_ssize_t GRADIENT_PARTS = 16
 
 
-# The copy by columns takes as long as about this many sums.
+# The copy by columns takes about as long as this many sums.
 cdef int SUMS_BEFORE_COPY = 8
 
-# Of the entries of X, a sum over at most this share is taken by rows: on one thread, as
-# rows share columns, but it reads nothing else.
+# A sum over at most this share of the entries of X is computed by rows: on one thread, as
+# rows share columns, but reading nothing else.
 cdef double MAX_SHARE_BY_ROWS = 0.25
 
 
@@ -60,7 +60,7 @@ cdef class Products:
     Attributes
     ----------
     n_samples, n_features : int
-        The constant feature included.
+        Including the constant feature.
     bias : float
     """
 
@@ -141,7 +141,7 @@ cdef class DenseProducts(Products):
         return 0
 
     cdef Py_ssize_t end_of_tile(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-        """Where the rows end that are read at once: all, or as many as have room."""
+        """The end of the rows read at once: all rows, or as many as fit in a tile."""
         cdef Py_ssize_t groups = LOOP_TILE // (GROUP_OF_ROWS * self.f)
         if not self.is_single:
             return stop
@@ -184,7 +184,7 @@ cdef class DenseProducts(Products):
     cdef int _gradient(
             self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
         cdef Py_ssize_t n = self.n_samples, f = self.f, k = B.shape[1], part
-        # Few enough for their sum to cost little beside them.
+        # Few enough that summing the parts costs little in comparison.
         cdef Py_ssize_t n_parts = max(1, min(GRADIENT_PARTS, n // (8 * k)))
         cdef double[:, :, ::1] sums = np.zeros((n_parts, k, f))
         if f == 0:
@@ -318,7 +318,7 @@ cdef class SparseProducts(Products):
         return 0
 
     cdef double work_by_rows(self, const double[:, ::1] B) noexcept nogil:
-        """Products of an entry of X and one of B that a sum by rows takes."""
+        """Number of products of an entry of X and one of B in a sum by rows."""
         cdef Py_ssize_t i, c
         cdef int count
         cdef double work = 0.0
@@ -386,7 +386,7 @@ cdef class SparseProducts(Products):
 
 
 cdef void count_entries(const double[:, ::1] B, Py_ssize_t[::1] starts) noexcept nogil:
-    """The starts of the non-zero entries of each row of B, once they are copied."""
+    """Write where the nonzero entries of each row of B start once they are copied."""
     cdef Py_ssize_t i, c, count
     for i in range(B.shape[0]):
         count = 0
@@ -423,8 +423,8 @@ def as_products(X, bias=0.0):
     Raises
     ------
     ValueError
-        If a sparse X has more rows or columns than a 32-bit index can name, or points
-        beyond them.
+        If a sparse X has more rows or columns than a 32-bit index can address, or indices
+        out of bounds.
     """
     if sparse.issparse(X):
         return SparseProducts(X, bias)

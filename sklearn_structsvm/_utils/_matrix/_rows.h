@@ -1,6 +1,6 @@
-/* Products of one row of features with weights of k columns: the only place where dense
- * and CSR rows differ for `_exact`. The weights W have a row for each feature, and
- * a last one for the constant feature, if any. */
+/* Products of one row of features with weights of k columns: for `_exact`, the only code
+ * that depends on whether rows are dense or CSR. The weights W have a row for each
+ * feature, and a last row for the constant feature, if any. */
 #ifndef SKLEARN_STRUCTSVM_ROWS_H
 #define SKLEARN_STRUCTSVM_ROWS_H
 
@@ -10,13 +10,13 @@
 #include "_utils/_matrix/_widen.h"
 #include "_utils/_vector.h"
 
-/* Bytes of a cache line, and how many lines of a row are asked for before its turn: the
- * processor sees by itself where a longer one goes on. */
+/* Bytes of a cache line, and how many lines of a row are prefetched before its turn: the
+ * processor prefetches the rest of a longer row by itself. */
 #define LINE 64
 #define LINES_AHEAD 8
 
-/* Of the columns, a step changes few or all: the few are written one by one if there is at
- * most one for this many columns. */
+/* A step changes few columns or all: the few are written one by one if they are at most
+ * one in this many columns. */
 #define COLUMNS_PER_CHANGE 4
 
 typedef struct {
@@ -36,7 +36,7 @@ static inline void ask_for(const void *address, ptrdiff_t n_bytes)
         PREFETCH((const char *) address + b);
 }
 
-/* Ask for row i, which is wanted soon. */
+/* Prefetch row i, which will be needed soon. */
 static inline void rows_ask(const rows_t *rows, ptrdiff_t i)
 {
     const ptrdiff_t start = rows->starts[i], count = rows->starts[i + 1] - start;
@@ -46,8 +46,8 @@ static inline void rows_ask(const rows_t *rows, ptrdiff_t i)
         ask_for(rows->indices + start, count * (ptrdiff_t) sizeof(int));
 }
 
-/* <x, w> for the entries x at the places `at`, or at the first ones. Four sums at once,
- * for each addition waits for the one before. */
+/* <x, w> for the entries x at the places `at`, or at the first ones if that is NULL. Four
+ * sums run at once because within one sum, each addition waits for the one before. */
 #define FOUR_SUMS(PLACE)                              \
     for (; j + 4 <= count; j += 4) {                  \
         a += x[j] * w[PLACE(j)];                      \
@@ -74,13 +74,14 @@ static inline double row_dot(ptrdiff_t count, const double *x, const int *at,
 }
 
 #ifdef __GNUC__
-/* Eight columns at once, wherever they start. */
+/* Eight columns at once, at any alignment. */
 typedef double pack_t __attribute__((vector_size(64), aligned(8), may_alias));
 #define PACK 8
 #define PACK_AT(address) (*(const pack_t *) (address))
 
-/* out = W'x for a dense row and at least eight columns: sixteen at a time, whose sums
- * stay in registers. The last ones overlap those before and are computed twice. */
+/* out = W'x for a dense row and at least eight columns, sixteen at a time, so that their
+ * sums stay in registers. The last columns may overlap earlier ones, which are then
+ * computed twice. */
 FOR_EACH_WIDTH
 static void dense_scores(ptrdiff_t count, const double *x, const double *weights,
                          ptrdiff_t k, double *out)
@@ -138,7 +139,7 @@ static inline void rows_scores(const rows_t *rows, ptrdiff_t i, const double *we
         vector_axpy(k, rows->bias, constant, out);
 }
 
-/* row += x delta, delta being 0 but for the columns `changed` */
+/* row += x delta, where delta is 0 except in the columns `changed` */
 static inline void add_to_row(double x, const double *delta, ptrdiff_t n_changed,
                               const int *changed, ptrdiff_t k, double *row)
 {
@@ -149,7 +150,7 @@ static inline void add_to_row(double x, const double *delta, ptrdiff_t n_changed
         vector_axpy(k, x, delta, row);
 }
 
-/* W += step x_i delta', delta being 0 but for the columns `changed` */
+/* W += step x_i delta', where delta is 0 except in the columns `changed` */
 static inline void rows_add(const rows_t *rows, ptrdiff_t i, double step,
                             const double *delta, ptrdiff_t n_changed,
                             const int *changed, ptrdiff_t k, double *weights)

@@ -22,7 +22,7 @@ cdef class Rows:
     cdef readonly Py_ssize_t n_rows
     cdef readonly Py_ssize_t n_features
     cdef readonly double bias
-    # What the functions above read; it lives as long as this object.
+    # The struct that the functions above read; it is valid as long as this object lives.
     cdef rows_t view
     # float32 or float64.
     cdef object values

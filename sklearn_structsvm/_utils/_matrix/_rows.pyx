@@ -1,6 +1,6 @@
-"""Rows of features, dense or CSR, for solvers that meet them one at a time.
+"""Rows of features, dense or CSR, for solvers that process them one at a time.
 
-What is done with a row stands in `_rows.h`, so that it is compiled into the solver's
+The operations on a row are in `_rows.h`, so that they are compiled into the solver's
 loop.
 """
 import numpy as np
@@ -13,29 +13,30 @@ from cython cimport floating
 from sklearn_structsvm._utils._matrix._widen cimport (
     address_of, fill_with_nan, free_room, room_t, widen)
 
-# Dense rows with fewer entries than this share that are not zero are kept as CSR: a step
-# reads them in no order, and the rest of each would be read and multiplied for nothing.
+# Dense rows are stored as CSR if less than this share of their entries is nonzero: steps
+# read rows in random order, and would read and multiply the zeros for nothing.
 cdef double FEW_ENTRIES = 0.3
-# Rows that are looked at for that.
+# Number of rows sampled to decide that.
 cdef Py_ssize_t SAMPLE_ROWS = 1000
 
 
 cdef class Rows:
-    """Rows of X, each with a constant feature behind it.
+    """Rows of X, each followed by a constant feature.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Copied only as far as it is not C-contiguous float32 or float64 with few zeros, or
-        CSR with 32-bit indices that occur once in a row, in any order.
+        Not copied if it is C-contiguous float32 or float64 with few zeros, or CSR with
+        32-bit indices in any order, without duplicates within a row. Otherwise only the
+        parts that do not comply are copied.
     bias : float
         The constant feature; 0 for none.
 
     Raises
     ------
     ValueError
-        If there are more columns than a 32-bit index can name, or if a sparse X points
-        beyond them.
+        If there are more columns than a 32-bit index can address, or if a sparse X has
+        indices out of bounds.
     """
 
     def __init__(self, X, double bias=0.0):
@@ -73,7 +74,7 @@ cdef class Rows:
         self.starts = np.require(starts, np.intp, "CA")
 
     def _has_duplicates(self):
-        """Whether a row has an index twice: to sort the rows would take far longer."""
+        """Whether a row has an index twice; sorting the rows would take far longer."""
         cdef Py_ssize_t i, j
         cdef Py_ssize_t[::1] seen_in = np.full(self.n_features, -1, dtype=np.intp)
         for i in range(self.n_rows):
@@ -104,14 +105,14 @@ cdef class Rows:
 
 
 def as_features_type(X):
-    """X as C-contiguous float32 or float64, which kernels read, copied if need be."""
+    """X as C-contiguous float32 or float64, which kernels read; copied if necessary."""
     return as_contiguous(X, np.float32 if X.dtype == np.float32 else np.float64)
 
 
 def _pack_item(
         const floating[:, ::1] X, floating[::1] values, int[::1] indices,
         Py_ssize_t[::1] starts, Py_ssize_t n, Py_ssize_t room):
-    """Append rows to n entries; how many there are then, or -1 if there is no room."""
+    """Append rows after n entries; return the new number, or -1 if there is no room."""
     cdef Py_ssize_t i, j
     for i in range(X.shape[0]):
         if n >= room:
@@ -134,14 +135,14 @@ def pack(items):
     Returns
     -------
     tuple of (values, indices, starts), or None
-        None if they have too many entries for that.
+        None if the rows have too many nonzero entries.
     """
     cdef Py_ssize_t n = 0, t = 0, f = items[0].shape[1]
     cdef Py_ssize_t n_rows = sum(len(item) for item in items)
     cdef Py_ssize_t room = <Py_ssize_t> (FEW_ENTRIES * n_rows * f)
     cdef Py_ssize_t[::1] starts = np.zeros(n_rows + 1, dtype=np.intp)
-    # What is not written to takes no memory. A row more, for a row is not looked at
-    # before it is written.
+    # Memory that is never written is not allocated. There is room for one more row,
+    # because a row's entries are not counted before it is written.
     values = np.empty(room + f, dtype=items[0].dtype)
     cdef int[::1] indices = np.empty(room + f, dtype=np.intc)
     for item in items:
@@ -153,7 +154,7 @@ def pack(items):
 
 
 def seems_sparse(items):
-    """Whether few entries of stacked dense rows are not zero, by a sample."""
+    """Whether few entries of stacked dense rows are nonzero, judged by a sample."""
     n_rows = sum(map(len, items))
     step = max(1, n_rows // SAMPLE_ROWS)
     start = n_nonzero = n_entries = 0
@@ -166,5 +167,5 @@ def seems_sparse(items):
 
 
 def _not_empty(array):
-    """Flat, with an address even if there is nothing."""
+    """The array flattened, with a valid address even if it is empty."""
     return array.ravel() if array.size else np.zeros(1, dtype=array.dtype)

@@ -1,6 +1,6 @@
-/* Features stand in memory as float64 or float32. Loops read float64: what is float32 is
- * copied first, a few rows at a time, so that one loop serves both and its sums are the
- * same, bit for bit. */
+/* Features are stored as float64 or float32. Loops read float64: float32 entries are
+ * copied first, a few rows at a time, so that one loop serves both types and its sums are
+ * the same, bit for bit. */
 #ifndef SKLEARN_STRUCTSVM_WIDEN_H
 #define SKLEARN_STRUCTSVM_WIDEN_H
 
@@ -10,7 +10,8 @@
 
 #include "_utils/_vector.h"
 
-/* Doubles on the stack: a row of most data, in a fraction of the first-level cache. */
+/* Doubles on the stack: enough for a row of most data sets, and a fraction of the
+ * first-level cache. */
 #define SMALL_ROOM 1024
 
 typedef struct {
@@ -18,7 +19,7 @@ typedef struct {
     double *large;
 } room_t;
 
-/* Room for so many doubles, to be freed; NULL if there is no memory for it. */
+/* Room for `count` doubles, which the caller frees; NULL if out of memory. */
 static inline double *make_room(ptrdiff_t count, room_t *room)
 {
     room->large = NULL;
@@ -34,8 +35,8 @@ static void widen_entries(ptrdiff_t count, const float *given, double *copy)
         copy[j] = given[j];
 }
 
-/* Entries start to start + count: where they are, or copied to the room, which is to be
- * freed. NULL if there is no memory for them. */
+/* Entries start to start + count, in place or copied to `room`, which the caller frees.
+ * NULL if out of memory. */
 static inline const double *widen(const void *values, ptrdiff_t start, ptrdiff_t count,
                                   int is_single, room_t *room)
 {
@@ -51,7 +52,7 @@ static inline const double *widen(const void *values, ptrdiff_t start, ptrdiff_t
     return copy;
 }
 
-/* One entry, for loops that do little with it. */
+/* A single entry, for loops that do little work per entry. */
 static inline double entry(const void *values, ptrdiff_t j, int is_single)
 {
     return is_single ? ((const float *) values)[j] : ((const double *) values)[j];
@@ -62,7 +63,7 @@ static inline void free_room(room_t *room)
     free(room->large);
 }
 
-/* For numbers that could not be made: solvers refuse them. */
+/* Marks numbers that could not be computed: solvers reject NaN. */
 static inline void fill_with_nan(double *out, ptrdiff_t count)
 {
     for (ptrdiff_t j = 0; j < count; j++)

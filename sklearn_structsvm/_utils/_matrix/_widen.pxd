@@ -19,5 +19,5 @@ cdef extern from "_utils/_matrix/_widen.h" nogil:
 
 
 cdef inline const void* address_of(array) except? NULL:
-    """Where a NumPy array lies, which may be read-only."""
+    """The address of a NumPy array, which may be read-only."""
     return <const void*> <uintptr_t> array.ctypes.data
