@@ -1,18 +1,21 @@
-"""Sets of labels of the largest expected F-measure, row by row."""
+"""Sets of labels with the largest expected F-measure, row by row."""
 
 
 cdef Py_ssize_t _best_size(
         Py_ssize_t m, const double* p, double beta2, Py_ssize_t only,
         double* f, double* g, double* h, double* value) noexcept nogil:
-    """How many of the most probable labels have the largest expected F, or just `only`.
+    """The number of most probable labels that have the largest expected F.
 
-    p falls. f[s] is how probable it is that s of the m labels are there, g[s] the
-    expectation of how many of the first `size` are there, if s are: with size k
+    With `only`, every set counts as having that many labels, impossible ones included.
+
+    p descends. f[s] is the probability that s of the m labels are present, and g[s] the
+    expected number of the first `size` labels that are present, counting only outcomes
+    with s labels in all. With size k,
 
         E F = Σ_s g[s] (1 + β²) / (β² s + k).
 
-    h is f without label k. It is divided out from the side on which rounding errors do
-    not grow, so that a row takes O(m²).
+    h is f without label k, which is divided out from the side on which rounding errors do
+    not grow. A row thus takes O(m²).
     """
     cdef Py_ssize_t s, j, size, best = 0
     cdef double x, expected
@@ -56,11 +59,11 @@ def best_sizes(
     ----------
     starts : ndarray of shape (n + 1,)
     eta : ndarray
-        Falling in each row.
+        Descending in each row.
     beta2 : float
         β².
     only : int
-        The only size that there may be, labels that are impossible included; 0 for any.
+        The size that all sets must have, impossible labels included; 0 for any size.
     room : ndarray of shape (3, most entries of a row + 1)
     sizes, values : ndarrays of shape (n,)
         Written.

@@ -1,4 +1,4 @@
-"""The hinge of two classes, and a line search of its own: a loss has one breakpoint."""
+"""The hinge of two classes, and a line search for it: each loss has one breakpoint."""
 import numpy as np
 
 from sklearn_structsvm._utils import tolerances
@@ -34,18 +34,18 @@ cdef extern from "risks/_scan_binary.h" nogil:
 
 cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
 
-# The bracket comes from this many examples, and holds the minimum unless the sample's
-# slopes err by more than this many times their standard error.
+# The first bracket comes from this many examples, and contains the minimum unless the
+# sample's slopes err by more than this many times their standard error.
 cdef Py_ssize_t BRACKET_SAMPLE = 1024
 cdef double BRACKET_ERRORS = 3.0
 
-# Where it does not hold it, this many other brackets are tried, further on by this
-# factor.
+# At most this many brackets are tried. If the minimum is beyond a bracket, the next one
+# extends to this multiple of its upper end.
 cdef int MAX_BRACKETS = 4
 cdef double BRACKET_GROWTH = 4.0
 
-# Sums over a block of examples: derivatives at both ends, their sizes, and the
-# derivatives of the ones whose breakpoint is not between the ends.
+# Sums over a block of examples: the derivatives at both ends, their magnitudes, and the
+# derivatives of those examples whose breakpoint is not between the ends.
 cdef enum:
     N_SUMS = 5
 
@@ -66,7 +66,7 @@ cdef class BinaryLines(Hinge):
     cdef void derivatives(
             self, Py_ssize_t count, const Py_ssize_t* rows, const double* z,
             const double* a, const double* etas, const slopes* out) noexcept nogil:
-        # Rows ascend, so that these are all there are between the first and the last.
+        # Rows ascend, so these are all rows from the first to the last.
         if rows[count - 1] - rows[0] == count - 1:
             binary_slopes_range(
                 rows[0], count, z, a, &self.signs[0], &self.costs[0], etas, out)
@@ -164,7 +164,7 @@ cdef class BinaryLines(Hinge):
             self, const double[:, ::1] Z, const double[:, ::1] along,
             const Py_ssize_t[::1] rows, double slope, double curvature, double lower,
             double upper, double tol) except? -1.0:
-        """The zero of the derivative between two steps, with these rows' breakpoints."""
+        """The zero of the derivative between two steps; `rows` have breakpoints there."""
         cdef Py_ssize_t m = rows.shape[0], j, i
         cdef double[::1] etas, jumps
         cdef double rise, offset
@@ -177,7 +177,7 @@ cdef class BinaryLines(Hinge):
             i = rows[j]
             rise = -self.signs[i] * along[i, 0]
             offset = self.costs[i] - self.signs[i] * Z[i, 0]
-            # A loss that falls is left where its breakpoint is.
+            # A falling loss counts up to its breakpoint.
             slope += self.p[i] * min(rise, 0.0)
             etas[j] = min(max(-offset / rise, lower), upper)
             jumps[j] = self.p[i] * fabs(rise)
@@ -186,7 +186,7 @@ cdef class BinaryLines(Hinge):
     cdef (double, double) bracket(
             self, const double[:, ::1] Z, const double[:, ::1] along, double slope,
             double curvature, double largest) except *:
-        """Two steps that the minimum is likely to lie between, from a sample."""
+        """Two steps between which the minimum probably lies, from a sample."""
         cdef Py_ssize_t n = self.n_samples, stride = n // BRACKET_SAMPLE, i, m = 0
         cdef double mass = 0.0, square = 0.0, rise, offset, first, second
         cdef double[::1] etas, jumps

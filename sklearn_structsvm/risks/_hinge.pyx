@@ -1,9 +1,9 @@
 """Losses that are maxima of lines, over blocks of examples.
 
-A subclass of `Hinge` says how a loss, its derivatives along a line and its segments come
-from scores; sums over examples and the plane below the risk are here, once. Sums are
-taken over blocks of a fixed size and then over the blocks in order, so that no bit
-depends on the number of threads.
+A subclass of `Hinge` computes a loss, its derivatives along a line and its segments from
+scores; this base class computes sums over examples and the plane below the risk. Sums run
+over blocks of a fixed size and then over the blocks in order, so that results are the
+same bit for bit whatever the number of threads.
 """
 import numpy as np
 
@@ -40,7 +40,10 @@ cdef class Hinge:
     cdef double choose(
             self, Py_ssize_t first, Py_ssize_t count, const double* z, const double* a,
             double rtol, double* B) noexcept nogil:
-        """Their rows of B, and the sum of p Δ of the labels chosen; `a` may be NULL."""
+        """Write their rows of B; return the sum of p Δ of the labels chosen.
+
+        `a` may be NULL.
+        """
         return 0.0
 
     cdef Py_ssize_t segments(
@@ -56,7 +59,7 @@ cdef class Hinge:
         return NAN
 
     cdef Py_ssize_t work_size(self) noexcept nogil:
-        """Doubles of `etas` and of `steps`, and of `work`, six for each line."""
+        """Doubles for `etas`, `steps` and `work`, which takes six for each line."""
         return 8 * self.max_lines + 8
 
     def value(self, const double[:, ::1] Z, int n_threads=1):
@@ -124,11 +127,11 @@ cdef class Hinge:
         Returns
         -------
         starts : ndarray of shape (n_rows + 1,), dtype intp
-            Segments starts[j]:starts[j + 1] are of the j-th of `rows`.
+            Segments starts[j]:starts[j + 1] belong to the j-th of `rows`.
         etas : ndarray
             Where each segment begins, the first one at `lower`.
         slopes : ndarray
-            Derivative of the loss on it; ascending strictly within an example.
+            Derivative of the loss on each segment; strictly ascending within an example.
         """
         if not lower < upper:
             raise ValueError(f"lower < upper is needed; got {lower} and {upper}.")
@@ -149,7 +152,7 @@ cdef class Hinge:
             self, const double[:, ::1] Z, const double[:, ::1] along, double lower,
             double upper, const Py_ssize_t[::1] rows, Py_ssize_t[::1] starts,
             double[::1] etas, double[::1] slopes, int n_threads) except -1:
-        """Count the segments of each row, or once `starts` is known, write them."""
+        """Count the segments of each row or, once `starts` is known, write them."""
         cdef Py_ssize_t m = rows.shape[0], b
         cdef Py_ssize_t n_blocks = (m + BLOCK - 1) // BLOCK
         cdef bint count = etas is None

@@ -1,8 +1,8 @@
 """The lines of the hinges, given scores Z and a direction's scores.
 
-Each hinge is written twice: as vector code for many examples at once (`_scan.h`), in
-which solvers spend most of their time, and as a list of lines, for the segmentation of
-the few examples that a line search leaves open.
+Each hinge is implemented twice: as vector code for many examples at once (`_scan.h`), in
+which solvers spend most of their time, and as a list of lines, to segment the few
+examples that a line search leaves open.
 """
 import numpy as np
 
@@ -38,7 +38,7 @@ cdef class MulticlassLines(Hinge):
     cdef const int[::1] truth
     cdef const double[:, ::1] costs
     cdef bint rescaled
-    # How vector code finds costs, and the one cost of all wrong labels.
+    # How vector code looks up costs, and the cost of all wrong labels if it is the same.
     cdef int kind
     cdef double margin
 
@@ -122,8 +122,8 @@ cdef class MulticlassLines(Hinge):
 cdef class SeparableLines(Hinge):
     """max(0, margin + max of absent labels' z - min of present labels' z).
 
-    The maximum over pairs is the maximum of each side by itself, so that an example costs
-    O(k). One that lacks either side has no loss.
+    The maximum over pairs splits into one maximum for each side, so that an example costs
+    O(k). An example that lacks one side has no loss.
     """
 
     cdef const signed char[:, ::1] present
@@ -156,7 +156,7 @@ cdef class SeparableLines(Hinge):
     cdef void ends(
             self, Py_ssize_t i, const double* z, double* top, double* bottom
             ) noexcept nogil:
-        """Largest score of an absent label, least one of a present label."""
+        """Largest score of an absent label, and smallest score of a present one."""
         cdef Py_ssize_t c
         cdef double value
         top[0], bottom[0] = -INFINITY, INFINITY
@@ -198,7 +198,7 @@ cdef class SeparableLines(Hinge):
                         down, fall = c, ai[c]
                 elif zi[c] >= top - tol and ai[c] > rise:
                     up, rise = c, ai[c]
-            # Scores that are not numbers leave no label on a side.
+            # With NaN scores, no label may be found on a side.
             if up < 0 or down < 0 or (
                     value <= tol and (a == NULL or rise - fall <= 0.0)):
                 continue
@@ -213,7 +213,7 @@ cdef class SeparableLines(Hinge):
         cdef Py_ssize_t k = self.n_scores, c, m, up, down, u = 0, d = 0, found = 0
         cdef Py_ssize_t ups = 0, downs = 0
         cdef double eta = lower, end, rise, start, value, zero
-        # Each side's lines, the absent ones from the front, the others from the back.
+        # Lines of each side: absent labels from the front, present ones from the back.
         cdef double* rises = work
         cdef double* offsets = work + k
         cdef double* up_etas = work + 2 * k

@@ -10,7 +10,7 @@
 
 #define LANES 8
 
-/* The loops over lanes have no branch but in appearance. */
+/* The loops over lanes only appear to have branches. */
 #ifdef __GNUC__
 #define SIMD _Pragma("omp simd")
 #define INLINE __attribute__((always_inline)) static inline
@@ -19,15 +19,17 @@
 #define INLINE static inline
 #endif
 
-/* Rows are read a column at a time: no pattern that the processor would see by itself. */
+/* Rows are read a column at a time, a pattern that the processor does not recognize by
+ * itself. */
 INLINE void ask_for_row(ptrdiff_t k, const double *row)
 {
     for (ptrdiff_t c = 0; c < k; c += 8)
         PREFETCH(row + c);
 }
 
-/* Keep in (top, low, high) the largest value and the least and largest slope of those
- * values that equal it. A macro, so that the loops around it stay plain to compilers. */
+/* Keep in (top, low, high) the largest value, and the smallest and largest slope among
+ * the values equal to it. A macro, so that the loops around it stay simple for
+ * compilers. */
 #define KEEP_LARGEST(value, slope, top, low, high)                                    \
     do {                                                                              \
         const double least_ = slope < low ? slope : low;                              \
@@ -37,7 +39,7 @@ INLINE void ask_for_row(ptrdiff_t k, const double *row)
         top = value > top ? value : top;                                              \
     } while (0)
 
-/* Derivatives to the left and right of two steps: what a scan writes, n of each. */
+/* Left and right derivatives at two steps, as a scan writes them: n of each. */
 struct slopes {
     double *left[2], *right[2];
 };
@@ -46,7 +48,8 @@ struct slopes {
  * as listed and rescaling the slack. Inner loops are compiled for each. */
 enum costs { UNIFORM, LISTED, RESCALED };
 
-/* LANES rows of scores, and of a direction's: those of `row`, and then the next ones. */
+/* LANES rows of scores, of a direction's scores and of costs; the true label of each row,
+ * and its two scores. */
 struct tile {
     const double *z[LANES], *a[LANES], *cost[LANES];
     double z0[LANES], a0[LANES], truth[LANES];
@@ -67,7 +70,8 @@ INLINE void add_row(struct tile *tile, int l, ptrdiff_t i, ptrdiff_t next, ptrdi
     tile->truth[l] = (double)t;
 }
 
-/* Cost of label c, its score less the truth's, and likewise for the direction. */
+/* Cost of label c, its score minus the truth's, and the same difference for the
+ * direction. */
 INLINE void read_column(const struct tile *tile, ptrdiff_t c, const enum costs kind,
                         double margin, double *cost, double *rise, double *slope)
 {
@@ -201,8 +205,8 @@ INLINE void worst_of(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k, const double
     }
 }
 
-/* Losses of the examples first, first + 1, ... and the worst label of each; with A, of
- * the labels within rtol of the worst the one that rises most along A. */
+/* Losses of the examples first, first + 1, ... and the worst label of each; with A, the
+ * label that rises most along A among those within rtol of the worst. */
 FOR_EACH_WIDTH
 static void multiclass_worst(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k,
                              const double *Z, const double *A, const int *truth,

@@ -1,12 +1,12 @@
-/* Passes over the scores of two classes, one score an example, as vector code: sums are
- * taken in LANES, and then over the lanes in order. */
+/* Passes over the scores of two classes, one score per example, as vector code: sums run
+ * in LANES lanes, and then over the lanes in order. */
 #ifndef SKLEARN_STRUCTSVM_SCAN_BINARY_H
 #define SKLEARN_STRUCTSVM_SCAN_BINARY_H
 
 #include <math.h>
 #include "risks/_scan.h"
 
-/* Examples of a block at most. */
+/* The largest number of examples in a block. */
 #define MAX_BLOCK 256
 
 /* Left and right derivative of max(0, value) if the value has this slope. */
@@ -36,7 +36,7 @@ static void binary_slopes(ptrdiff_t count, const ptrdiff_t *rows, const double *
     }
 }
 
-/* Same as above for the examples from `begin` on: nothing is gathered. */
+/* Same as above for consecutive examples from `begin` on: nothing is gathered. */
 FOR_EACH_WIDTH
 static void binary_slopes_range(ptrdiff_t begin, ptrdiff_t count, const double *Z,
                                 const double *A, const double *signs,
@@ -110,8 +110,9 @@ static double binary_worst(ptrdiff_t count, const double *Z, const double *A,
 }
 
 /* Over examples begin, begin + 1, ..., at most MAX_BLOCK of them: the sums of p times
- * the loss's derivative to the right of `lower` and to the left of `upper`, of their
- * sizes, and of those that are the same at both; `rows` takes the others. */
+ * the loss's right derivative at `lower` and left derivative at `upper`, of their
+ * magnitudes, and of those that are equal at both. The other examples are written to
+ * `rows`; returns their number. */
 FOR_EACH_WIDTH
 static ptrdiff_t binary_ends(ptrdiff_t begin, ptrdiff_t count, const double *Z,
                              const double *A, const double *signs, const double *costs,

@@ -1,11 +1,11 @@
 cdef struct Line:
-    # Where it stands at the lower end of the interval; which one it is.
+    # `height` is its value at the lower end of the interval, `place` its index.
     double height
     double slope
     Py_ssize_t place
 
 
-# Doubles that a line has room in.
+# Number of doubles that a Line takes.
 cdef enum:
     LINE_SIZE = 3
 

@@ -8,12 +8,12 @@ from cython.parallel cimport prange
 from libc.math cimport INFINITY, isnan
 from libc.stdlib cimport qsort
 
-# Lines up to which insertion is the faster sort.
+# Insertion sort is faster up to this many lines.
 cdef Py_ssize_t FEW_LINES = 24
 
 
 cdef int _compare(const void* first, const void* second) noexcept nogil:
-    """Sort first the line that stands above the other, or as high and is steeper."""
+    """The line that is higher, or as high and steeper, comes first."""
     cdef const Line* p = <const Line*> first
     cdef const Line* q = <const Line*> second
     if p.height != q.height:
@@ -24,7 +24,7 @@ cdef int _compare(const void* first, const void* second) noexcept nogil:
 
 
 cdef void _sort_lines(Py_ssize_t r, Line* lines) noexcept nogil:
-    """By descending height, ties by descending slope."""
+    """Sort by descending height, ties by descending slope."""
     cdef Py_ssize_t j, place
     cdef Line line
     if r > FEW_LINES:
@@ -42,10 +42,10 @@ cdef void _sort_lines(Py_ssize_t r, Line* lines) noexcept nogil:
 cdef Py_ssize_t segment_row(
         Py_ssize_t r, const double* a, const double* b, double lower, double upper,
         Line* lines, double* etas, Py_ssize_t* active) noexcept nogil:
-    """Segments of η -> max_p b_p + η a_p over [lower, upper]: how many there are.
+    """Write the segments of η -> max_p b_p + η a_p over [lower, upper]; return the count.
 
-    `active[j]` is the line of the j-th of them, which starts at `etas[j]`; the first
-    one starts at `lower`, the others after it. At `lower` the steepest of tied lines is
+    `active[j]` is the line of segment j, which starts at `etas[j]`; the first segment
+    starts at `lower`, the others after it. At `lower` the steepest of tied lines is
     active, so that slopes ascend strictly. All three buffers have room for r.
     """
     cdef Py_ssize_t p, top = 0, m = 0, count = 1
@@ -56,7 +56,7 @@ cdef Py_ssize_t segment_row(
         if height > highest or (height == highest and a[p] > a[top]):
             top, highest = p, height
     # Lines that are no steeper than the first one, or still below it at the other
-    # end, are never the largest: most are gone before anything is sorted.
+    # end, are never the largest: most lines are dropped here, before sorting.
     if upper < INFINITY:
         end_top = b[top] + upper * a[top]
     for p in range(r):
@@ -81,7 +81,7 @@ cdef Py_ssize_t segment_row(
             eta = (b[under] - b[top]) / (a[top] - a[under])
             if eta > etas[count - 1] or count == 1:
                 break
-            # Where a segment goes, the next one cannot start later than it did.
+            # If a segment is removed, the next one cannot start later than it did.
             count -= 1
             last = etas[count]
         if eta > last:
@@ -98,12 +98,12 @@ cdef Py_ssize_t segment_row(
 cdef double select_step(
         Py_ssize_t m, double* etas, double* jumps, double slope, double curvature,
         double lower, double upper, double tol) noexcept nogil:
-    """Zero of a piecewise linear function that rises, in time linear in m.
+    """Zero of a non-decreasing piecewise linear function, in time linear in m.
 
-    The function is slope + curvature * η + the sum of the jumps at etas <= η, negative
-    at `lower`; it is taken to be non-negative at `upper`. The result is the first
-    point at which it is >= -tol, or would be, on the piece before a jump. Both arrays are
-    permuted.
+    The function is slope + curvature * η + the sum of the jumps at etas <= η. It is
+    negative at `lower`, and assumed to be non-negative at `upper`. The result is the
+    first point at which it is >= -tol, or would be, on the piece before a jump. Both
+    arrays are permuted.
     """
     cdef Py_ssize_t start = 0, stop = m, less, equal, j
     cdef double pivot, below, here, x, y, z
@@ -160,7 +160,7 @@ def segment_lines(a, b, lower=0.0, upper=np.inf, n_threads=1):
         Where each segment begins: the first one at `lower`, the others where two
         active lines cross, ascending.
     active : ndarray of dtype intp
-        The line that is largest on it. Its slopes ascend strictly.
+        The line that is largest on each segment. Slopes ascend strictly.
 
     References
     ----------

@@ -1,6 +1,6 @@
 """Losses and second derivatives of log Σ_c exp z_c - z_y, over rows of scores.
 
-NumPy would go through the scores once for each of half a dozen operations.
+NumPy would pass over the scores once for each of half a dozen operations.
 """
 import numpy as np
 
@@ -20,7 +20,7 @@ def softmax_losses(
     Z : ndarray of shape (n, k)
     y : ndarray of shape (n,)
     P : ndarray of shape (n, k)
-        Where the probabilities go.
+        Written: the probabilities.
     n_threads : int
 
     Returns
@@ -46,7 +46,8 @@ cdef double row_loss(
         best = c if z[c] > z[best] else best
     for c in range(k):
         p[c] = exp(z[c] - z[best])
-    # Without the largest, which is 1, so that a small loss keeps its digits.
+    # The sum leaves out the largest term, which is 1, so that a small loss keeps its
+    # digits.
     for c in range(k):
         rest += p[c] if c != best else 0.0
     scale = 1.0 / (1.0 + rest)
@@ -65,7 +66,7 @@ def softmax_curved(
     weights : ndarray of shape (n,)
         p.
     P, V, out : ndarray of shape (n, k)
-        `out` is where the result goes.
+        The result is written to `out`.
     n_threads : int
     """
     cdef Py_ssize_t i, n = P.shape[0], k = P.shape[1]

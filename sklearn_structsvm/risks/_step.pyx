@@ -12,31 +12,32 @@ from sklearn_structsvm.risks._segments cimport select_step
 
 cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
 
-# Examples are scanned again until so few are left open that to cut each of them into
+# Examples are scanned again until so few are left open that cutting each of them into
 # segments costs less.
 cdef Py_ssize_t FEW_EXAMPLES = 128
 
 # Examples left after this many scans are cut into segments, however many they are.
 cdef int MAX_SCANS = 32
 
-# A scan that finds the minimum beyond it is followed by a longer one, within these
-# factors, and the second of its steps is longer than the first by the third.
+# If the minimum is beyond the steps of a scan, the next scan goes further: its first step
+# is longer by a factor between the first two numbers, and its second step is the first
+# one times the third number.
 cdef double LEAST_GROWTH = 2.0
 cdef double MOST_GROWTH = 100.0
 cdef double SPREAD = 1.5
 
-# The two steps of a scan within a bracket stand to the left and right of the point where
-# the derivative's secant is zero, this part of the bracket away from it.
+# The two steps of a scan within a bracket are to the left and right of the point where
+# the derivative's secant is zero, at a distance of at most this share of the bracket.
 cdef double NARROWING = 0.1
 
-# A first guess comes from this many examples, and holds the minimum unless the sample's
-# slopes err by more than this many times their standard error.
+# The first guess comes from this many examples, and brackets the minimum unless the
+# sample's slopes err by more than this many times their standard error.
 cdef Py_ssize_t GUESS_SAMPLE = 512
 cdef double GUESS_ERRORS = 2.0
 
 
 cdef struct Sums:
-    # Σ p slope to the left and to the right of a step.
+    # Σ p slope to the left and right of a step.
     double left
     double right
 
@@ -44,15 +45,15 @@ cdef struct Sums:
 cdef class LineSearch:
     """The bracket of one line search, and the examples that are not settled in it.
 
-    An example whose slope is the same at both ends of the bracket is linear in between:
-    it is settled, and later scans read the others only.
+    If a loss has the same slope at both ends of the bracket, it is linear in between: its
+    example is settled, and later scans read only the others.
     """
 
     cdef Hinge hinge
     cdef const double[:, ::1] Z
     cdef const double[:, ::1] along
     cdef int n_threads
-    # What the weights are multiplied by.
+    # The weights are multiplied by this.
     cdef double scale
     # Examples not settled, in ascending order, and their slopes at the bracket's ends.
     cdef Py_ssize_t m
@@ -181,7 +182,7 @@ cdef class LineSearch:
                 lower, g_lower, has_lower = second, g2.right, True
                 self.at_lower, self.right2 = self.right2, self.at_lower
                 if not has_upper:
-                    # The risk is convex: were it to fall no more steeply than here,
+                    # The risk is convex: even if it went on falling as steeply as here,
                     # the quadratic would end the descent.
                     if curvature > 0.0:
                         longest = min(longest, second - g2.right / curvature)
@@ -250,7 +251,7 @@ cdef class LineSearch:
 cdef (double, double) guess(
         Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along, double slope,
         double curvature, double largest, double start, int n_threads) except *:
-    """Two steps that the minimum is likely to lie between, from a sample of examples."""
+    """Two steps between which the minimum probably lies, from a sample of examples."""
     cdef Py_ssize_t n = hinge.n_samples, stride = n // GUESS_SAMPLE, i
     cdef double mass = 0.0, first, second, error
     cdef LineSearch search
@@ -280,12 +281,12 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
                int n_threads=1):
     """argmin over 0 <= η <= largest of slope η + curvature η²/2 + R(Z + η along).
 
-    A scan computes the derivative to both sides of two steps, over all examples that are
-    not settled. The first scans bracket the minimum (with many examples, around a guess
-    from a sample of them); the next ones narrow the bracket about the point where the
-    derivative's secant is zero. When few examples are left, the breakpoints that they
-    have within the bracket are found by segmentation, and among those the minimum by
-    selection: exact, and linear in the number of scores.
+    A scan computes the left and right derivatives at two steps, over all examples that
+    are not settled. The first scans bracket the minimum (with many examples, around a
+    guess from a sample of them); the next ones narrow the bracket around the point where
+    the derivative's secant is zero. When few examples are left, segmentation finds their
+    breakpoints within the bracket, and selection finds the minimum among these: exactly,
+    and in time linear in the number of scores.
 
     Parameters
     ----------
@@ -296,7 +297,7 @@ def exact_step(Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along,
     largest : float
         At least 0; may be infinite.
     start : float
-        A step to try first, positive.
+        A positive step to try first.
     n_threads : int
 
     Returns

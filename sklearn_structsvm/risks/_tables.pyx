@@ -1,12 +1,12 @@
-"""The confusion table of most violation: a loss of its counts, and sums of scores.
+"""The most violating confusion table: a loss of its counts, and sums of scores.
 
 f(o, i) + outer[o] + inner[i] is maximized over o = 0, ..., p and i = 0, ..., q, where
 
     f(o, i) = (num[0] + num[1] o + num[2] i) / (den[0] + den[1] o + den[2] i)
 
-is concave in i, and inner[i] is a sum of steps that do not increase. So for each o a
-walk uphill finds the best i, and it starts from the one of o - 1: all walks together take
-O(p + q) steps if the best i turns round but a few times, as for the F-measure.
+is concave in i, and inner[i] is a sum of steps that do not increase. So for each o, hill
+climbing finds the best i, starting from the best i of o - 1. All climbs together take
+O(p + q) steps if the best i changes direction only a few times, as for the F-measure.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ cdef inline double ratio_at(Ratio* f, Py_ssize_t o, Py_ssize_t i) noexcept nogil
 cdef inline double gain(
     Ratio* f, Py_ssize_t o, Py_ssize_t i, const double* steps
 ) noexcept nogil:
-    """The gain of one more i, without the difference of two close values of f."""
+    """The gain of increasing i by 1, without subtracting two close values of f."""
     cdef double N = f.n0 + f.n1 * o + f.n2 * i
     cdef double D = f.d0 + f.d1 * o + f.d2 * i
     return (f.n2 * D - f.d2 * N) / (D * (D + f.d2)) + steps[i]
@@ -41,7 +41,7 @@ def best_table(
     inner_slope=None,
     double rtol=0.0,
 ):
-    """The pair (o, i) of the largest value; of those tied, the one of the largest slope.
+    """The pair (o, i) with the largest value; among ties, the one with the largest slope.
 
     Parameters
     ----------
@@ -50,9 +50,11 @@ def best_table(
         inner[i + 1] - inner[i]; the last one is not read.
     num, den : ndarray of shape (3,)
     outer_slope, inner_slope : ndarray of the shapes of `outer` and `inner`, or None
-        The slope of a pair is outer_slope[o] + inner_slope[i]. None: any pair will do.
+        The slope of a pair is outer_slope[o] + inner_slope[i]. If None, any pair with the
+        largest value may be returned.
     rtol : float
-        Values are tied that differ by no more, relative to 1 and the two sums.
+        Values are tied if they differ by at most this, relative to 1 plus the magnitudes
+        of the two sums.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def best_table(
         for o in range(p + 1):
             if values[o] < least:
                 continue
-            # The ties at this o lie side by side.
+            # The ties at this o are adjacent.
             j = best_i[o]
             while j < q and ratio_at(&f, o, j + 1) + outer[o] + inner[j + 1] >= least:
                 j += 1

@@ -1,19 +1,20 @@
-"""Costs of predictions, brought to the form that takes the fewest operations a row."""
+"""Costs of predictions, in the form that takes the fewest operations per row."""
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 
-# Off-diagonal costs that are sums r_i + c_j up to this many roundings are taken for such
-# sums: those of solvers are, and then a row costs k multiplications and not k².
+# Off-diagonal costs within this relative tolerance of sums r_i + c_j are treated as such
+# sums: the costs of solvers have this form, and a row then takes k multiplications
+# instead of k².
 cdef double SEPARABLE_RTOL = 16 * 2.0 ** -52
 
 
 cdef void _split_off_diagonal(
         Py_ssize_t k, const double* L, double* c, double* r) noexcept nogil:
-    """Write the c and r with L_ij = r_i + c_j for i ≠ j, if there are such; k >= 3.
+    """Write c and r with L_ij = r_i + c_j for i ≠ j, if there are such; k >= 3.
 
-    One of them is free: r_q = 0. Differences are taken of the smallest numbers that will
-    do, lest some large costs blur all the others.
+    One of these numbers is free: r_q = 0. Differences use the smallest numbers possible,
+    so that a few large costs do not blur all others.
     """
     cdef Py_ssize_t i, j, q = 0
     cdef double size, smallest = INFINITY
@@ -50,14 +51,15 @@ cdef void _transpose(
 
 cdef bint _separate(
         Py_ssize_t k, const double* L, double scale, double* costs) noexcept nogil:
-    """Write c and d with L_ij = r_i + c_j + d_j [i = j], or Lᵀ; whether it is the first.
+    """Write c and d with L_ij = r_i + c_j + d_j [i = j] and return true, or write Lᵀ.
 
-    For a row of probabilities, predicting j then costs c_j + d_j η_j and what does not
-    depend on j. Of two classes the first costs nothing, so that only η_1 matters.
+    For a row of probabilities, predicting j then costs c_j + d_j η_j plus a term that
+    does not depend on j. With two classes, the first costs nothing, so that only η_1
+    matters.
     """
     cdef Py_ssize_t i, j
     cdef double excess
-    # Overwritten in the end, if k² numbers are what is wanted.
+    # Overwritten if Lᵀ is written in the end.
     cdef double* r = costs + 2 * k
     if k <= 2:
         costs[0] = costs[k] = 0.0
@@ -87,16 +89,16 @@ def reduce_costs(const double[:, :, ::1] L, bint single):
     ----------
     L : ndarray of shape (m, k, q), finite
     single : bool
-        Whether in float32.
+        Whether to return float32.
 
     Returns
     -------
     costs : ndarray of shape (m, max(k q, 2 k))
         For each cell, k numbers c and then k numbers d such that predicting j costs
-        c_j + d_j η_j, up to a term without j; or Lᵀ, as always if q is not k.
-        Times a power of two, so that float32 holds them.
+        c_j + d_j η_j, up to a term that does not depend on j; or Lᵀ, always if q is not
+        k. Scaled by a power of two, so that they fit in float32.
     separable : ndarray of shape (m,), uint8
-        Whether it is the first.
+        Whether the cell has c and d.
     """
     cdef Py_ssize_t m = L.shape[0], k = L.shape[1], q = L.shape[2], a, e
     cdef double largest = 0.0

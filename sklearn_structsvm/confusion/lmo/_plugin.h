@@ -1,10 +1,10 @@
 /* The plug-in rule on blocks of rows: which class is cheapest, and what was predicted for
  * how much of the sample. A block holds its rows class by class: k runs of `padded`
- * numbers, those after its last row being zeros.
+ * numbers; those after its last row are zeros.
  *
- * Compilers are least reliable at making vector code of comparing, choosing and counting,
- * so vectors are spelled out if the compiler has them, at each width of a processor's
- * vector unit, and the widest is taken when the program runs. */
+ * Compilers do not reliably vectorize loops that compare, choose and count. If the
+ * compiler has vector types, the code uses them explicitly, for each vector width, and
+ * the widest one that the processor supports is chosen at run time. */
 #ifndef SKLEARN_STRUCTSVM_PLUGIN_H
 #define SKLEARN_STRUCTSVM_PLUGIN_H
 
@@ -13,21 +13,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Rows of a block: for a few classes, it and the choices made in it fit in the
- * first-level cache. */
+/* Rows of a block: with few classes, a block and its choices fit in the first-level
+ * cache. */
 #define BLOCK_ROWS 512
 
-/* A group is what one turn of the loops takes, four vectors: as many chains of
- * operations as hide the latency of one. Runs are padded to whole groups of floats. */
+/* Each iteration of the loops processes a group of four vectors: enough independent
+ * chains of operations to hide the latency of one. Runs are padded to whole groups of
+ * floats. */
 #define GROUP_VECTORS 4
 #define WIDEST_BYTES 64
 #define PADDING (GROUP_VECTORS * WIDEST_BYTES / 4)
 
-/* Lines of 64 bytes to ask for, of the next block, with each group that is summed: so
- * many that it has come when it is wanted, so few that sums do not wait for it. */
+/* Lines of 64 bytes of the next block to prefetch with each group that is summed: enough
+ * that the block has arrived when it is needed, and so few that sums do not wait. */
 #define LINES_PER_GROUP 2
 
-/* One row in this many has a vote on the most frequent choice. */
+/* One row in this many votes on the most frequent choice. */
 #define VOTES_APART 16
 
 #if defined(__GNUC__) && !defined(SKLEARN_STRUCTSVM_PLAIN_LOOPS)
@@ -93,17 +94,18 @@ static const plugin_kernels *kernels_for(int single)
 }
 #endif
 
-/* tally[j] = Σ_{r: choice j} w_r, or how many there are if w is NULL. `room` is for
- * 4 q doubles. */
+/* tally[j] = Σ_{r: choice j} w_r, or the number of these rows if w is NULL. `room` has
+ * space for 4 q doubles. */
 static void block_tally(const plugin_block *block, const double *w, double *room,
                         double *tally)
 {
     kernels_for(block->single)->tally(block, w, room, tally);
 }
 
-/* sums[i * q + j] += Σ_{r: choice j} w_r η_ri; w, if any, in the numbers of the block.
- * Of the choice that is likely the most frequent one, only `totals`, Σ_r w_r η_ri for
- * each i, less the other sums is taken. `room` is for k doubles. */
+/* sums[i * q + j] += Σ_{r: choice j} w_r η_ri; w, if any, has the block's number type.
+ * For the choice that is probably the most frequent, the sums are not computed: they are
+ * `totals`, Σ_r w_r η_ri for each i, minus the other sums. `room` has space for k
+ * doubles. */
 static void block_sums(const plugin_block *block, const void *w, const double *totals,
                        double *room, double *sums)
 {

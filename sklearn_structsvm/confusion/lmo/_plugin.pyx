@@ -2,8 +2,8 @@
 
 Class probabilities are kept in blocks of rows of one cell and one label, class by class
 within a block, so that each cost is read once for many rows and nothing of the size of
-the sample is written. Every block, or run of blocks, has its sums to itself, and these
-are added in a fixed order: results are the same bit for bit whatever the threads.
+the sample is written. Each block, or run of blocks, has its own sums, which are added in
+a fixed order: results are the same bit for bit whatever the number of threads.
 """
 import numpy as np
 
@@ -42,22 +42,22 @@ ctypedef fused real:
     float
     double
 
-# How far the probabilities of a row may be from a sum of one: those in half precision
-# are so by about 1e-3.
+# How far the sum of a row's probabilities may be from one. In half precision it is off by
+# about 1e-3.
 cdef double SUM_ATOL = 1e-2
 
-# Fewer numbers than these are gone through before a second thread has started.
+# One thread processes fewer numbers than this before a second one has started.
 cdef Py_ssize_t MIN_NUMBERS = 100_000
 
-# Blocks whose sums, k² numbers, are added up before they are kept: they are to take less
-# memory than the k numbers of each row.
+# Blocks that share one set of sums, k² numbers, so that sums take less memory than the k
+# numbers of each row.
 cdef Py_ssize_t RUN_BLOCKS = 8
 
 
 cdef Py_ssize_t _pack_block(
         const real[:, :] P, const Py_ssize_t* rows, Py_ssize_t count, Py_ssize_t padded,
         real* out) noexcept nogil:
-    """Copy rows of P class by class; the first that is no distribution, or -1."""
+    """Copy rows of P class by class; return the first that is no distribution, or -1."""
     cdef Py_ssize_t k = P.shape[1], i, r, bad = -1
     cdef real value
     cdef double total
@@ -70,7 +70,7 @@ cdef Py_ssize_t _pack_block(
             out[i * padded + r] = value
             total += value
             negative |= value < 0
-        # So written that a NaN fails, too.
+        # Written so that NaN fails, too.
         if (negative or not fabs(total - 1.0) <= SUM_ATOL) and bad < 0:
             bad = rows[r]
     for i in range(k):
@@ -90,9 +90,9 @@ def _pack(
 
 
 def top_classes(const real[:, :] P, const real[::1] scale, int n_threads=1):
-    """Two classes of each row: the likeliest, and the one of largest scaled probability.
+    """Two classes per row: the likeliest, and the one of the largest scaled probability.
 
-    As one number, int32 (n,): k times the second, plus the first.
+    They are returned as one int32 per row: k times the second, plus the first.
     """
     cdef Py_ssize_t n = P.shape[0], r
     cdef int32_t[::1] top
@@ -118,7 +118,7 @@ cdef inline int32_t _top_of_row(
 
 
 def _aligned(size, dtype):
-    """An array that starts where a vector may, so that none straddles two lines."""
+    """An array aligned for vectors, so that none straddles two cache lines."""
     size = max(size, 1)
     itemsize = np.dtype(dtype).itemsize
     raw = np.empty(size + WIDEST_BYTES // itemsize, dtype=dtype)
@@ -133,13 +133,13 @@ cdef class PluginBlocks:
     ----------
     P : ndarray of shape (n, k), float32 or float64
     order : ndarray of shape (n_kept,), intp
-        Rows to keep, segment after segment. Rows that are alike are best side by side.
+        Rows to keep, segment after segment. Similar rows are best placed side by side.
     ends : ndarray of shape (n_segments,), intp
-        Where in `order` each segment ends; rows of a segment are of one cell.
+        Where in `order` each segment ends; the rows of a segment belong to one cell.
     cells : ndarray of shape (n_segments,), intp
-        Cell of each, ascending.
+        Cell of each segment, ascending.
     labels : ndarray of shape (n_segments,), intp, or None
-        Label of each, if `count` is wanted.
+        Label of each segment, which `count` needs.
     weights : ndarray of shape (n,), float64, or None
     n_threads : int
 
@@ -159,7 +159,8 @@ cdef class PluginBlocks:
     cdef const double* weights
     cdef const char* own_weights
     cdef const Py_ssize_t[::1] order
-    # Of block b: its first row in `order`, their number, its place among padded rows.
+    # Of block b: its first row in `order`, its number of rows, and its place among padded
+    # rows.
     cdef Py_ssize_t[::1] first
     cdef Py_ssize_t[::1] rows
     cdef Py_ssize_t[::1] starts
@@ -305,7 +306,7 @@ cdef class PluginBlocks:
         self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
-        # Behind the q sums of a block, room for those that are not finished.
+        # The q sums of a block are followed by room for partial sums.
         tallies = np.empty((n_blocks, 5 * q if self.weighted else q))
         out = np.zeros((L.shape[0], L.shape[1], q))
         C = out
@@ -349,7 +350,7 @@ cdef class PluginBlocks:
         self._check(L.shape[0], L.shape[1], L.shape[2])
         reduced, separable = reduce_costs(L, self.single)
         costs, stride = <const char*> <size_t> reduced.ctypes.data, reduced.strides[0]
-        # Behind the k q sums of a run, room for k.
+        # The k q sums of a run are followed by room for k numbers.
         sums = np.zeros((n_runs, k * q + k))
         out = np.zeros((L.shape[0], k, q))
         C = out

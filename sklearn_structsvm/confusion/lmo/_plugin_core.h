@@ -1,6 +1,6 @@
-/* Included by _plugin_width.h once for each REAL, with INDEX the integer of the same size
- * and NAMED(name) the name's own form; without a guard, for that reason. Of the cheapest
- * classes the first is chosen. */
+/* _plugin_width.h includes this file once for each REAL, with INDEX the integer type of
+ * the same size and NAMED(name) the name for this type; hence there is no include guard.
+ * Among the cheapest classes, the first is chosen. */
 
 #define GROUP_ROWS ((ptrdiff_t)(GROUP_VECTORS * VECTOR_BYTES / sizeof(REAL)))
 
@@ -16,7 +16,7 @@ typedef INDEX NAMED(indices)
 #define CHOICES(pointer, u) (*(const INDICES *)((pointer) + (u) * LANES))
 
 /* Where the score is less than the best so far, it becomes the best, and j the choice.
- * Compilers make one blend of the three bit operations. */
+ * Compilers turn the three bit operations into one blend. */
 #define TAKE_LESS(score, j, best, choice)                                             \
     do {                                                                              \
         const INDICES less_ = (INDICES)((score) < (best));                            \
@@ -125,10 +125,11 @@ static inline double NAMED(add_up)(const REAL *lanes)
     return sums[0];
 }
 
-/* For each j but one, the weights of the rows that choose it, with zeros for others, are
- * written down, without the groups in which no row does; their products with η go two
- * labels at a time. Rows that are alike stand together, so that a group has few choices.
- * `rest` (k) goes down by what is added. Meanwhile the next block is asked for. */
+/* For each j except `but`, collect the weights of the rows that choose j, with zeros for
+ * the other rows, and skip groups in which no row chooses j; then multiply by η, two
+ * labels at a time. Similar rows are side by side, so that a group has few choices. What
+ * is added to `sums` is subtracted from `rest` (k numbers). Meanwhile the next block is
+ * prefetched. */
 TARGET
 static void NAMED(add_products)(ptrdiff_t padded, ptrdiff_t k, ptrdiff_t q,
                                 const INDEX *choices, INDEX but, const REAL *P,
@@ -266,7 +267,7 @@ static void NAMED(tally)(const plugin_block *block, const double *w, double *roo
             tally[choices[block->padded - 1]] -= (double)padding;
         return;
     }
-    /* Four sums of each, since a sum waits for the one before it. */
+    /* Four sums for each choice, since each addition waits for the one before it. */
     const ptrdiff_t quarter = block->padded / 4;
     memset(room, 0, 4 * q * sizeof(double));
     for (ptrdiff_t r = 0; r < quarter; r++)
@@ -276,8 +277,8 @@ static void NAMED(tally)(const plugin_block *block, const double *w, double *roo
         tally[j] = (room[j] + room[q + j]) + (room[2 * q + j] + room[3 * q + j]);
 }
 
-/* A choice that more than half of some rows have, if there is such, and else one of
- * theirs (Boyer and Moore). */
+/* The choice that more than half of the sampled rows make, if there is one; otherwise any
+ * of their choices (Boyer and Moore). */
 static INDEX NAMED(frequent)(ptrdiff_t rows, const INDEX *choices)
 {
     INDEX found = choices[0];

@@ -1,5 +1,5 @@
-/* Included by _plugin.h once for each width of vectors, with TARGET, VECTOR_BYTES and
- * OF_WIDTH(name); without a guard, for that reason. */
+/* _plugin.h includes this file once for each vector width, with TARGET, VECTOR_BYTES and
+ * OF_WIDTH(name); hence there is no include guard. */
 #define REAL double
 #define INDEX int64_t
 #define NAMED(name) OF_WIDTH(name##_double)

@@ -1,8 +1,9 @@
 """Thresholds on one score: the upper hull of the false and true positives they reach.
 
-The points that thresholdings reach, in either direction, are symmetric about the middle
-of the diagonal, since turning a classifier round turns (FP, TP) into (P0 - FP, P1 - TP).
-So is their convex hull, and its upper chain, from (0, 0) to (P0, P1), says it all.
+The points that thresholds reach, in either direction, are symmetric about the middle of
+the diagonal, since reversing a classifier maps (FP, TP) to (P0 - FP, P1 - TP). Their
+convex hull has the same symmetry, so its upper chain, from (0, 0) to (P0, P1), determines
+it.
 """
 import numpy as np
 
@@ -15,7 +16,7 @@ ctypedef fused real:
 
 
 cdef real _between(real low, real high, bint want_low) noexcept nogil:
-    """A number midway, or the wanted end if the numbers are neighbors."""
+    """A number in between, or the requested end if the numbers are neighbors."""
     cdef real middle = low + (high - low) / 2
     if want_low:
         return middle if low <= middle < high else low
@@ -25,10 +26,10 @@ cdef real _between(real low, real high, bint want_low) noexcept nogil:
 cdef Py_ssize_t _merge_counts(
         const real[::1] scores, const unsigned char[::1] positive, const double* weights,
         double* fp, double* tp, Py_ssize_t* last) noexcept nogil:
-    """(FP, TP) when all above each gap between scores are predicted positive.
+    """(FP, TP) for each gap between scores, with all above the gap predicted positive.
 
-    Scores descend. `last[t]` is the place of the last one above the gap; point 0 has none
-    above it. Returns the number of points.
+    Scores descend. `last[t]` is the index of the last score above the gap; point 0 has
+    none above it. Returns the number of points.
     """
     cdef Py_ssize_t i, n = scores.shape[0], count = 1
     cdef double weight, false_positives = 0.0, true_positives = 0.0
@@ -67,16 +68,17 @@ cdef inline void _add_vertex(
 cdef Py_ssize_t _hull(
         Py_ssize_t n_points, const double* fp, const double* tp, double[:, ::1] vertices,
         Py_ssize_t* points) noexcept nogil:
-    """The upper chain over all points and their reflections; how many vertices it has.
+    """Write the upper chain of all points and their reversals; return its vertex count.
 
-    `points[v]` is t, or -1 - t if a vertex is point t turned round.
+    `points[v]` is t, or -1 - t if the vertex is point t reversed.
     """
     cdef Py_ssize_t t = 0, s = n_points - 1, size = 0
     cdef double all_fp = fp[s], all_tp = tp[s], x, y
     while t < n_points or s >= 0:
         if s >= 0:
             x, y = all_fp - fp[s], all_tp - tp[s]
-        # From left to right, upwards; of equal points the one that is not turned round.
+        # From left to right, then upward; of equal points, the one that is not reversed
+        # is kept.
         if s < 0 or t < n_points and (fp[t] < x or fp[t] == x and tp[t] <= y):
             _add_vertex(fp[t], tp[t], t, vertices, points, &size)
             t += 1
@@ -101,13 +103,14 @@ def threshold_hull(
     Returns
     -------
     vertices : ndarray of shape (v, 2)
-        Weights of the false and the true positives, from (0, 0) to those of all.
+        Weights of the false and true positives, from (0, 0) to those of all examples.
     thresholds : ndarray of shape (v, 2)
         Midway between two scores, or infinite; exact in the scores' precision. The first
-        is for predicting those above it positive, the second for those below it, which
-        differ if there is no number midway.
+        is for predicting scores above it positive, the second for predicting scores below
+        it positive; they differ if there is no number in between.
     above : ndarray of shape (v,), bool
-        Which of the two makes the vertex; the other one makes it turned round.
+        True if the first gives the vertex and the second its reversal; False if it is the
+        other way round.
     """
     cdef Py_ssize_t n = scores.shape[0], n_points, size, v, t
     cdef double[::1] counts = np.empty(2 * n + 2)
@@ -153,9 +156,9 @@ def best_vertices(
         Where each chain starts.
     costs : ndarray of shape (m, 2)
     found : ndarray of shape (m,)
-        Where the vertices are written.
+        Written: the vertices.
     turned : ndarray of shape (m,), uint8
-        Whether it is the vertex turned round.
+        Written: whether the vertex has to be reversed.
     """
     cdef Py_ssize_t a, low, high, middle
     cdef double x, y
@@ -165,7 +168,8 @@ def best_vertices(
             turned[a] = y > 0 or y == 0 and x < 0
             if turned[a]:
                 x, y = -x, -y
-            # Edges become less steep; all before the best vertex lead down in cost.
+            # Edges become less steep; the cost falls along all edges before the best
+            # vertex.
             low, high = starts[a], starts[a + 1] - 1
             while low < high:
                 middle = (low + high) // 2

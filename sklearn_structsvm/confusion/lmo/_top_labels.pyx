@@ -1,12 +1,12 @@
-"""Rows of label probabilities: the k labels of the largest gain, and block ascent."""
+"""Rows of label probabilities: the k labels with the largest gain, and block ascent."""
 from libc.stdint cimport int32_t
 
-# Relative to a row's weight: the rounding left once a label's last row is taken out.
+# Relative to a row's weight: the rounding error left after removing a label's last row.
 cdef double LEFTOVER_ROUNDING = 1e-12
 
 
 cdef struct Best:
-    # The k best labels of a row so far, in falling order; ties to the smaller label.
+    # The k best labels of a row so far, best first; ties go to the smaller label.
     Py_ssize_t k
     Py_ssize_t size
     double* gains
@@ -20,7 +20,7 @@ cdef inline bint _is_better(
 
 
 cdef bint _offer(Best* best, double gain, int32_t label, double eta) noexcept nogil:
-    """Take a label in if it is among the k best; returns whether it is."""
+    """Insert a label if it is among the k best; return whether it is."""
     cdef Py_ssize_t at = best.size
     if at == best.k:
         at -= 1
@@ -44,20 +44,20 @@ def top_labels(
         const double[:, ::1] gains, const int32_t[::1] order,
         int32_t[:, ::1] chosen, double[:, ::1] chosen_eta,
         double[::1] best_gains, Py_ssize_t[::1] seen):
-    """For each row the k labels l of the largest gains[l, 0] + gains[l, 1] η_l.
+    """For each row, the k labels l with the largest gains[l, 0] + gains[l, 1] η_l.
 
     Parameters
     ----------
-    starts, labels, eta : as of `LabelRows`
+    starts, labels, eta : as in `LabelRows`
     gains : ndarray of shape (L, 2)
     order : ndarray of shape (L,)
-        All labels by falling gains[:, 0], smaller labels first: those that are not
-        stored have this gain.
+        All labels by descending gains[:, 0], ties by ascending label: labels that a row
+        does not store have this gain.
     chosen, chosen_eta : ndarrays of shape (n, k)
         Written: the labels, best first, and their η.
     best_gains : ndarray of shape (k,)
     seen : ndarray of shape (L,)
-        Zeros. Both are room to work in.
+        Zeros. Both arrays are scratch space.
     """
     cdef Py_ssize_t n = chosen.shape[0], n_labels = gains.shape[0], i, e, r
     cdef int32_t label
@@ -119,25 +119,25 @@ def ascend(
         const int32_t[::1] order, double[::1] hits, double[::1] predicted,
         double[::1] losses, int32_t[:, ::1] chosen, double[:, ::1] chosen_eta,
         double[::1] best_gains, Py_ssize_t[::1] seen):
-    """One pass of block coordinate ascent: each row's best k labels, the others' fixed.
+    """One pass of block coordinate ascent: the best k labels of each row in turn.
 
     Of the labels that a row does not store, the first k of `order` are candidates.
 
     Parameters
     ----------
-    starts, labels, eta : as of `LabelRows`
+    starts, labels, eta : as in `LabelRows`
     weights : ndarray of shape (n,)
-        Of the rows, of sum 1.
+        Weights of the rows, which sum to 1.
     coefficients : ndarray of shape (L, 6)
-        Of each label's loss, as of `LabelLoss`.
+        Of each label's loss, as in `LabelLoss`.
     order : ndarray of shape (L,)
     hits, predicted : ndarrays of shape (L,)
-        t and q of each label, kept up to date.
+        t and q of each label, updated.
     losses : ndarray of shape (L,)
-        Written: the labels' losses there.
+        Written: the labels' losses at these t and q.
     chosen, chosen_eta : ndarrays of shape (n, k)
-        The labels of each row, changed.
-    best_gains, seen : as of `top_labels`
+        The labels of each row, updated.
+    best_gains, seen : as in `top_labels`
     """
     cdef Py_ssize_t n = chosen.shape[0], k = chosen.shape[1], n_labels = hits.shape[0]
     cdef Py_ssize_t i, e, r, j, n_more
@@ -161,8 +161,8 @@ def ascend(
                 hits[label] -= w * best.eta[j]
                 predicted[label] -= w
                 if predicted[label] <= LEFTOVER_ROUNDING * w:
-                    # No other row has it, and what is left is rounding: a ratio of
-                    # that would be anything.
+                    # No other row has this label, and what is left is rounding: a ratio
+                    # of such numbers would be meaningless.
                     hits[label] = predicted[label] = 0.0
                 _update(label, coefficients, hits, predicted, losses)
             for e in range(starts[i], starts[i + 1]):

@@ -1,4 +1,4 @@
-"""A hash of each row of numbers as float32, from its values and their columns alone."""
+"""A hash of each row as float32, which depends only on its values and their columns."""
 import numpy as np
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -24,7 +24,7 @@ cdef uint32_t NOT_A_NUMBER = 0x7FC00000U
 
 
 cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
-    """A bijection in which each bit changes every other one half of the time."""
+    """A bijection; flipping one bit flips every other bit about half of the time."""
     z = (z ^ (z >> 30)) * FIRST_MULTIPLIER
     z = (z ^ (z >> 27)) * SECOND_MULTIPLIER
     return z ^ (z >> 31)

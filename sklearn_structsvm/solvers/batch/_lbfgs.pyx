@@ -26,7 +26,7 @@ cdef class LimitedMemory:
     Attributes
     ----------
     count : int
-        Updates kept so far.
+        Number of updates kept so far.
 
     Examples
     --------
@@ -42,7 +42,7 @@ cdef class LimitedMemory:
     cdef Py_ssize_t size, n, newest
     cdef bint rescale
     cdef double gamma
-    # Rows in a ring; row `newest` is the last pair.
+    # Ring buffers; row `newest` holds the last pair.
     cdef double[:, ::1] steps, changes
     cdef double[::1] rho, coef
 
@@ -64,7 +64,7 @@ cdef class LimitedMemory:
         self.gamma = 1.0
 
     def update(self, const double[::1] step, const double[::1] change):
-        """Take in a pair (s, y).
+        """Add a pair (s, y).
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ cdef class LimitedMemory:
         Raises
         ------
         ValueError
-            If ⟨s, y⟩ is not positive, or a length is another.
+            If ⟨s, y⟩ is not positive, or a length is wrong.
         """
         if step.shape[0] != self.n or change.shape[0] != self.n:
             raise ValueError(

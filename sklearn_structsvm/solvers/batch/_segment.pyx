@@ -1,7 +1,7 @@
-"""The way from w to another point, in one reading of each vector.
+"""The direction from w to another point, reading each vector once.
 
-Vectors may be millions long. They are worked on in blocks that the first-level cache
-holds, so that the products of what was just written are of no further cost.
+Vectors may have millions of entries. They are processed in blocks that fit in the
+first-level cache, so that products with entries just written cost nothing extra.
 """
 import numpy as np
 
@@ -35,7 +35,7 @@ def direction_to(const double[::1] target, const double[::1] w, double[::1] out)
 
 
 def moved(const double[::1] w, const double[::1] direction, double step):
-    """w + step · direction, and the product of that with itself."""
+    """w + step · direction, and its squared norm."""
     cdef Py_ssize_t i, start = 0, n = w.shape[0]
     cdef int count, one = 1
     cdef double square = 0.0

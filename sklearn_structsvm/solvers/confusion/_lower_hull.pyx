@@ -4,12 +4,12 @@
 def lower_hull(const double[::1] x, const double[::1] y, Py_ssize_t[::1] kept):
     """Find the corners of the lower hull, from left to right.
 
-    For any slope, one of them makes y + slope x least of all points.
+    For any slope, one of them minimizes y + slope x over all points.
 
     Parameters
     ----------
     x, y : ndarrays of shape (n,)
-        x does not fall.
+        x is non-decreasing.
     kept : ndarray of shape (n,)
         Written: the corners' indices.
 
