@@ -1,7 +1,7 @@
-"""Cholesky factor of the rows and columns of a matrix that are active, as these change.
+"""Cholesky factor of the active rows and columns of a matrix, updated as these change.
 
-With A = L Lᵀ for the active ones in their order, one more of them takes a triangular
-system, and one less the rotations that make L triangular again: O(m²) each.
+With A = L Lᵀ for the active ones in their order, adding one takes a triangular solve, and
+removing one takes the rotations that make L triangular again: O(m²) each.
 """
 import numpy as np
 
@@ -9,12 +9,12 @@ from libc.math cimport hypot, sqrt
 from libc.string cimport memcpy, memmove
 from scipy.linalg.cython_blas cimport ddot, drot, dtrsv
 
-# Of a diagonal entry: less is left of it by rounding alone.
+# Smallest pivot, relative to its diagonal entry: anything less is rounding.
 cdef double LEAST_PIVOT = 1e-15
 
 
 cdef class ActiveFactor:
-    """The factor of no rows at first.
+    """The factor of the active rows, of which there are none at first.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ cdef class ActiveFactor:
         return np.array(self.places[:self.count])
 
     def add(self, Py_ssize_t j):
-        """Make row j active, the last one."""
+        """Make row j active, as the last one."""
         cdef int c, one = 1, n = self.count
         cdef double* row = &self.row[0]
         cdef double left = self.A[j, j]
@@ -93,7 +93,7 @@ cdef class ActiveFactor:
         self.count = n
 
     def solve(self, const double[::1] right):
-        """x of L Lᵀ x = right, in the order of the factor."""
+        """The solution x of L Lᵀ x = right, in the order of the factor."""
         cdef int one = 1, n = self.count
         out = np.zeros(n)
         cdef double[::1] x = out

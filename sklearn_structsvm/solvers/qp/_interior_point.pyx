@@ -1,10 +1,10 @@
-"""The steps of `interior_point.solve_qp`: small programs, so that each is a few calls.
+"""The steps of `interior_point.solve_qp`, for small programs.
 
 Primal and dual variables, with s the slacks of D x <= b and z those of x >= 0:
 
-    Q x + c + Dᵀy - level a - z = dual,   D x + s - b = primal,   aᵀx - 1 = total,
+    Q x + c + Dᵀy - level a - z = dual,   D x + s - b = primal,   aᵀx - 1 = total.
 
-whose right-hand sides, the residuals, go to 0 with the products x z and s y.
+The right-hand sides are the residuals, which go to 0 with the products x z and s y.
 """
 import numpy as np
 
@@ -15,19 +15,19 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport ddot, dgemv, dsymv, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
-# Share of the way to the nearest border that a step goes at most.
+# A step goes at most this share of the way to the nearest border.
 cdef double TO_THE_BORDER = 0.99
 
-# A step shorter than this is worth a second one that balances the pairs, whose products
-# are to be within this factor of their target.
+# If a step is shorter than this, a second one is tried that balances the pairs: their
+# products should then be within this factor of the target.
 cdef double SHORT_STEP = 0.9
 cdef double BALANCE = 10.0
 
 # No step aims at a gap below this share of the tolerance.
 cdef double BELOW_TOL = 0.1
 
-# A program of this size is solved in about 10 steps, or 20 to the last digits; more are
-# the work of rounding.
+# A program of this size takes about 10 steps, or 20 to the last digits; further steps
+# only chase rounding errors.
 cdef int MAX_INTERIOR_STEPS = 60
 
 # Added to the diagonal, relative to its mean, if rounding has left the matrix of the
@@ -48,7 +48,7 @@ cdef struct Step:
 
 
 cdef class InteriorPoint:
-    """A program and the point that has been reached.
+    """A program and the current point.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ cdef class InteriorPoint:
         return parts
 
     def run(self, double tol):
-        """Steps until gap and residuals are at most `tol`, or all but rounding."""
+        """Step until gap and residuals are at most `tol`, or only rounding is left."""
         cdef Step step
         cdef double near = 0.0, far = 0.0, last = INFINITY
         cdef double floor = BELOW_TOL * tol / (self.n + self.p)
@@ -162,7 +162,7 @@ cdef class InteriorPoint:
                   &PLUS, out, &ONE)
 
     cdef void _look(self) noexcept nogil:
-        """Gap and residuals at the point."""
+        """Compute the gap and the residuals at the current point."""
         cdef Py_ssize_t i
         cdef double largest = 0.0
         for i in range(self.n):
@@ -185,9 +185,9 @@ cdef class InteriorPoint:
     cdef bint _factorize(self) noexcept nogil:
         """Factorize Q + Dᵀ (y / s) D + diag(z / x) + stiffness a aᵀ, and solve for a.
 
-        A step's way along a is known, so the last term changes the level alone. It is as
-        large as the others: near a corner they are too, but along one line, and Cholesky
-        would leave nothing of how far to go there but rounding.
+        A step's component along a is known, so the last term changes only the level. It
+        is as large as the others: near a corner they are too, but along one line, and
+        Cholesky would leave nothing of how far to go there but rounding.
         """
         cdef int info
         self._build(0.0)
@@ -212,7 +212,7 @@ cdef class InteriorPoint:
         dsyrk(&LOWER, &AS_IS, &self.n, &self.p, &PLUS, &self.scaled[0, 0], &self.n,
               &ZERO, &self.M[0, 0], &self.n)
         if self.bends:
-            # Of the lower triangle in the order of columns.
+            # Only the lower triangle, in column-major order.
             for i in range(self.n):
                 for j in range(i, self.n):
                     self.M[i, j] += self.Q[i, j]
@@ -227,7 +227,7 @@ cdef class InteriorPoint:
             self.M[i, i] += ridge * self.stiffness
 
     cdef void _direct(self, Step* step) noexcept nogil:
-        """The Newton step with z dx + x dz = for_x, and so for s and y."""
+        """The Newton step with z dx + x dz = for_x, and likewise for s and y."""
         cdef Py_ssize_t i
         cdef int info
         for i in range(self.p):
@@ -248,7 +248,7 @@ cdef class InteriorPoint:
         self._times_D(-1.0, step.x, step.s)
         for i in range(self.p):
             step.y[i] = (self.for_s[i] - self.at.y[i] * step.s[i]) / self.at.s[i]
-        # Not (for_x - z dx) / x, which is the same but for rounding, and that large.
+        # Not (for_x - z dx) / x: it is the same except for rounding, which is large.
         for i in range(self.n):
             step.z[i] = self.dual[i] - step.level * self.a[i]
         self._times_Dt(1.0, step.y, step.z)
@@ -274,8 +274,8 @@ cdef class InteriorPoint:
             ahead += (self.at.s[i] + near[0] * step.s[i]) * (
                 self.at.y[i] + far[0] * step.y[i])
         target = fmax((ahead / self.gap) ** 3 * self.gap / (self.n + self.p), floor)
-        # A prediction that ends early says little of what second-order terms it leaves,
-        # and all of them would point far beyond the border, back and forth.
+        # If the predicted step is short, it says little about the second-order terms that
+        # remain, and full corrections would point far beyond the border, back and forth.
         believed = near[0] * far[0]
         for i in range(self.n):
             self.for_x[i] = (
@@ -287,8 +287,8 @@ cdef class InteriorPoint:
         self._lengths(&step, TO_THE_BORDER, near, far)
         if fmin(near[0], far[0]) >= SHORT_STEP:
             return step
-        # Pairs that are far too small or too large at the end of the step block the way:
-        # aim at a better balance of them.
+        # Pairs whose products are far too small or too large at the end of the step block
+        # the way: aim at a better balance.
         for i in range(self.n):
             self.for_x[i] += lacking(
                 (self.at.x[i] + near[0] * step.x[i])
@@ -322,7 +322,7 @@ cdef double lacking(double product, double target) noexcept nogil:
 
 
 cdef double reach(Py_ssize_t n, const double* v, const double* dv) noexcept nogil:
-    """The step at which the first entry of a positive vector is zero."""
+    """The step at which the first entry of a positive vector reaches zero."""
     cdef Py_ssize_t i
     cdef double fastest = 0.0
     for i in range(n):
@@ -331,6 +331,6 @@ cdef double reach(Py_ssize_t n, const double* v, const double* dv) noexcept nogi
 
 
 def _vector(values):
-    """Contiguous, and with an address even if there is nothing."""
+    """The values as a contiguous vector, with a valid address even if it is empty."""
     values = np.ascontiguousarray(values, dtype=np.float64)
     return values if len(values) else np.zeros(1)

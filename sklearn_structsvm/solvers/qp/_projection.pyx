@@ -2,10 +2,10 @@
 
 The projection is clip(m_i + θ σ_i / h_i, l_i, u_i) with the multiplier θ of the equality,
 whose left side grows with θ and is linear between kinks at which a variable reaches a
-bound. The root is found as a median would be [1]_: a kink is evaluated, the half of the
-line without the root is given up, and so is every variable whose course on the other
-half is plain. Kinks are drawn at random, which takes O(n) expected steps on every input,
-and sums of those given up are never taken back, so that nothing cancels.
+bound. The root is found like a median [1]_: evaluate a kink, discard the half of the line
+without the root, and settle every variable that has no kink in the other half. Kinks are
+drawn at random, which takes O(n) expected steps on every input. Sums over settled
+variables are never undone, so that nothing cancels.
 
 References
 ----------
@@ -20,10 +20,10 @@ from libc.math cimport INFINITY, fabs, isnan
 # Sums over the variables are known to this share of the size of their terms.
 cdef double SUM_ROUNDING = 1e-12
 
-# A kink is a difference: its error, relative to the terms of that.
+# The error of a kink, which is a difference, relative to the terms of the difference.
 cdef double KINK_ROUNDING = 8 * DBL_EPSILON
 
-# Any stream of numbers that the input does not know.
+# Any seed will do: the draws only have to be independent of the input.
 cdef unsigned long long SEED = 0x9E3779B97F4A7C15
 
 cdef enum:
@@ -49,7 +49,7 @@ cdef inline double clipped(double x, double lower, double upper) noexcept nogil:
 
 cdef inline double kink(
         double low, double high, double left, double right) noexcept nogil:
-    """A kink inside (left, right); there is one."""
+    """A kink inside (left, right); there must be one."""
     return low if low > left and low < right else high
 
 
@@ -129,7 +129,7 @@ cdef double multiplier(Box* box, Py_ssize_t count) noexcept nogil:
     cdef double pivots[3]
     while True:
         kept = 0
-        # Without branches: which way one would go is as random as the pivot.
+        # Without branches: these would be as unpredictable as the pivot is random.
         for j in range(count):
             i = box.items[j]
             full = box.high[i] <= left
@@ -174,12 +174,12 @@ cdef inline bint at_kink(Box* box, Py_ssize_t i, double theta) noexcept nogil:
 
 
 cdef double variables_at(Box* box, double theta, double* out) noexcept nogil:
-    """α(θ), with what rounding left of the equality shared out; returns θ.
+    """Write α(θ), with the rounding error of the equality corrected; return θ.
 
-    First by a step of θ, which moves the variables between their bounds. Both kinks of a
-    variable with a huge target are one number: α(θ) has it at a bound, on one side or the
-    other. So what is still missing is shared by the variables with a kink at θ, which all
-    go the same part of the way that they have.
+    First a step of θ moves the variables that are between their bounds. If a variable has
+    a huge target, its two kinks are the same number, and α(θ) puts it at one bound or the
+    other. So the variables with a kink at θ make up the remaining error: each moves by
+    the same share of its way to the bound.
     """
     cdef Py_ssize_t i
     cdef double rest = box.total, slope = 0.0, size = fabs(box.total), reach = 0.0
@@ -235,9 +235,9 @@ def project_box(target, lower, upper, sigma, double total, curvature=None):
     target : ndarray of shape (n,)
         m.
     lower, upper : ndarray of shape (n,)
-        l <= u, also infinite.
+        l <= u; may be infinite.
     sigma : ndarray of shape (n,)
-        σ, of any sign, also zero.
+        σ, of any sign; may be zero.
     total : float
         z.
     curvature : ndarray of shape (n,) or None
@@ -334,14 +334,14 @@ def _checked_vector(name, values, Py_ssize_t n):
 def weighted_quantile(values, weights, double level):
     """The least value v with Σ_{values_i <= v} weights_i >= level, in O(n).
 
-    The largest value if no sum is that large. With the kinks of a convex, piecewise
-    linear function and the jumps of its slope there, and level = minus its first slope,
-    this is a minimizer.
+    It is the largest value if no sum is that large. For a convex, piecewise linear
+    function with kinks at `values`, jumps of the slope of `weights` and a first slope of
+    -level, the result is a minimizer.
 
     Parameters
     ----------
     values, weights : ndarray of shape (n,)
-        n > 0; weights are not negative, those of zero do not count.
+        n > 0; weights are non-negative, and zero weights do not count.
     level : float
 
     Returns

@@ -1,6 +1,6 @@
 /* Projection onto the simplex, compiled for several widths of vector unit: its loops are
- * sums over the entries, which are reordered if OpenMP's directive says that they may
- * be. Results differ between widths by rounding alone. */
+ * sums over the entries, which may be reordered where OpenMP's directive allows it.
+ * Results differ between widths only by rounding. */
 #ifndef SKLEARN_STRUCTSVM_SIMPLEX_H
 #define SKLEARN_STRUCTSVM_SIMPLEX_H
 
@@ -12,7 +12,7 @@
 #define REORDER(what)
 #endif
 
-/* The nearest point of {x >= 0, sum of x = 1}, in place; n > 0. */
+/* Replace x by the nearest point of {x >= 0, sum of x = 1}; n > 0. */
 FOR_EACH_WIDTH
 static void simplex_project(ptrdiff_t n, double *x)
 {
@@ -26,7 +26,7 @@ static void simplex_project(ptrdiff_t n, double *x)
         x[j] -= top;
         sum += x[j];
     }
-    /* From below: as if only the largest entry counted, or all of them. */
+    /* Start from below: theta as if only the largest entry counted, or all of them. */
     theta = (sum - 1.0) / (double) n;
     theta = theta > -1.0 ? theta : -1.0;
     for (;;) {

@@ -1,24 +1,24 @@
-"""Convex quadratic programs over the simplex, exactly, one more variable at a time.
+"""Exact solutions of convex quadratic programs over the simplex, variable by variable.
 
     min over α in Δ of  ½ αᵀ G α - bᵀ α,        G = A Aᵀ positive semidefinite,
 
 the dual of a model made of planes (the rows of A, with offsets b). Wolfe's active set
 method [1]_ with a linear term: α is the minimizer over the affine hull of its support,
 whose rows of A are affinely independent; the variable along which the objective falls
-most steeply enters, and those that the way to the next minimizer empties leave.
+most steeply enters, and variables that reach zero on the way to the next minimizer leave.
 
-Affine independence of rows is linear independence of their differences a_j - a_r from
-one of them, the reference, and these are held with the Cholesky factor of their Gram
-matrix, which gains and loses rows in O(|S|²). The reference is a shortest row of the
-support, or nearly: the differences are then known as well as G. Steps are computed from
-the gradient of G itself, so that each of them corrects the rounding of those before.
-Where a row depends on the support, there is a direction in which the objective is
-linear, and α follows it until a variable is empty.
+Rows are affinely independent if their differences a_j - a_r from one of them, the
+reference, are linearly independent. The Cholesky factor of the Gram matrix of these
+differences gains and loses rows in O(|S|²). The reference is a shortest row of the
+support, or nearly so: the differences are then as accurate as G. Steps are computed from
+the gradient with G itself, so that each step corrects the rounding of earlier ones. If a
+row depends on the support, there is a direction in which the objective is linear, and α
+follows it until a variable reaches zero.
 
 A Gram matrix has the squared condition number of A. With features from 1 to 1e6 planes
 differ by a millionth of their length, and their products by 1e-12 of theirs, which
-doubles barely resolve; and α, of 1e-12, cancels in Aᵀα to a millionth. Where that shows
-in the gradient, the same is done with twice the digits (`_wide.h`). It takes no more
+doubles barely resolve; and α, of 1e-12, cancels in Aᵀα to a millionth. If the gradient
+shows this, the program is solved with twice the digits (`_wide.h`). This takes no more
 memory, whereas an orthogonal factor would take as much as A.
 
 References
@@ -55,12 +55,12 @@ cdef extern from "solvers/qp/_wide.h" nogil:
 
 cdef double EPS = np.finfo(np.float64).eps
 
-# Errors of G, relative to the lengths of its two rows: for products of doubles, and for
-# `wide_products`, some of whose digits are left to sums of many terms.
+# Errors of G relative to the lengths of the two rows: EPS for products of doubles, and
+# this for `wide_products`, which lose some digits to sums of many terms.
 cdef double WIDE_EPS = 2.0**-102
 
 # A row depends on others if its squared distance from their affine hull is below this
-# multiple of that share of its squared norm: a distance of zero, but for rounding.
+# multiple of that share of its squared norm: a distance of zero, except for rounding.
 cdef double DEPENDENT = 100.0
 
 # A row whose squared norm is below this share of the reference's replaces it.
@@ -69,19 +69,19 @@ cdef double REFERENCE_SHARE = 0.25
 # Entries of the gradient are known up to this multiple of the rounding of their terms.
 cdef double GRADIENT_ROUNDING = 8.0
 
-# Steps of iterative refinement on one support. The first one is the minimizer already,
-# up to rounding that a nearly singular factor has blown up.
+# Steps of iterative refinement on one support. The first one already reaches the
+# minimizer, up to rounding that a nearly singular factor has amplified.
 cdef int MAX_REFINEMENTS = 10
 
-# Variables that enter, per variable that there is, before `solve` gives up on the last
-# digits. Rounding could have it turn in a circle.
+# The number of entries into the support, per variable, after which `solve` gives up on
+# the last digits: rounding could make it cycle.
 cdef int MAX_MOVES = 20
 
 # Entries of a combination that are summed up at a time.
 cdef Py_ssize_t WIDTH = 256
 
-# Doubles do if they know the gradient to this share of the value's terms. The value is
-# flat at its minimum, so that its own error is about the square of that.
+# Doubles suffice if they give the gradient to this share of the value's terms. The value
+# is flat at its minimum, so that its own error is about the square of that.
 cdef double ROUGH = 1e-6
 
 
@@ -119,9 +119,6 @@ def wide_combination(const double[:, ::1] shares, const double[:, ::1] rows):
 
     Parameters
     ----------
-    is_wide : bool
-    is_rough : bool
-        Whether doubles were not enough for the last call of `solve`: see `widen`.
     shares : ndarray of shape (m, 2)
         Numbers, and what rounding took from them.
     rows : ndarray of shape (m, d)
@@ -155,14 +152,14 @@ def wide_combination(const double[:, ::1] shares, const double[:, ::1] rows):
 
 
 cdef class SimplexQP:
-    """The program, its last solution and what it takes to go on from there.
+    """A program, its last solution and the state needed to continue from there.
 
     Parameters
     ----------
     capacity : int, default=16
-        Variables that there is room for at first; it doubles when needed.
+        The number of variables to reserve room for; it doubles when needed.
     is_wide : bool, default=False
-        Whether products are known with twice the digits of a double, and are used so.
+        Whether products are given, and used, with twice the digits of a double.
 
     Attributes
     ----------
@@ -193,8 +190,8 @@ cdef class SimplexQP:
     cdef readonly long long n_moves
     cdef readonly bint is_wide, is_rough
     cdef Py_ssize_t n_support
-    # The first axis of a wide matrix or vector is that of its two parts, or of one. Rows
-    # and columns beyond `size`, or `n_support`, are room.
+    # The first axis holds the two parts of a wide matrix or vector, or just one. Rows and
+    # columns beyond `size`, or `n_support`, are spare.
     cdef double[:, :, ::1] gram_parts, factor_parts
     cdef double[:, ::1] alpha_parts, grad_parts, step_parts
     cdef double[::1] b
@@ -203,7 +200,7 @@ cdef class SimplexQP:
     # Errors of the entries of q, and their mean αᵀ noise.
     cdef double[::1] noise
     cdef double mean_noise, slope
-    # Whether q belongs to α.
+    # Whether q is that of the current α.
     cdef bint is_current
     # The reference first; row k - 1 of the factor belongs to support[k].
     cdef Py_ssize_t[::1] support
@@ -217,13 +214,13 @@ cdef class SimplexQP:
         self._reserve(max(capacity, 1))
 
     def _reserve(self, Py_ssize_t capacity):
-        """Room for this many variables; those that there are stay."""
+        """Make room for this many variables; existing ones are kept."""
         cdef Py_ssize_t m = self.size, parts = 2 if self.is_wide else 1
         gram, b = np.zeros((parts, capacity, capacity)), np.zeros(capacity)
         alpha = np.zeros((parts, capacity))
         unused = np.zeros(capacity, dtype=np.longlong)
         if m > 0:
-            # From doubles to pairs of them, too.
+            # Also from doubles to pairs of doubles.
             n_old = self.gram_parts.shape[0]
             gram[:n_old, :m, :m] = self.gram_parts[:, :m, :m]
             b[:m] = self.b[:m]
@@ -287,19 +284,19 @@ cdef class SimplexQP:
         return self.gram_parts[0, j, j]
 
     def add_row(self, gram_row, double b):
-        """Append a variable, without mass as yet.
+        """Append a variable, at first without mass.
 
         Parameters
         ----------
         gram_row : array-like of shape (m + 1,) or (m + 1, 2)
-            Its products with the m present variables, and with itself; and what rounding
-            took from each of them.
+            Its products with the m present variables and with itself; in a second column,
+            what rounding took from each product.
         b : float
 
         Raises
         ------
         ValueError
-            If the row has another length, or NaN or infinite entries.
+            If the row has the wrong length, or NaN or infinite entries.
         """
         cdef Py_ssize_t m = self.size
         row = self._checked(gram_row, b, m + 1)
@@ -310,13 +307,13 @@ cdef class SimplexQP:
         self.unused[m] = 0
 
     def replace_row(self, Py_ssize_t j, gram_row, double b):
-        """Put another row of A in the place of one; `solve` then begins anew.
+        """Replace one row of A by another; `solve` then starts from scratch.
 
         Parameters
         ----------
         j : int
         gram_row : array-like of shape (m,) or (m, 2)
-            Its products with all variables, with itself at place j.
+            Its products with all variables; the one with itself is at place j.
         b : float
 
         Raises
@@ -365,9 +362,9 @@ cdef class SimplexQP:
         wide_set(self.alpha, j, wide_of(0.0))
 
     def remove(self, indices):
-        """Drop variables; those that stay keep their order.
+        """Drop variables; the others keep their order.
 
-        The mass of those dropped goes to the others in proportion to theirs.
+        The mass of the dropped variables goes to the others in proportion to theirs.
 
         Parameters
         ----------
@@ -387,7 +384,7 @@ cdef class SimplexQP:
         self.size = len(kept)
         alpha = alpha[:, :self.size]
         if lost and alpha.any():
-            # As doubles: the first step from there brings the other digits.
+            # As doubles: the next step restores the other digits.
             alpha[0] /= alpha[0].sum()
             alpha[1:] = 0.0
 
@@ -404,7 +401,7 @@ cdef class SimplexQP:
         return shares
 
     def solve(self):
-        """The minimizer, from the last one on.
+        """Find the minimizer, starting from the last one.
 
         Returns
         -------
@@ -414,7 +411,7 @@ cdef class SimplexQP:
             ½ αᵀ G α - bᵀ α.
         residual : float
             αᵀq - min_j q_j >= 0 with the gradient q = G α - b: the value is at most
-            that far from its minimum. Zero but for rounding.
+            that far from its minimum. Zero except for rounding.
 
         Raises
         ------
@@ -481,7 +478,7 @@ cdef class SimplexQP:
         return best
 
     cdef void _hold(self, Py_ssize_t reference) noexcept nogil:
-        """Factorize the support anew, the reference in it."""
+        """Factorize the support anew, including the reference."""
         cdef Py_ssize_t j
         for j in range(self.size):
             self.held[j] = False
@@ -493,7 +490,7 @@ cdef class SimplexQP:
                 self._enter(j)
 
     cdef double _update_gradient(self) noexcept nogil:
-        """q = G α - b and how well it is known; returns αᵀq."""
+        """Update q = G α - b and its error bounds; return αᵀq."""
         cdef Py_ssize_t j, m = self.size
         if self.is_current:
             return self.slope
@@ -506,8 +503,8 @@ cdef class SimplexQP:
                 length += self.alpha.hi[j] * sqrt(self.square(j))
         self.mean_noise = 0.0
         for j in range(m):
-            # |⟨a_j, a_k⟩| <= ‖a_j‖ ‖a_k‖, relative to which G is known. Offsets, and
-            # what is reported, are doubles.
+            # The errors of G are relative to ‖a_j‖ ‖a_k‖ >= |⟨a_j, a_k⟩|. Offsets and
+            # reported values are doubles.
             self.noise[j] = GRADIENT_ROUNDING * (
                 EPS * fabs(self.b[j]) + self._eps() * length * sqrt(self.square(j)))
             slope += self.alpha.hi[j] * self.grad.hi[j]
@@ -544,7 +541,7 @@ cdef class SimplexQP:
             wide_difference(wide_get(self.gram(i), r), wide_get(self.gram(r), r)))
 
     cdef bint _enter(self, Py_ssize_t j) noexcept nogil:
-        """Take j into the support; false if it is left without mass instead."""
+        """Add j to the support; return false if it is left without mass instead."""
         cdef Py_ssize_t k, r, s
         cdef wide rest
         cdef wide_vector row
@@ -568,10 +565,10 @@ cdef class SimplexQP:
         return self.held[j]
 
     cdef bint _slide(self, Py_ssize_t j, double rest) noexcept nogil:
-        """Move along α_j + 1, α + d, where a_j + Σ d_k a_k is zero but for `rest`.
+        """Move along α_j + 1, α + d, where a_j + Σ d_k a_k is zero except for `rest`.
 
-        As far as the simplex reaches in the direction of descent; the row of j in the
-        factor is known. True if that emptied another variable than j.
+        The move goes as far as the simplex allows in the direction of descent; the row of
+        j in the factor is known. Returns true if a variable other than j reached zero.
         """
         cdef Py_ssize_t k, i, out = -1, s = self.n_support
         cdef double sign, longest
@@ -593,7 +590,7 @@ cdef class SimplexQP:
             if sign * d.hi[k] < 0.0 and self.alpha.hi[i] <= -sign * d.hi[k] * longest:
                 out = k
                 longest = -sign * self.alpha.hi[i] / d.hi[k]
-        # A descent that the curvature ends on the way is one of rounding alone.
+        # If the curvature ends the descent on the way, the descent is only rounding.
         if self.alpha.hi[j] == 0.0 and not fabs(slope.hi) > rest * longest:
             return False
         for k in range(s):
@@ -606,14 +603,14 @@ cdef class SimplexQP:
         return True
 
     cdef void _add_to(self, Py_ssize_t j, double length, wide step) noexcept nogil:
-        """α_j += length * step, as far as zero."""
+        """α_j += length * step, but not below zero."""
         self.is_current = False
         cdef wide share = wide_sum(
             wide_get(self.alpha, j), wide_product(wide_of(length), step))
         wide_set(self.alpha, j, share if share.hi > 0.0 else wide_of(0.0))
 
     cdef void _leave(self, Py_ssize_t out) noexcept nogil:
-        """Empty the variable at place `out` of the support."""
+        """Set the variable at place `out` of the support to zero, and remove it."""
         cdef Py_ssize_t k, c, s = self.n_support - 1
         cdef wide r, cosine, sine, x, y
         wide_set(self.alpha, self.support[out], wide_of(0.0))
@@ -640,7 +637,7 @@ cdef class SimplexQP:
 
     cdef inline void _rotate(
             self, wide_vector row, Py_ssize_t c, wide cosine, wide sine) noexcept nogil:
-        """Turn the entries c and c + 1."""
+        """Rotate the entries c and c + 1 of a row."""
         cdef wide x = wide_get(row, c), y = wide_get(row, c + 1)
         if not self.is_wide:
             row.hi[c] = cosine.hi * x.hi + sine.hi * y.hi
@@ -723,7 +720,7 @@ cdef class SimplexQP:
         self._update_gradient()
 
     cdef void _newton_step(self) noexcept nogil:
-        """step = the way to the minimizer over the affine hull of the support."""
+        """Set `step` to lead to the minimizer over the affine hull of the support."""
         cdef Py_ssize_t k
         cdef wide first = wide_get(self.grad, self.support[0])
         cdef wide_vector x = self._tail(self.step)

@@ -1,9 +1,9 @@
 """Distributions over the labels of each example: projected, moved and combined.
 
-The dual variables of an example lie in a simplex. Its projection is max(m_y - θ, 0) with
-a θ that Newton's method finds from the left, where the sum is convex, in as many steps
-as there are entries at most, and a few as a rule. Steps of projected gradient ascent on
-duals of piecewise linear losses project as they go: no slope is stored.
+The dual variables of an example lie in a simplex. The projection of m onto it is
+max(m_y - θ, 0). Newton's method finds θ from the left, where the sum is convex; it takes
+at most as many steps as there are entries, and usually a few. Steps of projected gradient
+ascent on duals of piecewise linear losses project as they go: no slope is stored.
 """
 import numpy as np
 
@@ -23,7 +23,7 @@ def project_simplices(points, const Py_ssize_t[::1] starts, int n_threads=1):
     points : ndarray of shape (N,)
         The vectors, one after another.
     starts : ndarray of shape (n + 1,), dtype intp
-        Vector i is points[starts[i]:starts[i + 1]], of one entry at least.
+        Vector i is points[starts[i]:starts[i + 1]]; it has at least one entry.
     n_threads : int
 
     Returns
@@ -58,7 +58,7 @@ cdef void class_step(
         for y in range(k):
             out[y] = start[y] + step * cost[y] * (margin + z[y])
     else:
-        # Less z[truth], which moves no projection.
+        # z[truth] is left out: a constant shift does not change the projection.
         for y in range(k):
             out[y] = start[y] + step * (cost[y] + z[y])
     simplex_project(k, out)
@@ -99,8 +99,8 @@ def combine_classes(
         bint rescaled, const double[::1] weights, double[:, ::1] out):
     """out_i = p_i Σ_y α_iy β_iy, the planes' slopes in the scores; returns Σ p α c.
 
-    β_iy = e_y - e_truth, c_y times that if the loss is rescaled. Arguments as for
-    `step_classes`, weights p of shape (n,).
+    β_iy = e_y - e_truth, times c_y if the loss is rescaled. Arguments are as for
+    `step_classes`, and the weights p have shape (n,).
     """
     cdef Py_ssize_t i, y, n = alpha.shape[0], k = alpha.shape[1]
     cdef double loss = 0.0, mean, mass, part
@@ -139,7 +139,7 @@ def step_pairs(
         const double[::1] costs, double step, double[::1] out, int n_threads=1):
     """Same as `step_classes`, for planes c_j + z_gained(j) - z_lost(j).
 
-    Those of example i are starts[i]:starts[i + 1] of the arrays of shape (N,).
+    The planes of example i are starts[i]:starts[i + 1] of the arrays of shape (N,).
     """
     cdef Py_ssize_t i, j, n = starts.shape[0] - 1
     for i in prange(n, nogil=True, num_threads=max(n_threads, 1), schedule="static"):

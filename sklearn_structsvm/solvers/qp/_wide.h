@@ -1,7 +1,8 @@
-/* Numbers of about 32 digits: unevaluated sums hi + lo of two doubles, |lo| <= ulp(hi) / 2.
- * Sums and products of doubles are exact as such pairs (Dekker, Numerische Mathematik 18,
- * 1971), and a chain of n operations is right up to n 2^-104 of the size of its terms.
- * The compiler may not contract products and sums into one operation: see setup.py. */
+/* Numbers of about 32 digits: unevaluated sums hi + lo of two doubles, with |lo| <=
+ * ulp(hi) / 2. Sums and products of doubles are exact as such pairs (Dekker,
+ * Numerische Mathematik 18, 1971), and a chain of n operations is accurate to n 2^-104
+ * times the size of its terms. The compiler may not contract products and sums into
+ * one operation: see setup.py. */
 #ifndef SKLEARN_STRUCTSVM_WIDE_H
 #define SKLEARN_STRUCTSVM_WIDE_H
 
@@ -14,15 +15,15 @@ typedef struct {
     double hi, lo;
 } wide;
 
-/* As two arrays. Without the second one it holds doubles. */
+/* A vector of such numbers as two arrays. Without the second array it holds doubles. */
 typedef struct {
     double *hi, *lo;
 } wide_vector;
 
-/* As many sums at a time, to be added up at the end. */
+/* This many sums run side by side and are added up at the end. */
 #define WIDE_LANES 8
 
-/* 2^27 + 1 cuts a double into two halves, whose products are exact. */
+/* 2^27 + 1 splits a double into two halves, whose products are exact. */
 #define WIDE_CUT 134217729.0
 
 static ALWAYS_INLINE wide wide_two_sum(double a, double b)
