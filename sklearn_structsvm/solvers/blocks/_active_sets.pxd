@@ -2,7 +2,7 @@ cdef extern from "_utils/_matrix/_rows.h" nogil:
     void ask_for(const void* address, Py_ssize_t n_bytes) noexcept
 
 
-# Of a Gram matrix, as many rows are asked for before they are wanted.
+# Prefetch at most this many rows of a Gram matrix.
 cdef enum:
     GRAM_ROWS = 16
 
@@ -12,7 +12,7 @@ cdef struct Atoms:
     Py_ssize_t capacity
     int* labels
     double* alpha
-    # The same before the round of a part, see `_parts`.
+    # `alpha` before the round of a part, see `_parts`.
     double* before
     double* loss
     long long* last_used
@@ -23,13 +23,13 @@ cdef struct Atoms:
 cdef class ActiveSets:
     cdef Py_ssize_t n_blocks
     cdef bint keeps_gram
-    # If this is a part: the owner of the sets, to which it only adds its own scratch.
+    # The owner of the sets, if this is a part, which adds only its own scratch space.
     cdef ActiveSets owner
     cdef long long clock
     cdef Atoms* sets
     cdef Py_ssize_t* sizes
-    # One number for each atom of a block, for whoever looks at one: values at w, masses
-    # after a correction, and coefficients of a direction.
+    # Scratch space, one number for each atom of a block: values at w, masses after a
+    # correction, and coefficients of a direction.
     cdef Py_ssize_t most
     cdef double* values
     cdef double* masses
@@ -48,7 +48,7 @@ cdef class ActiveSets:
 
 
 cdef inline void ask_for_atoms(ActiveSets atoms, Py_ssize_t i) noexcept nogil:
-    """Let the processor load the atoms of block i, which is visited next."""
+    """Prefetch the atoms of block i, which is visited next."""
     cdef const Atoms* own = &atoms.sets[i]
     cdef Py_ssize_t c, n_rows = min(own.count, GRAM_ROWS) if own.gram != NULL else 0
     ask_for(own.labels, own.count * atoms.sizes[i] * sizeof(int))

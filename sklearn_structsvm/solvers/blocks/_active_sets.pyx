@@ -1,9 +1,9 @@
 """The atoms of each block: its active set (alpha > 0) and its cache.
 
 The active set of pairwise and away steps is a subset of the cache, as the paper
-advises (section 3.3), so one container holds both. With the Gram matrix of the joint
-features of a block's atoms its dual variables can be corrected as a whole, as `mixture`
-does it for all blocks at once.
+advises (section 3.3), so one container holds both. The Gram matrix of the joint features
+of a block's atoms makes it possible to correct the block's dual variables as a whole, as
+`mixture` does for all blocks at once.
 """
 import numpy as np
 
@@ -17,8 +17,8 @@ from sklearn_structsvm._utils._memory cimport grow
 cdef const char* ATOM = "another atom"
 
 
-# Pairwise steps of one correction at most: it need only make most of the possible gain,
-# since the next visit goes on.
+# The most pairwise steps of one correction: it only has to make most of the possible
+# gain, since the next visit continues.
 cdef enum:
     MOST_STEPS = 50
 
@@ -34,11 +34,11 @@ cdef class ActiveSets:
     sizes : ndarray of shape (n_blocks,), dtype intp
         Integers in a labeling of each block.
     keeps_gram : bool
-        Whether there is to be a Gram matrix for each block, whose rows a solver fills
-        when it adds an atom.
+        Whether to keep a Gram matrix for each block; a solver fills in a row when it adds
+        an atom.
     owner : ActiveSets or None
-        Whose sets of labelings these are to be, for a thread that looks at other blocks
-        than the others do.
+        If given, share its sets of labelings, for a thread whose blocks no other thread
+        uses.
     """
 
     def __cinit__(self, const Py_ssize_t[::1] sizes, bint keeps_gram=False,
@@ -100,7 +100,7 @@ cdef class ActiveSets:
             grow(<void**> &atoms.last_used, capacity * sizeof(long long), ATOM)
             if self.keeps_gram:
                 grow(<void**> &atoms.gram, capacity * capacity * sizeof(double), ATOM)
-                # The last row first: none overwrites one that is still to move.
+                # Last row first, so that none overwrites a row that has yet to move.
                 for a in range(c - 1, 0, -1):
                     memmove(atoms.gram + a * capacity, atoms.gram + a * c,
                             c * sizeof(double))
@@ -113,7 +113,7 @@ cdef class ActiveSets:
         return c
 
     cdef int reserve(self, Py_ssize_t most) except -1 nogil:
-        """Room for a number of each of this many atoms."""
+        """Make room in the scratch space for this many atoms."""
         if most <= self.most:
             return 0
         grow(<void**> &self.values, most * sizeof(double), ATOM)
@@ -123,7 +123,7 @@ cdef class ActiveSets:
         return 0
 
     cdef void save_masses(self, Py_ssize_t i) noexcept nogil:
-        """Note the masses of block i; labelings that are added later had none."""
+        """Save the masses of block i; labelings added later count as having had none."""
         cdef Atoms* atoms = &self.sets[i]
         memcpy(atoms.before, atoms.alpha, atoms.count * sizeof(double))
 
@@ -150,7 +150,7 @@ cdef class ActiveSets:
         atoms.count = last
 
     cdef Py_ssize_t stalest(self, Py_ssize_t i) noexcept nogil:
-        """The inactive atom that was best longest ago, or -1."""
+        """The inactive atom that was used longest ago, or -1."""
         cdef Atoms* atoms = &self.sets[i]
         cdef Py_ssize_t c, found = -1
         for c in range(atoms.count):
@@ -160,7 +160,7 @@ cdef class ActiveSets:
         return found
 
     cdef void touch(self, Py_ssize_t i, Py_ssize_t c) noexcept nogil:
-        """Note that an atom was used now."""
+        """Record that an atom is used now."""
         self.clock += 1
         self.sets[i].last_used[c] = self.clock
 
@@ -168,8 +168,8 @@ cdef class ActiveSets:
             self, Py_ssize_t i, double scale, double tol) noexcept nogil:
         """Pairwise steps on the dual variables of block i, all others fixed.
 
-        Reads the `values` of its atoms at w and changes them to those after the steps;
-        `masses` is where α then is.
+        Reads the `values` of its atoms at w and updates them to those after the steps;
+        writes the new α to `masses`.
 
         Parameters
         ----------
@@ -178,13 +178,13 @@ cdef class ActiveSets:
             p_i / λ: a shift of mass δ from atom a to atom b lowers the values by
             scale · δ (gram[b] - gram[a]).
         tol : double
-            The largest value may exceed the least one of an atom with mass by this much
-            in the end.
+            Stop once the largest value exceeds the smallest value of an atom with mass by
+            at most this much.
 
         Returns
         -------
         double
-            That difference of values before the first step.
+            This difference of values before the first step.
         """
         cdef double* values = self.values
         cdef double* masses = self.masses

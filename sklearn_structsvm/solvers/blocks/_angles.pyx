@@ -1,7 +1,7 @@
 """Angles between two rays of the plane (h, g), and bounds of the product h g in them.
 
-The angles of a search are a heap by their bounds. See `_slack_search` for h and g, and
-for the paper, whose theorems and lemmas are those named here.
+The angles of a search form a heap by their bounds. See `_slack_search` for h and g, and
+for the paper with the theorems and lemmas named here.
 """
 from libc.math cimport fmax, fmin, sqrt
 
@@ -10,12 +10,12 @@ from sklearn_structsvm._utils._memory cimport grow
 # Slopes are kept within the range in which squares and roots are safe.
 SMALLEST = 1e-150
 LARGEST = 1e150
-# What rounding can do to Φ and to its bounds.
+# Relative rounding error of Φ and of its bounds.
 PHI_ROUNDING = 1e-13
 
 
 cdef int push(Queue* queue, Angle angle) except -1 nogil:
-    """Into a heap whose first angle has the largest bound."""
+    """Add an angle to a heap whose first angle has the largest bound."""
     cdef Py_ssize_t at = queue.count, capacity
     if at == queue.capacity:
         capacity = max(2 * at, 16)
@@ -56,9 +56,10 @@ cdef bint narrow(
         Angle* angle, double value, double highest_h, double highest_g) noexcept nogil:
     """Keep the rays between which Φ can exceed `value`; false if none is left.
 
-    Beyond rounding, that is, so that labelings of this `value` are left out.
+    It has to exceed it by more than rounding, so that labelings of this `value` are left
+    out.
 
-    At slope s it is at most G²/s and s H² (Theorem 5), as far as H and G are known. On
+    At slope s, Φ is at most G²/s and s H² (Theorem 5), if G or H is known. On
     the line h + λ g = K the product at slope s is s K²/(1 + λ s)². With
     B = K²/(4 λ value) it exceeds `value` for λ s between (√B - √(B - 1))² and
     (√B + √(B - 1))². Where `value` is that of the line's own labeling z, these are the
@@ -106,8 +107,8 @@ cdef double leave_out(
         Angle* angle, double h, double g, double lam, double error) noexcept nogil:
     """Shrink the angle to exclude this labeling's ray, which becomes its side.
 
-    The labeling is the best of the angle for `lam`, and its h is known but for `error`.
-    Returns a bound of Φ on the rays left out with it; 0 if they differ by rounding.
+    The labeling is the best of the angle for `lam`, and its h is known up to `error`.
+    Returns a bound of Φ on the rays excluded with it; 0 if they differ only by rounding.
     """
     cdef Angle out = angle[0]
     if slope(h, g) * lam > 1.0:

@@ -1,12 +1,12 @@
 """Block-coordinate Frank-Wolfe on the dual of the structural SVM.
 
-The dual point is kept as `_block_dual` tells; p_i, v and w are as there.
+The dual point is stored as `_block_dual` describes; p_i, v and w are as defined there.
 
 A step along Δ with gain g = ⟨-∇f, Δ⟩ has curvature p_i² ‖Δ's joint feature‖²/λ
-and increases the dual by γ g - γ² curvature / 2; under box constraints, where that is an
-upper bound, by at least that. A correction is the best step over all that the cached
-labelings span, or nearly so. With a proximal term, see `_proximal`, λ' takes the place of
-λ. Nothing here decides when to stop or what to sample.
+and increases the dual by γ g - γ² curvature / 2; under box constraints, where the
+curvature is an upper bound, by at least that. A correction is the best step over all that
+the cached labelings span, or nearly so. With a proximal term, see `_proximal`, λ'
+replaces λ. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
 
@@ -17,7 +17,8 @@ from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms, ask_for_atoms
 
-# An atom of less mass than this caps pairwise and away steps at nothing: it is emptied.
+# An atom of less mass than this would limit pairwise and away steps to almost nothing:
+# its mass is removed.
 cdef double DUST = 1e-12
 
 cdef enum:
@@ -28,12 +29,12 @@ cdef enum:
 
 CODES = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
 
-# Passes over the cached labelings in a row, at most.
+# The most passes over the cached labelings in a row.
 MOST_CACHED_PASSES = 100
 
-# A correction leaves this share of its block's gap before it, or, if the oracle is not
-# asked, of the mean gap of all blocks: while labelings are missing, more precision would
-# be wasted.
+# A correction stops at this share of the block's previous gap or, if it does not call
+# the oracle, of the mean gap of all blocks: more precision would be wasted while
+# labelings are missing.
 cdef double SHARE_LEFT = 0.3
 
 
@@ -60,14 +61,14 @@ cdef class BlockFrankWolfe(BlockDual):
     cache_factor, cache_floor : float
         F and ν of the cache-hit criterion.
     safeguard : bool
-        Whether pairwise and away steps give way to plain ones that get further (appendix
+        Whether a plain step replaces a pairwise or away step if it gets further (appendix
         G).
     average : bool
         Whether to keep the weighted average of the iterates.
     """
 
     cdef readonly long long n_steps, n_cache_hits
-    # That may be made in a row, see `bcfw`.
+    # The most cached passes that may be made in a row, see `bcfw`.
     cdef public int most_cached_passes
     cdef double cache_factor, cache_floor, total_weight
     cdef object step_name
@@ -108,10 +109,10 @@ cdef class BlockFrankWolfe(BlockDual):
         return self.step(i, cached)
 
     cdef double correct(self, Py_ssize_t i, bint cached) except? -1.0 nogil:
-        """Correct the dual variables of block i, with its best labeling taken in.
+        """Correct the dual variables of block i after adding its best labeling.
 
-        Or over those cached, and the oracle is not asked. Returns the gap of the block
-        with respect to the labelings that it now has.
+        If `cached`, correct over the cached labelings without calling the oracle. Returns
+        the gap of the block with respect to the labelings that it now has.
         """
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef double* values = self.atoms.values
@@ -142,7 +143,7 @@ cdef class BlockFrankWolfe(BlockDual):
             s = self.atoms.find(i, &self.labels[0])
             if s < 0:
                 s = self.add_atom(i, &self.labels[0], loss)
-                # There may be more room for them, elsewhere.
+                # They may have been reallocated.
                 values, masses = self.atoms.values, self.atoms.masses
                 values[s] = best
             self.atoms.touch(i, s)
@@ -160,7 +161,8 @@ cdef class BlockFrankWolfe(BlockDual):
             self.oracle.direction(
                 i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
                 &self.first[0], NULL)
-            # As for `step`, nothing has changed before it, and nothing after it can fail.
+            # As in `step`, nothing has changed before `move`, and nothing after it can
+            # fail.
             self.oracle.move(i, 1.0, &self.first[0])
             memcpy(atoms.alpha, masses, atoms.count * sizeof(double))
             self._shift_loss(i, loss_change)
@@ -172,7 +174,7 @@ cdef class BlockFrankWolfe(BlockDual):
     cdef int _pairwise_direction(
             self, Py_ssize_t i, Py_ssize_t s, Py_ssize_t away, double* norm
             ) except -1 nogil:
-        """From one atom to another, as the second direction."""
+        """Set `second` to the direction from atom `away` to atom `s`."""
         cdef Py_ssize_t c
         cdef double* coefs = self.atoms.coefs
         for c in range(self.atoms.sets[i].count):
@@ -184,8 +186,8 @@ cdef class BlockFrankWolfe(BlockDual):
     cdef double step(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         """One step on block i (Algorithms 1 to 5 in one), toward its best labeling.
 
-        Or toward the best of those cached, and the oracle is not asked. Returns the
-        gap of the block with respect to the labeling chosen.
+        If `cached`, the step is toward the best cached labeling, without calling the
+        oracle. Returns the gap of the block with respect to the labeling chosen.
         """
         cdef Atoms* atoms = NULL
         cdef double* work = &self.work[0]
@@ -212,8 +214,8 @@ cdef class BlockFrankWolfe(BlockDual):
                 threshold = max(self.cache_factor * self.gaps[i],
                                 self.cache_floor / self.n_active_blocks * self.gap)
                 fw_gain = p * (value - mean)
-                # A gain of zero is no hit even where the threshold is zero:
-                # no block may be kept from its oracle for good.
+                # A gain of zero is no hit even if the threshold is zero: otherwise a
+                # block's oracle might never be called again.
                 hit = fw_gain >= threshold and fw_gain > 0.0
         if cached:
             hit = True
@@ -238,8 +240,8 @@ cdef class BlockFrankWolfe(BlockDual):
         if self.keeps_atoms:
             s_labels = atoms.labels + s * n_labels
 
-        # Plain steps shrink masses but never to zero. Left alone, the dust of an atom
-        # that is the worst one would keep its block from ever making another step.
+        # Plain steps shrink masses but never to zero. If the worst atom has such dust,
+        # its block could never make another step unless the dust is removed.
         # By rounding, the best labeling may be the worst atom: `value` is the oracle's
         # sum, and `away_value` that of `scan`. It cannot give its mass to itself.
         while (n_active > 1 and away != s and atoms.alpha[away] < DUST
@@ -254,8 +256,8 @@ cdef class BlockFrankWolfe(BlockDual):
             n_active = 0
             self.scan(i, work, &score, &away, &away_value, &n_active)
 
-        # With a single active atom, the three kinds of step are one. So they are for an
-        # atom that is the best and the worst: all others are as good, up to rounding.
+        # With a single active atom, the three kinds of step are the same. So they are if
+        # one atom is the best and the worst: all others are as good, up to rounding.
         self.oracle.direction(i, -1.0, 1, &one, s_labels, &self.first[0], &norm)
         fw_progress = line_search(fw_gain, scale * norm, 1.0, &fw_gamma)
         progress = fw_progress
@@ -270,10 +272,10 @@ cdef class BlockFrankWolfe(BlockDual):
                 progress = line_search(gain, scale * norm, alpha, &gamma)
             else:
                 gain = p * (mean - away_value)
-                # Algorithm 4 takes the away step only where it is the steeper, which it
-                # never is from an atom of more than half the mass: the best value is at
-                # least the mean of the others'. By rounding it is, close to the optimum,
-                # and then the step is as long as 1 / (1 - alpha), and so is the rounding.
+                # Algorithm 4 takes the away step only if it is steeper. From an atom of
+                # more than half the mass it never is: the best value is at least the mean
+                # of the others. Near the optimum, rounding can make it seem steeper; the
+                # step is then as long as 1 / (1 - alpha), and so is the rounding error.
                 progress = 0.0
                 has_other = gain >= fw_gain and alpha <= 0.5
                 if has_other:
@@ -282,8 +284,8 @@ cdef class BlockFrankWolfe(BlockDual):
                         &self.second[0], &norm)
                     progress = line_search(
                         gain, scale * norm, alpha / (1.0 - alpha), &gamma)
-            # The safeguard of the paper's appendix G: the plain step where it
-            # gets further, which inherits its convergence guarantee.
+            # The safeguard of the paper's appendix G: take the plain step if it gets
+            # further, to inherit its convergence guarantee.
             if progress > fw_progress or (has_other and not self.safeguard):
                 taken = self.kind
                 chosen = &self.second[0]
@@ -316,7 +318,7 @@ cdef class BlockFrankWolfe(BlockDual):
         self.average_loss += self._average_weight() * self.p[i] * change
 
     cdef double _average_weight(self) noexcept nogil:
-        """k (k - 1) / 2: what step k weighs in Σ_t t w_t (DESIGN, section 4)."""
+        """k (k - 1) / 2: the weight of step k in Σ_t t w_t (DESIGN, section 4)."""
         return 0.5 * <double> self.n_steps * (<double> self.n_steps - 1.0)
 
     cdef int _shift_weights(
@@ -357,7 +359,7 @@ cdef class BlockFrankWolfe(BlockDual):
             atoms.alpha[s] += gamma
 
     def run_cached(self, const Py_ssize_t[::1] blocks):
-        """Same steps as `run`, but toward cached labelings, without asking the oracle.
+        """Same steps as `run`, but toward cached labelings, without calling the oracle.
 
         Returns
         -------
@@ -421,7 +423,7 @@ cdef class BlockFrankWolfe(BlockDual):
         return gap
 
     def jump_to_oracle(self):
-        """All mass of each block on its max-oracle's answer at w = 0."""
+        """Move all mass of each block to its max-oracle's answer at w = 0."""
         cdef Py_ssize_t i, c
         cdef double score, loss, one = 1.0
         cdef double[::1] zero = np.zeros(self.oracle.n_weights)
@@ -449,7 +451,7 @@ cdef class BlockFrankWolfe(BlockDual):
     # ------------------------------------------------------------------ parts
 
     def become_part(self):
-        """Be a part of an iterate that is elsewhere."""
+        """Become a part of an iterate that is kept elsewhere."""
         self.is_part = True
         n_pages = (self.oracle.n_weights + PAGE - 1) // PAGE
         self.pages = np.zeros(n_pages, dtype=np.uint8)

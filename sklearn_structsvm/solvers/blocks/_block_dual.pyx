@@ -1,14 +1,14 @@
 """The dual variables of all blocks, the weights they give, and the gap between them.
 
-With p_i = s_i / Σs the weight of block i and A the map of dual variables to
-weights, the dual point is kept as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
+With p_i = s_i / Σs the weight of block i and A the map from dual variables to
+weights, the dual point is stored as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
 `sklearn_structsvm._contract._oracle`), so that
 
     v = Aα = -(1/λ) Σ_i p_i · (joint feature of ν_i),    w = clip(v, lower, upper),
     block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
 
-With a proximal term or an L1 penalty, see `_proximal`, the weights are others. What moves
-the dual variables is `_bcfw`, and `_crf`.
+With a proximal term or an L1 penalty, the weights differ: see `_proximal`. `_bcfw` and
+`_crf` move the dual variables.
 """
 import numpy as np
 
@@ -26,7 +26,7 @@ from sklearn_structsvm.solvers.blocks._sum_tree cimport SumTree
 
 
 cdef class BlockDual(BlockLabelings):
-    """The dual point of all blocks, and of some the labelings that it is made of.
+    """The dual point of all blocks and, for some steps, the labelings that make it up.
 
     Parameters are those of `BlockLabelings`.
     """
@@ -50,11 +50,11 @@ cdef class BlockDual(BlockLabelings):
     # ------------------------------------------------------------------ steps
 
     cdef double visit(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
-        """A step on block i, which a subclass says how to make."""
+        """Make a step on block i; subclasses implement it."""
         return 0.0
 
     cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil:
-        """w of v, where a direction of block i has changed it."""
+        """Update w from v where a direction of block i has changed v."""
         cdef const double* v = &self.v[0]
         if self.threshold > 0.0:
             self.oracle.shrink(i, direction, v, self.threshold, &self.w[0])
@@ -94,10 +94,10 @@ cdef class BlockDual(BlockLabelings):
 
     def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
                    int n_threads=1, bint cached=False):
-        """(Σ p_i max_y H_i(y), a, b) at any w, and the answers held as plane number j.
+        """(Σ p_i max_y H_i(y), a, b) at any w; the answers are held as plane number j.
 
-        The plane is ⟨a, w⟩ + b. With `cached` the answers are the best cached
-        labelings, and no oracle is asked.
+        The plane is ⟨a, w⟩ + b. With `cached`, the answers are the best cached
+        labelings, and no oracle is called.
         """
         known = self.atoms if cached else None
         if self.risk is None or self.is_risk_cached != cached:
@@ -112,7 +112,7 @@ cdef class BlockDual(BlockLabelings):
         return hinge, *self.risk.plane()
 
     def mix(self, const double[::1] shares, u):
-        """α becomes shares[0] α and the other shares of the planes held; u its image.
+        """Replace α by shares[0] α plus the other shares of the planes; u is its image.
 
         Shares are non-negative and sum to 1; share j + 1 is that of plane j.
         """
@@ -157,7 +157,7 @@ cdef class BlockDual(BlockLabelings):
     # ------------------------------------------------------------------ parts
 
     def snapshot(self, const Py_ssize_t[::1] blocks):
-        """Note the dual variables of these blocks before a round, for `scale_update`."""
+        """Save the dual variables of these blocks before a round, for `scale_update`."""
         cdef Py_ssize_t b
         for b in range(blocks.shape[0]):
             self.atoms.save_masses(blocks[b])
@@ -166,7 +166,7 @@ cdef class BlockDual(BlockLabelings):
     def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
         """Scale the last round's change of these blocks by gamma.
 
-        Labelings may go thereafter, as after a step of the whole.
+        Labelings may be dropped afterwards, as after a step of the whole.
         """
         cdef Py_ssize_t b, i, c
         cdef double change, loss_change
@@ -203,9 +203,9 @@ cdef class BlockDual(BlockLabelings):
             self, Py_ssize_t i, const double* w, double lam, double* work,
             int* labels, double* hinge, double* mean, double* excess
             ) except -1 nogil:
-        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); loss times lam.
+        """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); H_i has lam L_i.
 
-        `excess` is the bound minus the value of the labeling that was found.
+        `excess` is the bound minus p_i times the value of the labeling found.
         """
         cdef double score, loss, value
         self.oracle.potentials(i, w, work)
@@ -245,8 +245,8 @@ cdef class BlockDual(BlockLabelings):
     def check_gaps(self, int n_threads=1):
         """True gaps of all blocks at w; returns (Σ p_i H_i, Σ g_i).
 
-        Each block's terms are stored and summed in their order, so that the
-        result does not depend on the number of threads.
+        Each block's terms are stored and summed in order, so that the result does not
+        depend on the number of threads.
         """
         self._pass(self.w, 1.0, self.hinges, self.means, self.excesses, n_threads)
         np.subtract(self.hinges, self.means, out=np.asarray(self.gaps))
@@ -256,7 +256,7 @@ cdef class BlockDual(BlockLabelings):
         return float(np.sum(self.hinges)), self.gap
 
     def check_means(self):
-        """p_i (ℓ_i + ⟨θ_i, ν_i⟩) of all blocks, without asking the oracle."""
+        """p_i (ℓ_i + ⟨θ_i, ν_i⟩) of all blocks, without calling the oracle."""
         cdef Py_ssize_t i
         cdef double score
         with nogil:
@@ -305,7 +305,7 @@ cdef class BlockDual(BlockLabelings):
     # ------------------------------------------------------------ dual states
 
     def rebuild_weights(self):
-        """v and w from the blocks: after the blocks, λ or the weights changed."""
+        """Recompute v and w from the blocks, after the blocks, λ or p have changed."""
         cdef Py_ssize_t i
         np.asarray(self.v)[...] = 0.0
         if self.minus_a is not None:
@@ -319,16 +319,16 @@ cdef class BlockDual(BlockLabelings):
         self.draw_to_center()
 
     def set_lambda(self, double lam):
-        """Change λ and κ with it, the dual point staying as it is."""
+        """Change λ, and κ in proportion, but not the dual point."""
         self.kappa *= lam / self.lam
         self.lam = lam
         self.set_threshold()
         self.rebuild_weights()
 
     def rescale(self, double lam):
-        """Change λ and κ with it, w staying as it is.
+        """Change λ, and κ in proportion, but not w.
 
-        With λ ρ for λ, mass 1 - ρ of each block goes to the truth: Proposition 1 of the
+        If λ becomes ρ λ, mass 1 - ρ of each block goes to the truth: Proposition 1 of the
         paper, with lines 14 to 22 of its Algorithm 7. The block gaps are those of the
         last check, updated by equation (12).
         """
@@ -383,7 +383,7 @@ cdef class BlockDual(BlockLabelings):
         Raises
         ------
         ValueError
-            Where it is none of these examples.
+            If the dual point is not one of these examples.
         """
         cdef Py_ssize_t i, c, n = self.oracle.n_blocks
         cdef int[::1] labels
@@ -400,7 +400,7 @@ cdef class BlockDual(BlockLabelings):
                     raise ValueError(f"The active set of example {i} must be a list.")
                 self.atoms.sets[i].count = 0
                 if not atoms[i]:
-                    # A new example stands at its truth.
+                    # A new example starts at its truth.
                     self.oracle.true_labels(i, &self.labels[0])
                     c = self.add_atom(i, &self.labels[0], 0.0)
                     self.atoms.sets[i].alpha[c] = 1.0

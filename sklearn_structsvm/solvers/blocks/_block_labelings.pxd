@@ -8,11 +8,12 @@ cdef class BlockLabelings(ProximalIterate):
     cdef const double[::1] p
     cdef Py_ssize_t cache_size, n_active_blocks
     cdef bint is_part
-    # Masses α of the atoms are what pairwise and away steps need; plain steps do
-    # without, and then any atom may leave the cache.
+    # Pairwise, away and corrective steps need the masses α of the atoms; plain steps do
+    # not, and then any atom may leave the cache.
     cdef bint keeps_atoms, keeps_mass
     cdef readonly ActiveSets atoms
-    # The labelings of cutting planes, and which of them each block has in each plane.
+    # The labelings of cutting planes, and the index of each block's labeling in each
+    # plane.
     cdef ActiveSets planes
     cdef unsigned char[:, ::1] places
     cdef double[::1] work, first

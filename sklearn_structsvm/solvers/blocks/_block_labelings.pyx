@@ -1,8 +1,8 @@
-"""The labelings that are kept of each block: cached ones, and those of cutting planes.
+"""The labelings kept for each block: cached ones, and those of cutting planes.
 
-Cached labelings are the atoms of a block's active set: its dual variables α_i, where the
-steps need them one by one, are the atoms' masses. Planes keep one labeling of each block
-each. The oracle is told of a labeling that nothing keeps any longer.
+Cached labelings are the atoms of a block's active set. If steps need the individual dual
+variables α_i of a block, these are the masses of the atoms. Each plane keeps one labeling
+per block. A labeling that nothing keeps any longer is released to the oracle.
 """
 import numpy as np
 
@@ -12,8 +12,8 @@ from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets, Atoms
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 
-# A labeling that had no mass for this many passes goes, and with many cached the ones
-# that had none for longest.
+# A labeling without mass for this many passes is dropped. If many are cached, those that
+# have been without mass for the longest time are dropped, too.
 cdef enum:
     IDLE_PASSES = 20
     MANY_LABELINGS = 80
@@ -26,7 +26,7 @@ cdef class BlockLabelings(ProximalIterate):
     ----------
     oracle : BlockOracle
     weights : ndarray of shape (n_blocks,)
-        p_i, non-negative, summing to 1. Blocks of weight 0 are left alone.
+        p_i, non-negative, summing to 1. Blocks of weight 0 are skipped.
     lam : float
         λ > 0.
     lower, upper : ndarray of shape (n_weights,) or None
@@ -34,14 +34,14 @@ cdef class BlockLabelings(ProximalIterate):
     l1_ratio : float
         ρ of the elastic net.
     keeps_mass : bool
-        Whether the masses α of labelings are kept, and not ν_i and ℓ_i alone.
+        Whether to keep the masses α of labelings, and not only ν_i and ℓ_i.
     keeps_gram : bool
-        Whether the inner products of their joint features are.
+        Whether to keep the inner products of their joint features.
     cache_size : int
-        Labelings kept per block beside those with mass; 0 for no cache.
+        Labelings kept per block; those with mass always stay. 0 for no cache.
     whole : BlockLabelings or None
-        If given, this is a part of it: an iterate with weights of its own, which moves
-        the dual variables of the whole, of blocks that no other part has. See `_parts`.
+        If given, this is a part of it: an iterate with its own weights, which moves those
+        dual variables of the whole whose blocks no other part has. See `_parts`.
     """
 
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam, *,
@@ -76,7 +76,7 @@ cdef class BlockLabelings(ProximalIterate):
                 self.atoms.sets[i].gram[0] = 0.0
 
     def _lengths(self):
-        """Numbers in a labeling of each block."""
+        """Length of a labeling of each block."""
         cdef Py_ssize_t i
         return np.array([self.oracle.n_labels(i) for i in range(self.oracle.n_blocks)],
                         dtype=np.intp)
@@ -87,7 +87,7 @@ cdef class BlockLabelings(ProximalIterate):
             self, Py_ssize_t i, double* work, double* best_value,
             Py_ssize_t* away, double* away_value, Py_ssize_t* n_active
             ) except -2 nogil:
-        """Best cached labeling of block i, and the worst active one."""
+        """Find the best cached labeling of block i, and the worst active one."""
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c, best = -1, n_labels = self.oracle.n_labels(i)
         cdef double score, loss, value
@@ -104,15 +104,15 @@ cdef class BlockLabelings(ProximalIterate):
                     away[0] = c
                     away_value[0] = value
         if n_active[0] == 1:
-            # The masses sum to one up to rounding, which ends here.
+            # The masses sum to one up to rounding, which is corrected here.
             atoms.alpha[away[0]] = 1.0
         return best
 
     cdef Py_ssize_t add_atom(
             self, Py_ssize_t i, const int* labels, double loss) except -1 nogil:
-        """Take in a labeling, with its row of the Gram matrix; its place.
+        """Add a labeling, with its row of the Gram matrix; return its place.
 
-        Potentials of block i have to be found again afterwards.
+        The potentials of block i have to be recomputed afterwards.
         """
         cdef Py_ssize_t c, s = self.atoms.add(i, labels, loss)
         cdef Atoms* atoms = &self.atoms.sets[i]
@@ -129,7 +129,7 @@ cdef class BlockLabelings(ProximalIterate):
         return s
 
     cdef int tidy(self, Py_ssize_t i) except -1 nogil:
-        """Forget atoms without mass, all of them or the stalest beyond the cache."""
+        """Drop atoms without mass: all of them, or the stalest beyond the cache size."""
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
         if self.cache_size > 0:
@@ -140,7 +140,7 @@ cdef class BlockLabelings(ProximalIterate):
         return 0
 
     cdef int forget_idle(self, Py_ssize_t i) except -1 nogil:
-        """Let labelings go that have had no mass for long."""
+        """Drop labelings that have had no mass for a long time."""
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
         cdef long long now = self.atoms.clock
@@ -152,7 +152,7 @@ cdef class BlockLabelings(ProximalIterate):
         return self.keep_at_most(i, MANY_LABELINGS)
 
     cdef int keep_at_most(self, Py_ssize_t i, Py_ssize_t most) except -1 nogil:
-        """Let the stalest labelings go; all that have mass stay."""
+        """Drop the stalest labelings; all that have mass stay."""
         cdef Atoms* atoms = &self.atoms.sets[i]
         cdef Py_ssize_t c
         while atoms.count > most:
@@ -163,7 +163,7 @@ cdef class BlockLabelings(ProximalIterate):
         return 0
 
     cdef int drop_atom(self, Py_ssize_t i, Py_ssize_t c) except -1 nogil:
-        """Let a cached labeling go; the last one takes its place."""
+        """Drop a cached labeling; the last one takes its place."""
         cdef int* labels = self.atoms.sets[i].labels + c * self.oracle.n_labels(i)
         if self.planes is None or self.planes.find(i, labels) < 0:
             self.oracle.release(i, labels)
@@ -204,8 +204,8 @@ cdef class BlockLabelings(ProximalIterate):
             The labeling of block i begins at starts[i].
         eps : float
             By how much the value L_i + ⟨θ_i, μ(y) - μ(y_i)⟩ at w must exceed the largest
-            one of those cached. Labelings that do not are released, and so are those
-            beyond the cache that a new one replaces; there is always room for it.
+            value of a cached labeling. Other labelings are released, and so are cached
+            ones that a new one displaces; there is always room for a new one.
 
         Returns
         -------
@@ -269,7 +269,7 @@ cdef class BlockLabelings(ProximalIterate):
 
     def hold_plane(self, Py_ssize_t j, const int[::1] labels,
                    const Py_ssize_t[::1] starts, Py_ssize_t most):
-        """Keep a labeling of each block as plane j, in place of those that it had.
+        """Keep a labeling of each block as plane j, replacing the previous ones.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ cdef class BlockLabelings(ProximalIterate):
         labels, starts : ndarray of dtype intc and intp
             The labeling of block i begins at starts[i]. A released one is held again.
         most : int
-            How many planes there may be, at most 255; the same in all calls.
+            The largest number of planes, at most 255; the same in all calls.
         """
         cdef Py_ssize_t i, c, other, n = self.oracle.n_blocks
         cdef unsigned char none = 255
@@ -299,7 +299,7 @@ cdef class BlockLabelings(ProximalIterate):
 
     cdef int _forget_place(
             self, Py_ssize_t i, Py_ssize_t c, Py_ssize_t most) except -1 nogil:
-        """Let a labeling go that no plane has any more."""
+        """Drop a labeling if no plane has it any more."""
         cdef Py_ssize_t j, last = self.planes.sets[i].count - 1
         cdef int* labels = self.planes.sets[i].labels + c * self.oracle.n_labels(i)
         for j in range(most):

@@ -1,7 +1,7 @@
 """Sampling in proportion to weights that change: O(log n) to update and to draw.
 
-Each inner node is the sum of its two children, computed anew on every update, so
-that rounding never accumulates.
+Each inner node is the sum of its two children, recomputed on every update, so that
+rounding never accumulates.
 """
 import numpy as np
 
