@@ -1,9 +1,9 @@
 """Dual ascent over the marginals of conditional random fields.
 
 The dual of λ/2 ‖w‖² + Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ is that of `_block_dual`
-with the entropy H(α_i) in the place of the loss ℓ_i, and a block's gap is p_i times the
+with the entropy H(α_i) instead of the loss ℓ_i, and a block's gap is p_i times the
 Kullback-Leibler divergence of α_i from the distribution that the weights give. So α_i is
-kept as a distribution of that kind, by its log factors η_i, with their marginals in ν_i
+stored as a distribution of that kind, by its log factors η_i, with its marginals in ν_i
 and its entropy in ℓ_i.
 
 A step goes from η to η' = η + γ (θ - η), and the marginals move by Δ. With
@@ -13,16 +13,15 @@ H' - H >= -⟨η', Δ⟩, and so the dual grows by at least
 
     p [(1 - γ) A - (p / 2λ') Q].
 
-Where that is negative, the step is made shorter and tried again: no entropy is ever
-searched along a line. For small Δ, A is proportional to γ, Q to γ², and the dual grows
-most at γ* = 1 / (1 + (p / λ') Q / (γ A)), which is where the next step on the block
-begins; the bound there is half of what the dual then gains. The divergence before the
-step is A / 2γ but for higher orders, which is what is known of the block's gap until the
-next check.
+If that is negative, a shorter step is tried: no line search over the entropy is needed.
+For small Δ, A is proportional to γ and Q to γ², and the dual grows most at
+γ* = 1 / (1 + (p / λ') Q / (γ A)). The next step on the block starts with this length;
+the bound there is half of what the dual then gains. The divergence before the step is
+A / 2γ up to higher orders, which serves as the block's gap until the next check.
 
 Le Priol, Piché, Lacoste-Julien, "Adaptive stochastic dual coordinate ascent for
-conditional random fields", UAI 2018, whose steps are mixtures of marginals with a line
-search; this geometric mixture keeps α_i by as many numbers as θ_i has.
+conditional random fields", UAI 2018, take mixtures of marginals with a line search as
+steps; this geometric mixture stores α_i in as many numbers as θ_i has.
 """
 import numpy as np
 
@@ -34,27 +33,29 @@ from scipy.linalg.cython_blas cimport dasum
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 
-# At first the true labels have these log odds: the weights are then next to zero. With
-# less, they are far off if λ is small, and with more the first steps are lost.
+# At first the true labels have these log odds: the weights are then close to zero. With
+# lower odds, they are far off if λ is small; with higher odds, the first steps are
+# wasted.
 cdef double ODDS = 10.0
 
-# The first step on a block, and the longest and the shortest; none is more than
+# The lengths of the first, longest and shortest step on a block; no step is more than
 # STEP_GROWTH times as long as the one before.
 cdef double FIRST_STEP = 0.1
 cdef double LONGEST_STEP = 1.0 - 1e-12
 cdef double LEAST_STEP = 1e-8
 cdef double STEP_GROWTH = 4.0
 
-# Of the best step, as far as it is known, that is tried after a refusal; and how many
-# are tried in a visit.
+# After a refused step, the share of the estimated best step that is tried next; and the
+# number of trials in a visit.
 cdef double SHARE_OF_BEST = 0.9
 cdef enum:
     MOST_TRIALS = 20
 
-# Shares of the mass that a mixture with the truth needs to be feasible without squares.
+# Mixtures with the truth that are tried: shares of the mass that has to go to the truth
+# to be feasible without squares in the penalty.
 LESS = np.append(0.25 ** np.arange(7), 0.0)
 
-# Where probabilities underflow.
+# Replaces probabilities that underflow.
 cdef double TINY = 1e-300
 
 
@@ -64,13 +65,13 @@ cdef class MarginalAscent(BlockDual):
     Parameters
     ----------
     oracle : BlockOracle
-        That `has_sums`, its dual state as new.
+        An oracle that `has_sums`, with its initial dual state.
     weights, lam, l1_ratio, whole
         As for `BlockDual`.
     """
 
     cdef readonly long long n_steps
-    # The largest dual objective that a check has found; kept with an L1 penalty.
+    # The largest dual objective that a check has found, if there is an L1 penalty.
     cdef public double best_bound
     cdef Py_ssize_t[::1] starts
     cdef double[::1] factors, tilted, lengths
@@ -106,7 +107,7 @@ cdef class MarginalAscent(BlockDual):
             restore("factors", factors[mine[i]:mine[i + 1]], block)
 
     def _place_blocks(self):
-        """Marginals, entropies and weights of the factors."""
+        """Compute marginals, entropies and weights from the factors."""
         cdef Py_ssize_t i, n = self.oracle.n_blocks
         cdef double slope
         with nogil:
@@ -137,8 +138,8 @@ cdef class MarginalAscent(BlockDual):
             if trial == 0:
                 self.gaps[i] = max(0.5 * p * slope / gamma, 0.0)
                 self.tree.update(i, self.gaps[i])
-            # Where the marginals do not move but for rounding, as they are next to one or
-            # zero, or those of the weights, the next step may be as long as it will.
+            # If the marginals move only by rounding, because they are close to one or
+            # zero or already those of the weights, the next step may have any length.
             best = LONGEST_STEP
             if slope > 0.0:
                 best = min(1.0 / (1.0 + scale * norm / (gamma * slope)), LONGEST_STEP)
@@ -174,7 +175,7 @@ cdef class MarginalAscent(BlockDual):
 
     @property
     def step_lengths(self):
-        """γ with which the next step on each block begins."""
+        """The γ that the next step on each block tries first."""
         return np.asarray(self.lengths)
 
     def true_log_losses(self):
@@ -196,12 +197,13 @@ cdef class MarginalAscent(BlockDual):
     def dual_value_of(self, u, double loss):
         """D of the dual point, or of the best of its mixtures with the truth.
 
-        A share s of α and 1 - s of the true labelings have s u for u, and the entropy
+        A mixture of a share s of α and 1 - s of the true labelings has the image s u and
+        the entropy
 
             s (H_i - a_i L_i) - s (1 - a_i) log s - m log m,    m = 1 - s + s a_i,
 
-        where L_i = -log a_i is the log-loss of α_i(y_i) = a_i. Without squares in the
-        penalty, s is what makes the mixture feasible.
+        where L_i = -log a_i is the log loss of α_i(y_i) = a_i. Without squares in the
+        penalty, s has to make the mixture feasible.
         """
         if self.l1_ratio == 0.0:
             return super().dual_value_of(u, loss)
@@ -229,8 +231,8 @@ cdef class MarginalAscent(BlockDual):
         """Σ_i p_i (|θ_i| + |η_i|), sums of magnitudes.
 
         Sums over labelings are as large as scores, entropies are differences of both, and
-        a block's gap is a difference of entropies. All may be zero but for rounding, as
-        if only one labeling is possible.
+        a block's gap is a difference of entropies. All may be zero except for rounding,
+        for example if only one labeling is possible.
         """
         cdef Py_ssize_t i
         cdef int size, one = 1
@@ -250,7 +252,7 @@ cdef class MarginalAscent(BlockDual):
         return total
 
     def go_to(self, const double[::1] w):
-        """Take the distributions that weights w give for the dual point."""
+        """Make the distributions that weights w give the dual point."""
         cdef Py_ssize_t i
         as_floats("w", w, self.oracle.n_weights)
         with nogil:
@@ -292,10 +294,10 @@ cdef class MarginalAscent(BlockDual):
         self.n_steps = self.n_oracle_calls = 0
 
     def snapshot(self, const Py_ssize_t[::1] blocks):
-        """Does nothing: the steps of a part are kept."""
+        """Do nothing: the steps of a part are kept."""
 
     def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
-        """Does nothing, for the same reason."""
+        """Do nothing, for the same reason."""
 
     @property
     def can_be_parted(self):
@@ -306,13 +308,13 @@ cdef class MarginalAscent(BlockDual):
     def has_best_step(self):
         """False: a mixture of two distributions has no log factors of this form.
 
-        So all steps of the parts are kept. This is an ascent if each part allows for the
-        worst that the others can do: σ is their number.
+        So all steps of the parts are kept. The dual ascends if each part allows for the
+        worst that the others can do: σ is the number of parts.
         """
         return False
 
     def best_step(self, double loss_change, double product, double norm):
-        """1: all of it."""
+        """1: the whole step."""
         return 1.0
 
     # ------------------------------------------------------------------ states
@@ -326,14 +328,14 @@ cdef class MarginalAscent(BlockDual):
     def set_state(self, state, places=None):
         """Start from a dual point of the same examples, at any λ and weights.
 
-        Any finite log factors are one. Of a state that has weights alone, it is the one
-        that these give. With `places`, example i takes block places[i], and stays as it
-        is if that is -1.
+        Any finite log factors are a dual point. If the state has only weights, the dual
+        point is the one that they give. With `places`, example i takes block places[i],
+        and stays as it is if that is -1.
 
         Raises
         ------
         ValueError
-            Where lengths are others.
+            If lengths differ.
         """
         if self.kappa > 0.0:
             # With an L1 penalty, the first center.

@@ -1,4 +1,4 @@
-"""The max-oracles of all examples at one w: the risk, and a plane below it.
+"""The max-oracle for all examples at one w: the risk, and a plane below it.
 
 The risk R(w) = Σ_i p_i max_y [L_i(y) + ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩] is at least the
 plane ⟨a, w⟩ + b of any one labeling per example, with a = Σ_i p_i (its joint feature)
@@ -23,9 +23,9 @@ cdef class EmpiricalRisk:
     ----------
     oracle : BlockOracle
     weights : ndarray of shape (n_blocks,)
-        p_i, non-negative, summing to 1. Blocks of weight 0 are not asked.
+        p_i, non-negative, summing to 1. Blocks of weight 0 are skipped.
     cache_size : int, default=0
-        Labelings kept per example for `recall`, those last found or recalled.
+        Labelings kept per example for `recall`: the last ones found or recalled.
     known : ActiveSets or None
         A cache that the caller keeps.
 
@@ -75,10 +75,10 @@ cdef class EmpiricalRisk:
 
     @property
     def most_negative_gap(self):
-        """By how little the answers exceed the labelings in the cache: not below zero.
+        """The smallest excess of an answer over the cached labelings; should be >= 0.
 
-        The smallest p_i (max_y H_i(y) - max_known H_i(y)) at the w that was asked for.
-        The true labelings are known.
+        The smallest p_i (max_y H_i(y) - max_known H_i(y)) at the w of the last `ask`. The
+        true labelings count as known.
         """
         return float(np.min(np.multiply(
             self.p, np.subtract(self.values, self.known_values))))
@@ -87,7 +87,7 @@ cdef class EmpiricalRisk:
         """Σ_i p_i ⟨|w|, |φ(x_i, y) - φ(x_i, y_i)|⟩ over answers and best known labelings.
 
         The values that `most_negative_gap` compares are sums of such terms, which may
-        cancel. To be called after `ask`, while all these labelings are there.
+        cancel. Call it after `ask`, before any of these labelings is released.
         """
         cdef BlockOracle oracle = self.oracle
         cdef Py_ssize_t i
@@ -116,17 +116,17 @@ cdef class EmpiricalRisk:
     def ask(self, const double[::1] w, int n_threads=1):
         """The risk R(w), or an upper bound if the oracle is not exact.
 
-        The answers are the caller's: to `release_answers`, to `cache_answers` or to keep.
+        The caller owns the answers: to `release_answers`, `cache_answers` or keep them.
         """
         self._pass(w, False, n_threads)
         self.n_oracle_calls += np.count_nonzero(self.p)
         return self._mean(self.values)
 
     def soften(self, const double[::1] w, double temperature, int n_threads=1):
-        """The risk R(w) as by `ask`, and its smooth lower bound.
+        """The risk R(w) as for `ask`, and its smooth lower bound.
 
-        That is the mean of the soft maxima. The oracle's blocks become the distributions
-        that attain them: see `soft_plane`.
+        The bound is the mean of the soft maxima. The oracle's blocks become the
+        distributions that attain them: see `soft_plane`.
 
         Returns
         -------
@@ -150,10 +150,10 @@ cdef class EmpiricalRisk:
         return a, self._mean(self.losses)
 
     def recall(self, const double[::1] w, int n_threads=1):
-        """The largest plane at w of the labelings in the cache; its value.
+        """Find the largest plane at w of the cached labelings; return its value.
 
-        The true labeling counts as one of them. `block_values` are then the values of
-        the examples' best ones.
+        The true labeling counts as one of them. Afterwards `block_values` are the values
+        of the best labelings.
         """
         cdef Py_ssize_t i
         self._pass(w, True, n_threads)
@@ -178,7 +178,7 @@ cdef class EmpiricalRisk:
         return a, self._mean(self.losses)
 
     def cache_answers(self):
-        """Take the answers into the cache, from which they push out the stalest."""
+        """Add the answers to the cache, where they replace the stalest labelings."""
         cdef Py_ssize_t i, c
         cdef const int* labels
         for i in range(self.oracle.n_blocks):
@@ -196,7 +196,7 @@ cdef class EmpiricalRisk:
                 self.cache.remove(i, c)
 
     def release_answers(self):
-        """Let the answers go."""
+        """Release the answers."""
         cdef Py_ssize_t i
         for i in range(self.oracle.n_blocks):
             if self.p[i] > 0.0:

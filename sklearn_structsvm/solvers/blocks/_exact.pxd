@@ -10,21 +10,21 @@ cdef class ExactAscent(ProximalIterate):
     # Examples of positive weight.
     cdef readonly object active_blocks
     cdef const double[::1] p
-    # p_i ‖x_i‖², of which the curvature of block i is 1 / λ'.
+    # `curvatures` holds p_i ‖x_i‖²; divided by λ', this is the curvature of block i.
     cdef double[::1] average, curvatures, loss_bar, gaps, work
     cdef double[:, ::1] nu
     cdef int[::1] changed
-    # All examples, the ones of this sweep first; sweeps that each rested last, and has
-    # still to rest.
+    # All examples, those of this sweep first; the sweeps that each example rested last
+    # time, and those that it still has to rest.
     cdef Py_ssize_t[::1] order
     cdef int[::1] rests, waits
     cdef double small
     cdef long long n_averaged
-    # ν, ℓ and their sum as they were before the round, of a part.
+    # ν and ℓ of a part, and Σ p_i ℓ_i, before the round.
     cdef object before
     cdef double loss_before
     cdef bint is_part
-    # The labelings of cutting planes, by example and plane, and the bytes of one.
+    # The labelings of cutting planes, by example and plane, and the bytes of a labeling.
     cdef unsigned char[:, :, ::1] held
     cdef readonly Py_ssize_t n_held_bytes
     cdef double entries_per_step, entries

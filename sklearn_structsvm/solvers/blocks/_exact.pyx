@@ -1,6 +1,6 @@
 """Exact block ascent on the dual of SVMs with one feature vector per example.
 
-With p_i = s_i / Σs, θ_i = Wᵀx_i and the dual point as plain steps of `_bcfw` keep it,
+With p_i = s_i / Σs, θ_i = Wᵀx_i and the dual point stored as for plain steps of `_bcfw`,
 ν_i = Σ_y α_i(y) (μ(y) - μ(y_i)) and ℓ_i = Σ_y α_i(y) L_i(y),
 
     W = -(1/λ) Σ_i p_i x_i ⊗ ν_i,
@@ -8,8 +8,8 @@ With p_i = s_i / Σs, θ_i = Wᵀx_i and the dual point as plain steps of `_bcfw
 
 With all blocks but i fixed, θ_i moves by -β_i Δν_i, β_i = p_i ‖x_i‖² / λ, and the best
 ν_i is known in closed form; see `_exact_blocks`. With a proximal term, see `_proximal`,
-λ' takes the place of λ. An example whose gap was small rests for
-the next sweeps. Nothing here decides when to stop.
+λ' replaces λ. An example whose gap was small rests for the next sweeps. Nothing here
+decides when to stop.
 """
 import numpy as np
 
@@ -29,15 +29,16 @@ cdef double SMALL_GAP = 0.1
 # An example rests for 1 sweep, then for 3, 7, ... as its gap stays small.
 cdef int LONGEST_REST = 31
 
-# How many steps ahead memory is asked for, which comes in no order that the processor
-# could foresee: first where a row starts, and then the row.
+# How many steps ahead memory is prefetched, as the processor cannot predict the order:
+# first where a row starts, and then the row.
 cdef Py_ssize_t START_AHEAD = 24
 cdef Py_ssize_t ROW_AHEAD = 12
 
-# The average of w is updated after every sweep, but only once the rows of the steps in
-# between had this many times the entries of a column of w.
+# The average of w is updated after a sweep, but only once the rows of the steps since the
+# last update had this many times the entries of a column of w.
 cdef Py_ssize_t ENTRIES_PER_WEIGHT = 8
-# w after sweep t weighs about t**3: the first half of the sweeps 1/16 of all.
+# w after sweep t has a weight of about t**3: the first half of the sweeps has 1/16 of the
+# total weight.
 cdef double AVERAGE_POWER = 3.0
 
 
@@ -50,7 +51,7 @@ cdef class ExactAscent(ProximalIterate):
     k : int
         Scores per example.
     weights : ndarray of shape (n,)
-        p_i, non-negative, summing to 1. Examples of weight 0 are left alone.
+        p_i, non-negative, summing to 1. Examples of weight 0 are skipped.
     lam : float
         λ > 0.
     """
@@ -68,7 +69,7 @@ cdef class ExactAscent(ProximalIterate):
         self.nu = np.zeros((n, k))
         self.loss_bar = np.zeros(n)
         self.gaps = np.zeros(n)
-        # θ and Δν, and what a subclass needs beside them.
+        # θ and Δν, and what a subclass needs in addition.
         self.work = np.zeros(5 * k)
         self.changed = np.zeros(k + 1, dtype=np.intc)
         self.order = self.active_blocks.copy()
@@ -85,10 +86,10 @@ cdef class ExactAscent(ProximalIterate):
     cdef Py_ssize_t maximize(
             self, Py_ssize_t i, const double* theta, double* delta, double* gap
             ) noexcept nogil:
-        """Move ν_i to its best point, by `delta`; `gap` is g_i / p_i before.
+        """Move ν_i to its best point, by `delta`; `gap` is g_i / p_i before the move.
 
-        Returns how many entries of ν_i changed, which are then listed in `changed`;
-        if any did, `delta` is 0 for the others.
+        Returns how many entries of ν_i changed and lists them in `changed`. If any did,
+        `delta` is 0 for the others.
         """
         return 0
 
@@ -100,7 +101,7 @@ cdef class ExactAscent(ProximalIterate):
     cdef double hinge_and_slope(
             self, Py_ssize_t i, const double* theta, const double* along, double step,
             double* slope) noexcept nogil:
-        """max_y H_i(y) with the scores θ + step · along, and its slope in the step."""
+        """max_y H_i(y) at the scores θ + step · along, and its derivative in the step."""
         return 0.0
 
     cdef void step(self, Py_ssize_t i) noexcept nogil:
@@ -152,7 +153,7 @@ cdef class ExactAscent(ProximalIterate):
                     order[n] = i
                     n += 1
             for b in range(n - 1, 0, -1):
-                # As good as uniform, n being far below 2**32.
+                # Almost uniform, since n is far below 2**32.
                 other = (<uint64_t> bits.next_uint32(bits.state) * (b + 1)) >> 32
                 i = order[b]
                 order[b] = order[other]
@@ -178,9 +179,9 @@ cdef class ExactAscent(ProximalIterate):
                     self.waits[i] = self.rests[i]
 
     def update_average(self):
-        """Take w into its average (Shamir and Zhang 2013, section 3.1), if it is time.
+        """Update the average of w (Shamir and Zhang 2013, section 3.1), if it is due.
 
-        An accelerated w is ahead of its average.
+        With acceleration there is none, since w is ahead of its average.
         """
         cdef Py_ssize_t j
         cdef double share
@@ -199,12 +200,12 @@ cdef class ExactAscent(ProximalIterate):
     # ------------------------------------------------------------------ parts
 
     def become_part(self):
-        """Be a part of an iterate that is elsewhere, and that keeps no average."""
+        """Become a part of an iterate that is kept elsewhere; a part keeps no average."""
         self.is_part = True
         self.average = np.zeros(0)
 
     def snapshot(self, blocks):
-        """Note the dual variables of these blocks before a round, for `scale_update`."""
+        """Save the dual variables of these blocks before a round, for `scale_update`."""
         self.before = np.asarray(self.nu)[blocks], np.asarray(self.loss_bar)[blocks]
         self.loss_before = self.loss
 
@@ -230,7 +231,7 @@ cdef class ExactAscent(ProximalIterate):
     def check_gaps(self, int n_threads=1):
         """True gaps of all blocks at w; returns (Σ p_i H_i, Σ g_i).
 
-        Those that are not small end the rest of their examples.
+        Examples whose gaps are not small no longer rest.
         """
         cdef Py_ssize_t i
         hinge = self._pass(self.w, True, n_threads)
@@ -260,7 +261,7 @@ cdef class ExactAscent(ProximalIterate):
                 hinges[b] = self._check(
                     blocks[b], weights, &theta[threadid() * k], keep_gaps)
         self.n_oracle_calls += n
-        # Summed in their order, however many threads there were.
+        # Summed in order, whatever the number of threads.
         return float(np.sum(hinges))
 
     cdef double _check(
@@ -291,14 +292,15 @@ cdef class ExactAscent(ProximalIterate):
 
     @property
     def dual_objective(self):
-        """D(α), of the dual point itself whatever the proximal term."""
+        """D(α) of the dual point itself, whatever the proximal term."""
         return float(self.dual_value(self.loss))
 
     def plane(self):
-        """B, offset and Xᵀ B of the plane below the risk that the dual point is.
+        """B, offset and Xᵀ B of the plane below the risk that the dual point defines.
 
-        Σ_i p_i Σ_y α_i(y) H_i(y), which is at most R(w) = Σ_i p_i max_y H_i(y), and
-        whose minimum with the regularizer is the dual objective.
+        The plane is Σ_i p_i Σ_y α_i(y) H_i(y), which is at most
+        R(w) = Σ_i p_i max_y H_i(y). Its minimum with the regularizer is the dual
+        objective.
         """
         B = np.asarray(self.p)[:, np.newaxis] * np.asarray(self.nu)
         return B, self.loss, -self.lam * self.dual_image()
@@ -342,21 +344,21 @@ cdef class ExactAscent(ProximalIterate):
     cdef Py_ssize_t answer(
             self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,
             double* loss) noexcept nogil:
-        """The labeling with the largest H_i: into `held`, its μ(y) - μ(y_i) and L_i(y).
+        """Write the labeling of the largest H_i to `held`; its μ(y) - μ(y_i) and L_i(y).
 
-        Returns how many entries of `delta` are not zero, which are listed in `changed`.
+        Returns how many entries of `delta` are nonzero, and lists them in `changed`.
         """
         return 0
 
     cdef void mix_block(
             self, Py_ssize_t i, double kept, Py_ssize_t n, const Py_ssize_t* planes,
             const double* shares, const unsigned char* held) noexcept nogil:
-        """ν_i and ℓ_i become `kept` of what they were, and shares of n labelings held."""
+        """Scale ν_i and ℓ_i by `kept`, and add the shares of n labelings held."""
 
     def cut(self, const double[:, ::1] theta, Py_ssize_t j, Py_ssize_t most):
-        """(a, b): the plane ⟨a, w⟩ + b below the risk, of the answers to these scores.
+        """(a, b) of the plane ⟨a, w⟩ + b below the risk, by the answers to these scores.
 
-        They are held as number j of at most `most`, the same in all calls.
+        The answers are held as number j of at most `most`, the same in all calls.
         """
         cdef const Py_ssize_t[::1] blocks = self.active_blocks
         cdef Py_ssize_t b, i, n_changed
@@ -379,13 +381,13 @@ cdef class ExactAscent(ProximalIterate):
 
     def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
                    int n_threads=1, bint cached=False):
-        """(Σ p_i max_y H_i(y), a, b) at any w, with the plane held as number j."""
+        """(Σ p_i max_y H_i(y), a, b) at any w; the plane is held as number j."""
         theta = self.scores(w, n_threads)
         hinge, _ = self.hinge_along(theta, theta, 0.0)
         return hinge, *self.cut(theta, j, most)
 
     def mix(self, const double[::1] shares, u):
-        """α becomes shares[0] α and the other shares of the planes held; u its image.
+        """Replace α by shares[0] α plus the other shares of the planes; u is its image.
 
         Shares are non-negative and sum to 1; share j + 1 is that of plane j.
         """
@@ -416,9 +418,9 @@ cdef class ExactAscent(ProximalIterate):
         self.draw_to_center()
 
     def get_state(self):
-        """The dual point, picklable, as plain steps of `BlockFrankWolfe` have it.
+        """The dual point, picklable, as for plain steps of `BlockFrankWolfe`.
 
-        With the average, which may have been the better weights.
+        It includes the average, which may be the better weights.
         """
         state = {"blocks": np.array(self.nu), "loss": np.array(self.loss_bar)}
         state |= self.primal_state()
@@ -432,13 +434,13 @@ cdef class ExactAscent(ProximalIterate):
         Raises
         ------
         ValueError
-            Where it is none of these examples.
+            If the dual point is not one of these examples.
         """
         restore("blocks", self.nu, state["blocks"])
         restore("loss", self.loss_bar, state["loss"])
         self.rebuild_weights()
         if "average" in state:
-            # Counts as the average of one sweep, and is soon forgotten.
+            # It counts as the average of one sweep, and soon has little weight.
             restore("average", self.average, state["average"])
             self.n_averaged = 1
         self.restore_primal(state)

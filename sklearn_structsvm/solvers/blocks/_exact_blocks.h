@@ -4,14 +4,15 @@
 
 #include "_utils/_vector.h"
 
-/* Sums and maxima are taken in whatever order is quick. */
+/* Sums and maxima may be computed in any order. */
 #ifdef __GNUC__
 #define REORDER(what) _Pragma(#what)
 #else
 #define REORDER(what)
 #endif
 
-/* values = cost + theta, and raised = values + beta nu; returns the largest of both. */
+/* values = cost + theta and raised = values + beta nu; `best` and `highest` are their
+ * maxima. */
 FOR_EACH_WIDTH
 static void class_values(ptrdiff_t k, double beta, const double *cost,
                          const double *theta, const double *nu, double *values,
@@ -31,8 +32,8 @@ static void class_values(ptrdiff_t k, double beta, const double *cost,
     *highest = most_raised;
 }
 
-/* Returns max_c cost[c] + theta[c], and by how much it exceeds these on average, weighted
- * by nu. */
+/* Returns max_c cost[c] + theta[c]; `behind` is the sum, weighted by nu, of how far each
+ * cost[c] + theta[c] is below it. */
 FOR_EACH_WIDTH
 static double class_hinge(ptrdiff_t k, const double *cost, const double *theta,
                           const double *nu, double *behind)

@@ -1,9 +1,9 @@
-"""The blocks of `_exact`: where the dual of one example is largest.
+"""The blocks of `_exact`: maximizers of the dual over one example.
 
-In the unit cube, one coordinate at a time; for one label this is the method of Hsieh et
-al. 2008, "A dual coordinate descent method for large-scale linear SVM". In the simplex,
-by a projection, as in Keerthi et al. 2008, "A sequential dual method for large scale
-multi-class linear SVMs".
+In the unit cube, they are found one coordinate at a time; for one label this is the
+method of Hsieh et al. 2008, "A dual coordinate descent method for large-scale linear
+SVM". In the simplex, they are found by a projection, as in Keerthi et al. 2008, "A
+sequential dual method for large scale multi-class linear SVMs".
 """
 from sklearn_structsvm._utils.borders import check_indices, check_shape
 
@@ -59,7 +59,7 @@ cdef class LabelAscent(ExactAscent):
             truth = self.Y[i, c]
             cost = self.costs[c, truth]
             sign = -1.0 if truth else 1.0
-            # The mass on the wrong label, and what it gains to have it there.
+            # The mass on the wrong label, and the gain from moving mass there.
             new = alpha = sign * self.nu[i, c]
             gain = cost + sign * theta[c]
             if gain > 0.0:
@@ -115,7 +115,7 @@ cdef class LabelAscent(ExactAscent):
                 slope[0] += sign * along[c]
         return hinge
 
-    # Held is a bit for each label: whether it is wrong.
+    # `held` has a bit for each label: whether it is wrong.
 
     cdef Py_ssize_t answer(
             self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,
@@ -155,9 +155,10 @@ cdef class LabelAscent(ExactAscent):
 
 cdef double simplex_level(
         Py_ssize_t n, double mass, const double* behind, double* left) noexcept nogil:
-    """The level with Σ_j max(0, level - behind[j]) = mass > 0; the least is 0.
+    """The level with Σ_j max(0, level - behind[j]) = mass > 0; the least `behind` is 0.
 
-    It falls as entries above it are left out, until there are none (Michelot 1986).
+    The level falls as entries above it are left out, until none is above it (Michelot
+    1986).
     """
     cdef Py_ssize_t j, m = 0, n_left
     cdef double level, total = 0.0
@@ -181,7 +182,7 @@ cdef double simplex_level(
 
 
 cdef class ClassAscent(ExactAscent):
-    """Blocks of one of k classes; any label costs.
+    """Blocks of one of k classes, with any costs of labels.
 
     Parameters
     ----------
@@ -209,8 +210,8 @@ cdef class ClassAscent(ExactAscent):
             ) noexcept nogil:
         """α maximizes ⟨H, α⟩ - β/2 ‖α - old α‖² over the simplex.
 
-        So α(c) = max(0, level - behind(c)) / β, where behind(c) is what H + β old α lacks
-        there to its maximum, and the level is such that α sums to 1.
+        So α(c) = max(0, level - behind(c)) / β, where behind(c) is how far H + β old α is
+        below its maximum at c, and the level is such that α sums to 1.
         """
         cdef Py_ssize_t c, j, n, m, corner = -1, k = self.k, truth = self.y[i]
         cdef const double* cost = &self.costs[truth, 0]
@@ -226,7 +227,7 @@ cdef class ClassAscent(ExactAscent):
         # ν of the truth is its α - 1.
         raised[truth] += beta
         highest = max(highest, raised[truth])
-        # The few classes that have mass or may get some, without a branch to foresee.
+        # The few classes that have mass or may get some, without unpredictable branches.
         listed[0] = <int> truth
         n = 1
         for c in range(k):
@@ -242,7 +243,7 @@ cdef class ClassAscent(ExactAscent):
         if beta > 0.0:
             level = simplex_level(n, beta, behind, raised)
         else:
-            # Features of zero: all mass goes to one of the best.
+            # All features are zero: all mass goes to one of the best.
             corner = 0
             while behind[corner] > 0.0:
                 corner += 1
@@ -256,7 +257,7 @@ cdef class ClassAscent(ExactAscent):
             squares += change * change
             loss += cost[c] * alpha
             behind[j] = change
-        # Where rounding is all there is to gain, the dual would not increase.
+        # If the gain is only rounding, the dual would not increase.
         if not gain > 0.5 * beta * squares:
             return 0
         memset(delta, 0, k * sizeof(double))
@@ -294,7 +295,7 @@ cdef class ClassAscent(ExactAscent):
         slope[0] = along[best] - along[truth]
         return most - theta[truth] - step * along[truth]
 
-    # Held is the class, in two bytes.
+    # `held` is the class, in two bytes.
 
     cdef Py_ssize_t answer(
             self, Py_ssize_t i, const double* theta, unsigned char* held, double* delta,

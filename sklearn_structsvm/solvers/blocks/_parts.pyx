@@ -1,11 +1,11 @@
 r"""Parts of an iterate, which several threads or machines move at once.
 
-Each of K parts has the blocks of an iterate that no other has, and weights v_k = v at the
-beginning of a round. In the round its steps are made as if its blocks weighed σ times
-as much, so that they allow for what the others do meanwhile: with λ'/σ for λ' in
-`_proximal`. With δ_k = (v_k - v) / σ the change that its dual variables stand for,
-δ = Σ_k δ_k, and Δℓ the change of Σ_i p_i ℓ_i, all of them together are one direction,
-along which the dual objective of the proximal problem,
+Each of K parts has its own blocks of an iterate, and weights v_k = v at the beginning of
+a round. During the round it makes its steps as if its blocks had σ times the weight, so
+that they allow for what the others do meanwhile: λ'/σ replaces λ' in `_proximal`. Let
+δ_k = (v_k - v) / σ be the change due to its dual variables, δ = Σ_k δ_k, and Δℓ the
+change of Σ_i p_i ℓ_i. All changes together are one direction, along which the dual
+objective of the proximal problem,
 
     D'(α) = ℓ + min_{lower <= w <= upper} λ'/2 ‖w‖² - λ' ⟨v, w⟩ + const.,
 
@@ -13,14 +13,14 @@ whose gradient in v is -λ' w and has the Lipschitz constant λ', grows at γ by
 
     γ [Δℓ - λ' ⟨w, δ⟩] - γ² λ'/2 ‖δ‖²,
 
-and without a box by just that. The best γ in [0, 1] is what the round ends with; α is
-then α_before + γ (α - α_before), a convex combination of dual points. So D' never falls,
-whatever σ is: that only decides how large γ is, and σ = K makes it one, as
+and without a box by exactly that. The round ends with the best γ in [0, 1]; α is then
+α_before + γ (α - α_before), a convex combination of dual points. So D' never falls,
+whatever σ is: σ only decides how large γ is, and σ = K makes it one, as
 ‖Σ δ_k‖² <= K Σ ‖δ_k‖² (CoCoA+: Ma, Smith, Jaggi, Jordan, Richtárik and Takáč, "Adding vs.
 averaging in distributed primal-dual optimization", ICML 2015).
 
-What is sparse in δ stays so: the parts mark the pages of their weights that they change,
-and all others are left alone.
+A sparse δ stays sparse: the parts mark the pages of their weights that they change, and
+all other pages are left alone.
 """
 import numpy as np
 
@@ -75,7 +75,7 @@ cdef class Parts:
         free(self.at)
 
     def refresh(self):
-        """Give the parts the weights of the whole, its λ' and its threshold."""
+        """Copy the weights of the whole, its λ' and its threshold to the parts."""
         cdef ProximalIterate part
         for part in self.parts:
             part.lam = self.whole.proximal_lam() / self.sigma
@@ -87,7 +87,7 @@ cdef class Parts:
 
     cdef bint _difference(
             self, Py_ssize_t page, Py_ssize_t n, double* delta) noexcept nogil:
-        """δ on a page; False if it is zero, as no part has changed anything."""
+        """Compute δ on a page; return False if no part has changed the page."""
         cdef Py_ssize_t k, j, start = page * PAGE
         cdef double scale = 1.0 / self.sigma
         cdef const double* v = &self.whole.v[start]
@@ -118,7 +118,7 @@ cdef class Parts:
         return product, norm
 
     def join(self, double gamma, Py_ssize_t first, Py_ssize_t last):
-        """Move the weights of the whole by γ δ, and those of the parts to them."""
+        """Move the weights of the whole by γ δ, and copy them to the parts."""
         cdef Py_ssize_t page, k, start, n, j
         cdef double* v
         cdef double* w

@@ -1,4 +1,4 @@
-r"""Weights of a dual point, drawn toward a center: what accelerated block steps move.
+r"""Weights of a dual point, drawn toward a center: accelerated block steps move these.
 
 A dual point α of
 
@@ -6,13 +6,14 @@ A dual point α of
 
 has u = Aα = -(1/λ) Σ_i p_i (joint feature of ν_i), the loss ℓ = Σ_i p_i ℓ_i and the dual
 objective D(α) = ℓ + min_w λ/2 ‖w‖² - λ ⟨u, w⟩, whose minimum is at c = clip(u). The same
-α is a dual point of the proximal problem P(w) + κ/2 ‖w - z‖² with a center z, where with
-λ' = λ + κ the weights that belong to it are
+α is a dual point of the proximal problem P(w) + κ/2 ‖w - z‖² with a center z. With
+λ' = λ + κ, its weights there are
 
     v = (λ u + κ z) / λ',    w = clip(v).
 
-So block steps on the proximal problem are those on P itself, with w for the weights and
-λ' for λ: along a direction Δ of block i, v changes by -(p_i / λ') (joint feature of Δ).
+So block steps on the proximal problem are those on P itself, with these weights w and
+with λ' instead of λ: along a direction Δ of block i, v changes by
+-(p_i / λ') (joint feature of Δ).
 
 *The certificate.* α stays a dual point of P, so D(α) <= min P whatever κ and z are. For
 any w, with g_i = p_i [max_y H_i(y) - ℓ_i - ⟨θ_i, ν_i⟩] at w, Σ_i p_i ⟨θ_i, ν_i⟩ is
@@ -21,38 +22,38 @@ any w, with g_i = p_i [max_y H_i(y) - ℓ_i - ⟨θ_i, ν_i⟩] at w, Σ_i p_i �
     P(w) - D(α) = Σ g_i - λ ⟨u, w⟩ + λ/2 ‖w‖² + λ ⟨u, c⟩ - λ/2 ‖c‖²
                 = Σ g_i + λ/2 (‖w - u‖² - ‖c - u‖²).
 
-The last term is `proximal_gap`: not below zero, as c is the point of the box next to u,
-and without a box λ/2 ‖w - u‖². It is zero if κ is.
+The last term is `proximal_gap`. It is not negative, as c is the point of the box nearest
+to u; without a box it is λ/2 ‖w - u‖². It is zero if κ is.
 
 *Elastic net.* With the penalty
 
     Ω(w) = λ ((1 - ρ)/2 ‖w‖² + ρ ‖w‖₁)
 
-in the place of λ/2 ‖w‖², c minimizes Ω(w) - λ ⟨u, w⟩ over the box, and with
+instead of λ/2 ‖w‖², c minimizes Ω(w) - λ ⟨u, w⟩ over the box, and with
 λ' = (1 - ρ) λ + κ
 
     v = (λ u + κ z) / λ',    w = clip(S(v, ρ λ / λ')),
 
-where S moves each number toward zero by the second argument, and not beyond. The
-conjugate of the penalty is smooth with the constant 1/λ' as before, and so are the steps.
-In the gap Ω(w) + λ ⟨u, c - w⟩ - Ω(c) is in the place of the last term. For ρ = 1, κ must
+where S moves each number toward zero by the second argument, but not past zero. As
+before, the conjugate of the penalty is smooth with the constant 1/λ', and the steps are
+the same. In the gap, Ω(w) + λ ⟨u, c - w⟩ - Ω(c) replaces the last term. For ρ = 1, κ must
 be positive, and D(α) is -inf unless all |u_j| <= 1.
 
-*A plane less.* With a plane ⟨a, w⟩ + b that is subtracted from P, as a step of
-`concave_convex` does, u is Aα + a/λ. The rest of the above then holds as it is, but that
-b is subtracted from D as well: Σ_i p_i ⟨θ_i, ν_i⟩ is ⟨a, w⟩ - λ ⟨u, w⟩.
+*Subtracting a plane.* If a plane ⟨a, w⟩ + b is subtracted from P, as a step of
+`concave_convex` does, u is Aα + a/λ. Everything above still holds, except that b is
+subtracted from D as well: Σ_i p_i ⟨θ_i, ν_i⟩ is ⟨a, w⟩ - λ ⟨u, w⟩.
 
-*The path.* With λ, κ and the dual mass scaled by ρ, u, v and w stay, g_i becomes
-g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap
+*The path.* If λ, κ and the dual mass are scaled by ρ, then u, v and w do not change, g_i
+becomes g_i + (1 - ρ) m_i with m_i = p_i (ℓ_i + ⟨θ_i, ν_i⟩), and the gap becomes
 
     P(w) - D(α) + (1 - ρ) [D(α) - λ/2 ‖w‖²],
 
-at this w and at any other, with D(α) - λ/2 ‖w‖² = Σ m_i - `proximal_gap` at this one. It
-is linear in ρ: if both ends are ε-optimal, all λ in between are.
+at this w and at any other; at this one, D(α) - λ/2 ‖w‖² = Σ m_i - `proximal_gap`. The gap
+is linear in ρ: if both ends are ε-optimal, so are all λ in between.
 
 *Acceleration* (Lin, Mairal and Harchaoui, "A universal catalyst for first-order
-optimization", NeurIPS 2015) moves the center: with q = λ / λ' and w' the weights at the
-last center, to y = w + β (w - w'), β = (1 - √q) / (1 + √q).
+optimization", NeurIPS 2015) moves the center to y = w + β (w - w'), where w' are the
+weights at the last center, β = (1 - √q) / (1 + √q) and q = λ / λ'.
 """
 import numpy as np
 
@@ -68,10 +69,11 @@ cdef class ProximalIterate:
     Attributes
     ----------
     lam, kappa, l1_ratio : float
-        λ > 0, κ >= 0 and ρ from 0 to 1. κ is 0 at first, so that w = c. With ρ > 0 it is
-        λ and the center is zero: with few squares in the penalty, c may be very large.
+        λ > 0, κ >= 0 and ρ from 0 to 1. κ is 0 at first, so that w = c. With ρ > 0, κ is
+        λ at first and the center is zero: with a small quadratic penalty, c may be very
+        large.
     has_box, is_mapped : bool
-        Whether w is in a box, and whether it is not just v.
+        Whether w has box constraints, and whether w differs from v.
     """
 
     def __init__(self, Py_ssize_t n_weights, double lam, lower=None, upper=None,
@@ -112,7 +114,7 @@ cdef class ProximalIterate:
         return np.clip(v, self.lower, self.upper) if self.has_box else v
 
     def _map(self):
-        """w of v."""
+        """Compute w from v."""
         cdef double[::1] w = self.w
         if self.threshold > 0.0:
             with nogil:
@@ -122,20 +124,20 @@ cdef class ProximalIterate:
             np.clip(v, self.lower, self.upper, out=np.asarray(self.w))
 
     def weights_of(self, u):
-        """c: the weights that a dual point with u = Aα has without a center."""
+        """c: the weights of a dual point with u = Aα if there is no center."""
         if self.l1_ratio > 0.0:
             u = u - np.clip(u, -self.l1_ratio, self.l1_ratio)
             u /= 1.0 - self.l1_ratio
         return self.clipped(u)
 
     def penalty(self, w):
-        """Ω(w), less the plane that is subtracted."""
+        """Ω(w) minus the plane that is subtracted."""
         if self.minus_a is None:
             return self._norms(w)
         return self._norms(w) - w.dot(self.minus_a) - self.minus_b
 
     def subtract_plane(self, a, double b):
-        """Minimize P(w) - ⟨a, w⟩ - b from now on, α staying as it is."""
+        """From now on minimize P(w) - ⟨a, w⟩ - b, without changing α."""
         check_shape("a", a, self.v.shape[0])
         self.minus_a, self.minus_b = a, b
         self.rebuild_weights()
@@ -162,11 +164,11 @@ cdef class ProximalIterate:
         return u
 
     def dual_value(self, double loss):
-        """D(α) of the dual point, which has this loss."""
+        """D(α) of the current dual point, whose loss is `loss`."""
         return self.dual_value_of(self.dual_image(), loss) - self.minus_b
 
     def dual_value_of(self, u, double loss):
-        """D of any dual point, by its Aα and its loss."""
+        """D of any dual point, from its Aα and its loss."""
         if self.l1_ratio == 1.0 and np.abs(u).max(initial=0.0) > 1.0:
             return -np.inf
         if self.l1_ratio == 1.0 and not self.has_box:
@@ -177,7 +179,7 @@ cdef class ProximalIterate:
         return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
 
     def proximal_gap(self):
-        """The part of the gap at w beside Σ g_i."""
+        """The part of the gap at w in addition to Σ g_i."""
         cdef double ratio = self.proximal_lam() / self.lam
         cdef double share = self.kappa / self.lam, gap = 0.0, u, away
         cdef Py_ssize_t j
@@ -198,15 +200,15 @@ cdef class ProximalIterate:
         return 0.5 * self.lam * gap
 
     def keep_weights(self, weights, double objective=float("nan")):
-        """Take these, which nothing changes, for the best weights so far, or None."""
+        """Store these as the best weights so far, or None; nothing may change them."""
         self.best_weights = weights
         if weights is not None:
             self.best_hinge = objective - self.penalty(weights)
 
     def better_weights(self, double objective, double slack, int n_threads=1):
-        """(w, P(w)) of the best weights so far, or None if they will not do.
+        """(w, P(w)) of the best weights so far, or None if they are not good enough.
 
-        They are to be better than `objective`, or worse by at most the `slack`.
+        They must be better than `objective`, or worse by at most `slack`.
         """
         best = self.best_weights
         if best is None:
@@ -227,7 +229,7 @@ cdef class ProximalIterate:
         return np.asarray(self.v)
 
     def set_weights(self, const double[::1] v, double lam):
-        """Take v and λ' from elsewhere, as a part of another iterate."""
+        """Set v and λ' from elsewhere, for a part of another iterate."""
         check_shape("v", v, self.v.shape[0])
         self.lam, self.kappa = lam, 0.0
         self.set_threshold()
@@ -235,7 +237,7 @@ cdef class ProximalIterate:
         self._map()
 
     def set_dual_image(self, const double[::1] u):
-        """Take Aα from elsewhere."""
+        """Set Aα from elsewhere."""
         check_shape("u", u, self.v.shape[0])
         np.asarray(self.v)[...] = u
         self.draw_to_center()
@@ -262,7 +264,7 @@ cdef class ProximalIterate:
     # ------------------------------------------------------------------ center
 
     def set_kappa(self, double kappa):
-        """Change κ, α and the center staying as they are; the first center is w."""
+        """Change κ, but not α and the center; the first center is w."""
         if self.kappa == 0.0:
             self.z = np.array(self.w)
             self.w_before = np.array(self.w)
@@ -274,7 +276,7 @@ cdef class ProximalIterate:
         self.draw_to_center()
 
     def draw_to_center(self):
-        """v = (λ u + κ z) / λ' from v = u, and w."""
+        """Replace v = u by v = (λ u + κ z) / λ', and update w."""
         v = np.asarray(self.v)
         if self.kappa > 0.0 or self.l1_ratio > 0.0:
             v *= self.lam / self.proximal_lam()
@@ -296,9 +298,9 @@ cdef class ProximalIterate:
         self._map()
 
     def extrapolate_each(self, double[::1] t):
-        """The same by a momentum of each weight, β = (t - 1) / t' as its t grows to t'.
+        """The same with a momentum per weight, β = (t - 1) / t' as its t grows to t'.
 
-        It begins anew, at t = 1, if w - z and w - w' have opposite signs: the restart of
+        It restarts at t = 1 if w - z and w - w' have opposite signs: the restart of
         O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", 2015,
         weight by weight.
         """
@@ -321,7 +323,7 @@ cdef class ProximalIterate:
         self._map()
 
     def primal_state(self):
-        """All that a warm start at w needs beside the dual point; picklable."""
+        """All that a warm start at w needs besides the dual point; picklable."""
         state = {}
         if self.best_weights is not None:
             state["best"] = np.array(self.best_weights)
@@ -331,7 +333,7 @@ cdef class ProximalIterate:
         return state
 
     def restore_primal(self, state):
-        """From such a state."""
+        """Restore a state from `primal_state`."""
         self.keep_weights(None)
         if "best" in state:
             self.keep_weights(np.array(self.v))

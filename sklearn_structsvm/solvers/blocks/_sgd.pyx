@@ -1,21 +1,21 @@
 """Stochastic subgradient steps on the structural SVM's objective.
 
-With n blocks of positive weight, step t = 1, 2, ... draws block i, asks for its most
+With n blocks of positive weight, step t = 1, 2, ... draws block i, finds its most
 violating labeling y_t at w and moves by 1 / (λ t) along the negative subgradient of
 λ/2 ||w||² + n p_i H_i(w). Then
 
     w after step t = z_t / (λ t),    z_t = -Σ_{s <= t} n p_{i_s} (joint feature of y_s)
 
-so that z gains one scatter a step and is never rescaled: the labeling that violates
-most at w is the one of z with λ t times the loss. The first step starts from w = 0.
+so that each step adds one scatter to z and never rescales it: the most violating labeling
+at w is that at z with λ t times the loss. The first step starts from w = 0.
 
 The average of the iterates with weights t costs one more scatter:
 
     2 / (t (t + 1)) Σ_s s w_s = 2 / (λ t (t + 1)) [(t + 1) z_t - Σ_s s (z_s - z_{s-1})].
 
-The iterate belongs to a dual point, in which each draw of a block gives its labeling the
-mass n / t. All blocks have mass 1 after whole passes over them. If a block has less, the
-rest is on its true labeling; if a block has more, the point is scaled.
+The iterate corresponds to a dual point, in which each draw of a block gives its labeling
+the mass n / t. All blocks have mass 1 after whole passes over them. If a block has less,
+the rest is on its true labeling; if a block has more, the point is scaled down.
 """
 import numpy as np
 
@@ -46,7 +46,7 @@ cdef class SubgradientSteps:
     cdef const double[::1] p
     cdef bint average
     cdef double n_active
-    # Sums over the steps; the last one with the steps' numbers as weights.
+    # Sums over the steps; the second one is weighted by the numbers of the steps.
     cdef double[::1] z, weighted_z
     cdef double loss
     cdef long long[::1] counts
@@ -119,7 +119,7 @@ cdef class SubgradientSteps:
     def dual_objective(self):
         """The largest dual objective of the iterate's dual point, scaled by 0 to 1.
 
-        With Σ p_i ℓ_i = ℓ and masses of at most m it is ρ ℓ - ρ² λ/2 ||w||² for the best
+        With Σ p_i ℓ_i = ℓ and masses of at most m, it is ρ ℓ - ρ² λ/2 ||w||² for the best
         ρ in [0, 1 / m].
         """
         if self.n_steps == 0:

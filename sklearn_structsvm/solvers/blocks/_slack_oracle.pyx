@@ -2,8 +2,8 @@
 
 The hinge of slack rescaling, max_y L(y) (1 + f(y) - f(y_i)), is that of a margin
 rescaled problem whose corners are scaled by their losses: a labeling contributes
-L(y) (μ(y) - μ(y_i)) to the dual block and L(y) to the dual loss. So every solver over
-a `BlockOracle` serves here too, with its steps, caches and certificates.
+L(y) (μ(y) - μ(y_i)) to the dual block and L(y) to the dual loss. So every solver for a
+`BlockOracle` works here, too, with its steps, caches and certificates.
 """
 import numpy as np
 
@@ -15,8 +15,8 @@ from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch, begin_at
 
-# Angular search asks two to six times on average over a training, and to list the
-# candidates of an exact one costs about as much. The others ask ten times and more.
+# Over a training, angular search makes two to six calls on average, and listing the
+# candidates of an exact search costs about as much. Other searches make ten or more.
 cdef enum:
     CALLS_OF_A_SEARCH = 4
 
@@ -24,23 +24,23 @@ cdef enum:
 cdef class SlackOracle(BlockOracle):
     """The most violating labelings of slack rescaling, found by a search.
 
-    ``max_oracle`` with another `lam` than 1 maximizes L(y) (lam + f(y) - f(y_i)).
-    Where the search is not exact, ``upper_bound`` says how large the maximum can be.
+    ``max_oracle`` maximizes L(y) (lam + f(y) - f(y_i)), also for a `lam` other than 1.
+    If the search is not exact, ``upper_bound`` bounds the maximum.
 
     Parameters
     ----------
     inner : BlockOracle
-        Of the margin rescaled problem. It is the wrapper's from now on.
+        The oracle of the margin rescaled problem. The wrapper owns it from now on.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}
     rtol : float
         A search may stop at (1 - rtol) times the maximum.
     max_queries : int
-        Or after this many calls of the λ-oracle.
+        A search may also stop after this many calls of the λ-oracle.
     cache_size : int
-        Labelings per example, beside those that a solver holds, that a search of a
-        structure without candidates tries first.
+        Labelings kept per example, besides those that a solver holds. A search of a
+        structure without candidates tries them first.
     only : int or None
-        The one block that is going to be searched; None for all.
+        The only block that will be searched; None for all.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ cdef class SlackOracle(BlockOracle):
         self.max_losses = np.zeros(n)
         if not (inner.has_candidates and search in ("angular", "exact")):
             self._find_max_losses(range(n) if only is None else [only])
-        # A built-in oracle's labelings are integers that nobody need release.
+        # Labelings of built-in oracles are integers that need not be released.
         if not inner.thread_safe:
             self.known = ActiveSets(
                 np.array([inner.n_labels(i) for i in range(n)], dtype=np.intp))
@@ -184,7 +184,7 @@ cdef class SlackOracle(BlockOracle):
             ) except -1 nogil:
         return self.inner.mark(i, direction, pages)
 
-    # What the solver holds has mass 1 in `known`; the rest is the label cache.
+    # Labelings that the solver holds have mass 1 in `known`; the rest is the label cache.
 
     cdef int _remember(self, Py_ssize_t i, const int* labels) except -1 nogil:
         cdef Py_ssize_t c = self.known.find(i, labels)
@@ -242,7 +242,7 @@ cdef class SlackOracle(BlockOracle):
 def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, search,
                  double rtol=0.0, Py_ssize_t max_queries=1000, double lam=0.0,
                  double slack=0.0, double one=1.0, bint trace=False):
-    """One search at weights w, for those who only want to look.
+    """A single search at weights w, for inspection.
 
     Returns
     -------
@@ -278,7 +278,7 @@ def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, searc
 
 def points_of(BlockOracle oracle, Py_ssize_t i, const double[::1] w,
               const int[:, ::1] labelings):
-    """(h, g) of given labelings of block i, as an ndarray of shape (n_labelings, 2)."""
+    """(h, g) of the given labelings of block i, an ndarray of shape (n_labelings, 2)."""
     cdef double[::1] work = np.zeros(max(oracle.work_size, 1))
     points = np.empty((labelings.shape[0], 2))
     cdef double[:, ::1] rows = points

@@ -2,21 +2,21 @@ from sklearn_structsvm._contract._oracle cimport BlockOracle, Plane
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 
 
-# A search under way, and what it has found.
+# A search in progress, and what it has found.
 cdef struct Search:
     Py_ssize_t i
     double one
     double* work
-    # G = max g, which a search among candidates sees by itself.
+    # G = max g, which a search among candidates finds by itself.
     double max_loss
-    # The best labeling so far, as in `BlockOracle.evaluate`, and h g of it.
+    # The best labeling so far, as in `BlockOracle.evaluate`, and its h g.
     int* labels
     double score
     double loss
     double value
-    # At least the largest h g of all labelings.
+    # An upper bound on the largest h g of all labelings.
     double bound
-    # At least the largest h + λ g of the λ that was asked for last.
+    # An upper bound on the largest h + λ g for the λ of the last query.
     double highest
     Py_ssize_t n_queries
     # A labeling just queried: its content, or its place in `plane`.

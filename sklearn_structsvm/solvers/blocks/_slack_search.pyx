@@ -6,39 +6,39 @@ a solver that scales its weights has another constant. At the true labeling g
 and Φ are 0, so that Φ* >= 0. Oracles maximize h + λ g, over all labelings or between
 two rays.
 
-Whatever λ was asked, K(λ) = max_y h + λ g bounds Φ* by the largest (K - λ g) g with g
-between 0 and G = max g, which is K²/(4λ) (Lemma 5) or less, and K G for λ = 0: a search
-reports the least such bound that it met, or the exact value if it has proved it.
+For every λ that is queried, K(λ) = max_y h + λ g bounds Φ* by the largest (K - λ g) g
+with g between 0 and G = max g, which is K²/(4λ) (Lemma 5) or less, and K G for λ = 0. A
+search reports the least of these bounds, or the exact value if it has proved it.
 
-Loose ends of the paper, and how they are settled here:
+Gaps in the paper, and how they are filled here:
 
-- Algorithm 2 prints the same oracle call in lines 8 and 10. By Lemma 8 what is better
-  than the labeling z lies strictly between the rays of z and of z', so both children of
-  an angle leave out their outer rays, and the ray of r, which both share, belongs to
+- Algorithm 2 prints the same oracle call in lines 8 and 10. By Lemma 8, labelings better
+  than the labeling z lie strictly between the rays of z and of z', so both children of
+  an angle exclude their outer rays, and the ray of r, which both share, belongs to
   the lower one: the child of larger slopes is (∂r, ∂P), the other (∂Q, ∂r].
-- The flag of line 8, s = 1, is then that of a strict upper ray. The lower one always
-  is. (The definition in Appendix F has the upper ray within, section 4's has not.)
-- Line 17 leaves the whole search if z lies on the ray of slope 1/λ. By Lemma 10 z is
-  the best labeling of its own angle only: that angle is closed, the others go on.
-- The first angle is (∞, 0) without its rays: h > 0 and g > 0 are all that matter, for
-  elsewhere Φ <= 0. Where it is empty the answer is the true labeling, Φ* = 0. With a
-  cached labeling, of Φ = φ > 0, and H known it is the (G²/φ, φ/H²) of Theorem 5.
+- The flag of line 8, s = 1, then means that the upper ray is strict. The lower one always
+  is. (The definition in Appendix F includes the upper ray, that of section 4 does not.)
+- Line 17 ends the whole search if z lies on the ray of slope 1/λ. By Lemma 10, z is the
+  best labeling of its own angle only: that angle is closed, and the others continue.
+- The first angle is (∞, 0) without its rays: only h > 0 and g > 0 matter, since elsewhere
+  Φ <= 0. If it is empty, the answer is the true labeling, Φ* = 0. With a cached labeling
+  of Φ = φ > 0 and known H, it is the (G²/φ, φ/H²) of Theorem 5.
 - Slopes that under- or overflow are kept within [SMALLEST, LARGEST].
 - λ multiplies g, so that λ_0 = H/G (section 4.5; Theorem 5 prints the inverse), and
   Theorem 4's v_1 is the larger of λ_0 ∂(y_1) and its inverse.
 - Cached labelings that are better than z rule out more than Lemma 8's outer rays: see
-  `narrow`. The rays are drawn anew when an angle's turn comes.
-- Rays of labelings are left out, and a structure of one's own need not round h as it is
-  rounded here, nor compare g with α h by way of g/h: a labeling came back until halved
-  angles left nothing between it and their other ray. So a ray is drawn within what
-  rounding can do to it, and if its labeling comes back even so, h is rounded more
-  than was thought. What lies in between is bounded by the labeling's own line, and what
-  is reported has that bound.
+  `narrow`. The rays are recomputed when an angle's turn comes.
+- Rays of labelings are excluded, but a user's structure need not round h as it is rounded
+  here, nor compare g with α h by way of g/h. Then a labeling could return until halved
+  angles left nothing between it and their other ray. So a ray is moved inward by the
+  assumed rounding error, and if its labeling returns even so, the assumed error grows.
+  The labeling's own line bounds what lies in between, and the reported bound includes
+  that.
 - A queue of angles by their bound instead of the breadth-first one keeps Theorem 4: an
-  angle popped before one that is less deep has a larger bound than that.
+  angle popped before a less deep one has a larger bound than that one.
 - Algorithm 1 takes the mean of L, unbounded at first: λ doubles until it is bounded.
-  H and G cannot be empty, for h(y*) is in all of their segments: what can
-  happen is that they shrink to a point.
+  H and G cannot be empty, for h(y*) is in all of their segments, but they can shrink to a
+  point.
 """
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
@@ -65,13 +65,13 @@ SEARCHES = {
     "sarawagi": SARAWAGI,
 }
 
-# By how much, of the constant of h, a structure of one's own may round h otherwise than
-# it is rounded here, so far as is known at first, and how fast that is learned.
+# The initial assumption of how differently a user's structure may round h, relative to
+# the constant of h, and the factor by which this assumption grows.
 cdef double FOREIGN_ROUNDING = 1e-14
 cdef double MORE = 16.0
 # Once a bracket of λ has shrunk to this share of λ, its ends count as one.
 cdef double NARROW_BRACKET = 1e-6
-# A bisection begins at a λ for which λ G is at least this share of the constant of h.
+# Bisection starts at a λ for which λ G is at least this share of the constant of h.
 cdef double SMALL_SHARE = 1e-3
 cdef double GOLDEN = 0.6180339887498949
 # Golden section ends once its bracket is this share of the first one.
@@ -87,9 +87,9 @@ cdef void tighten(Search* search, double lam, double highest) noexcept nogil:
 
 
 cdef double begin_at(const Search* search) noexcept nogil:
-    """The λ whose line its best labeling is in the middle of.
+    """The λ = h / g on whose line the best labeling is in the middle.
 
-    0 if it violates by no more than rounding, which leaves its ray undetermined.
+    0 if its violation is only rounding, which leaves its ray undetermined.
     """
     if search.value <= PHI_ROUNDING * search.one * search.max_loss:
         return 0.0
@@ -106,10 +106,10 @@ cdef class SlackSearch:
     rtol : float
         Stop once Φ of the labeling is at least (1 - rtol) Φ*.
     max_queries : int
-        Stop there at the latest.
+        Stop after this many queries at the latest.
     known : ActiveSets or None
-        Labelings that are in use, by block: the first candidates of a search, and not
-        to be released to the oracle.
+        Labelings that are in use, by block: the first candidates of a search, which must
+        not be released to the oracle.
     """
 
     def __init__(self, BlockOracle oracle, search, double rtol,
@@ -127,9 +127,9 @@ cdef class SlackSearch:
         Parameters
         ----------
         search : Search*
-            With i, one, work, labels and max_loss set; the rest is the answer.
+            With i, one, work, labels and max_loss set; the other fields are the answer.
         lam : double
-            Where to begin; 0 for the search's own choice.
+            Where to start; 0 for the search's own choice.
         slack : double
             ξ_i, for Sarawagi and Gupta's bound.
         """
@@ -146,7 +146,7 @@ cdef class SlackSearch:
             with gil:
                 raise MemoryError("no memory for a labeling")
         try:
-            # Candidates hold a labeling that none of the known ones exceeds.
+            # Candidates include a labeling that no known one exceeds.
             if self.known is not None and not self._scans_candidates():
                 for c in range(self.known.sets[i].count):
                     memcpy(search.queried, self.known.sets[i].labels + c * n_labels,
@@ -178,7 +178,7 @@ cdef class SlackSearch:
 
     cdef int _consider(
             self, Search* search, double score, double loss) except -1 nogil:
-        """Keep the labeling just queried if it is the best so far, or let it go."""
+        """Keep the labeling just queried if it is the best so far; else drop it."""
         cdef double value = (search.one + score) * loss
         cdef Py_ssize_t n_labels = self.oracle.n_labels(search.i)
         if value <= search.value:
@@ -194,7 +194,7 @@ cdef class SlackSearch:
         return 0
 
     cdef int _drop(self, Search* search, const int* labels) except -1 nogil:
-        """Release a labeling that nobody else has."""
+        """Release a labeling that neither `known` nor the rest of the search holds."""
         cdef Py_ssize_t j
         if search.on_plane or self.known is None:
             return 0
@@ -214,14 +214,14 @@ cdef class SlackSearch:
     cdef int _ask(
             self, Search* search, double lam, double* h, double* g
             ) except -1 nogil:
-        """The λ-oracle; its point, and what follows from it."""
+        """Call the λ-oracle, and update the bound and the best labeling."""
         cdef double score, loss
         self.oracle.max_oracle(
             search.i, lam, search.work, search.queried, &score, &loss)
         search.n_queries += 1
         h[0] = search.one + score
         g[0] = loss
-        # Of an oracle that is not exact, more than of the labeling found.
+        # If the oracle is not exact, this exceeds the value of the labeling found.
         search.highest = search.one + self.oracle.upper_bound(
             search.i, search.work, score + lam * loss)
         tighten(search, lam, search.highest)
@@ -234,7 +234,7 @@ cdef class SlackSearch:
     cdef bint _ask_within(
             self, Search* search, double lam, double alpha, double beta,
             bint strict_alpha, double* h, double* g) except? -1 nogil:
-        """The constrained λ-oracle, which leaves out the lower ray."""
+        """Call the constrained λ-oracle, which excludes the lower ray."""
         cdef double score = 0.0, loss = 0.0, margin, ratio, highest = -INFINITY
         cdef Py_ssize_t j, best = -1
         cdef bint found = False
@@ -279,7 +279,7 @@ cdef class SlackSearch:
         return self._read_plane(search)
 
     cdef int _read_plane(self, Search* search) except -1 nogil:
-        """From the place in the plane to the labeling."""
+        """Replace the place in the plane by the labeling."""
         if search.value > 0.0:
             self.oracle.candidate(search.i, search.work, &search.plane,
                                   search.labels[0], search.labels)
@@ -288,7 +288,7 @@ cdef class SlackSearch:
         return 0
 
     cdef int _angular(self, Search* search, double lam) except -1 nogil:
-        """Algorithm 2; the module says how its gaps are filled."""
+        """Algorithm 2; the module docstring says how its gaps are filled."""
         cdef Queue queue
         cdef Angle angle, low, high
         cdef double h = 0.0, g = 0.0, highest_h = 0.0, highest, at_z, at_mirror, peak
@@ -315,7 +315,7 @@ cdef class SlackSearch:
             angle.bound = search.bound
             angle.lam = 0.0
             if search.value > 0.0 and search.loss >= search.max_loss:
-                # Of the largest loss: its own ray is the outermost one.
+                # It has the largest loss: its own ray is the outermost one.
                 h = search.one + search.score + error
                 angle.alpha = slope(h, search.loss) * (1.0 - PHI_ROUNDING)
                 left_out = h * search.loss
@@ -334,18 +334,18 @@ cdef class SlackSearch:
                                         angle.strict, &h, &g):
                     continue
                 if h <= 0.0:
-                    # Elsewhere it is rounded to more than that.
+                    # The oracle has rounded it to a positive number.
                     error = fmax(error, -2.0 * h)
                     h = 0.0
                 highest = h + lam * g
                 at_z = slope(h, g)
                 if angle.lam == 0.0:
-                    # The first angle, of all that violates.
+                    # The first angle, which contains all violating labelings.
                     tighten(search, lam, highest)
                     angle.bound = search.bound
                 if at_z <= angle.beta or at_z > angle.alpha or (
                         at_z == angle.alpha and angle.strict):
-                    # It is to be left out already: h is rounded more than was thought.
+                    # It should already be excluded: h is rounded more than assumed.
                     low = angle
                     while (angle.alpha == low.alpha and angle.beta == low.beta
                             and error < LARGEST):
@@ -402,7 +402,7 @@ cdef class SlackSearch:
         if search.max_loss <= 0.0:
             search.bound = 0.0
             return 0
-        # No need to double a λ at which the loss counts for nothing.
+        # No need to double a λ at which the loss does not count.
         lam = fmax(lam, SMALL_SHARE * search.one / search.max_loss)
         while True:
             self._ask(search, lam, &h, &g)
@@ -456,8 +456,8 @@ cdef class SlackSearch:
     cdef int _sarawagi(self, Search* search, double slack) except -1 nogil:
         """Golden section on F(λ) = K(λ) - 2 √(ξ λ), eq. (11).
 
-        F is convex and bounds the largest h - ξ/g. From √λ = (√ξ + √(ξ + H G))/G on
-        λ G - 2 √(ξ λ) alone exceeds F(0) = H, so that the least F lies before.
+        F is convex and bounds the largest h - ξ/g. From √λ = (√ξ + √(ξ + H G))/G on,
+        λ G - 2 √(ξ λ) alone exceeds F(0) = H, so the minimum of F lies before.
         """
         cdef double h = 0.0, g = 0.0, a = 0.0, b, left, right, width, least
         cdef double f_left = INFINITY, f_right = INFINITY
@@ -486,7 +486,7 @@ cdef class SlackSearch:
                 right = a + GOLDEN * (b - a)
                 f_right = self._slack_bound(search, right, slack)
             least = fmin(least, fmin(f_left, f_right))
-        # h - ξ/g <= F makes h g <= F g + ξ.
+        # h - ξ/g <= F implies h g <= F g + ξ.
         search.bound = fmin(search.bound, fmax(least, 0.0) * search.max_loss + slack)
         return 0
 
