@@ -5,6 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 from _seeds import new_rng
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import logsumexp
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
@@ -149,6 +151,59 @@ def test_the_k_best_and_max_marginals_are_those_of_the_allowed(name, repeat):
             at = np.arange(len(own)), own
             best[at] = np.maximum(best[at], score)
         np.testing.assert_allclose(tables[i], best, atol=1e-9)
+
+
+def of_integers(x, rng):
+    """The same item with small integers as features."""
+    if isinstance(x, tuple):
+        return of_integers(x[0], rng), *x[1:]
+    return rng.integers(-1, 2, x.shape).astype(float)
+
+
+# Small integers make many labelings the best, and sums of scores exact.
+@pytest.mark.parametrize("name", EXACT)
+@settings(max_examples=8)
+@given(repeat=st.integers(0, 10_000))
+def test_ties_are_broken_among_the_allowed(name, repeat):
+    rng = new_rng(repeat, 9)
+    cls = CRFClassifier if name in WITH_SUMS else BCFWClassifier
+    model, X = make_model(name, rng, cls, n=3)
+    X = [of_integers(x, rng) for x in X]
+    model.coef_ = rng.integers(-1, 2, len(model.coef_)).astype(float)
+    if name == "two labels":
+        size = model.structure_.weight_parts(model.coef_)["transition"].size
+        model.coef_[-size:] = np.eye(2).ravel() * rng.integers(2)
+    masks = draw_masks(model, X, rng)
+    labels = model.predict(X, allowed=masks)
+    if name in WITH_ORDER:
+        labelings, k_scores = model.predict_k_best(X, k=100, allowed=masks)
+        tables = model.max_marginals(X, allowed=masks)
+    if name in WITH_SUMS:
+        proba = model.predict_proba(X, allowed=masks)
+        best = model.log_likelihood(X, labels, allowed=masks)
+    for i, (x, mask) in enumerate(zip(X, masks, strict=True)):
+        codes, scores = enumerate_allowed(model, x, mask)
+        found = np.searchsorted(model.classes_, labels[i])
+        assert (codes[scores == scores.max()] == found).all(axis=1).any()
+        at = np.arange(len(mask))
+        if name in WITH_ORDER:
+            n_found = min(len(codes), 100)
+            found = [tuple(np.searchsorted(model.classes_, own)) for own in labelings[i]]
+            assert len(set(found)) == len(found) == n_found
+            assert set(found) <= {tuple(own) for own in codes}
+            if name not in WITH_SUMS:  # scores, not probabilities
+                assert list(k_scores[i]) == list(np.sort(scores)[::-1][:n_found])
+            table = np.full(mask.shape, -np.inf)
+            for own, score in zip(codes, scores, strict=True):
+                table[at, own] = np.maximum(table[at, own], score)
+            np.testing.assert_array_equal(tables[i], table)
+        if name in WITH_SUMS:
+            p = np.exp(scores - logsumexp(scores))
+            nodes = np.zeros(mask.shape)
+            for own, share in zip(codes, p, strict=True):
+                nodes[at, own] += share
+            np.testing.assert_allclose(proba[i], nodes, atol=1e-12)
+            assert best[i] == pytest.approx(np.log(p.max()), abs=1e-12)
 
 
 # With scores far apart sums are made of logarithms.

@@ -6,6 +6,8 @@ import pickle
 import numpy as np
 import pytest
 from _seeds import new_rng
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -152,13 +154,9 @@ def test_the_marginal_likelihood_and_its_gradient_are_those_of_enumeration(name,
     np.testing.assert_allclose(found.gradient, gradient + lam * w, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_completions_are_the_best_that_are_allowed(name):
-    rng = new_rng(1)
-    X, y, labels = draw_data(name, rng)
-    problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+def check_completions(problem, w):
+    """That the best completions are those of enumeration."""
     enumerated = Enumerated(problem)
-    w = rng.standard_normal(problem.structure.n_weights_)
     bounds = problem.structure.weight_bounds()
     w = w if bounds is None else np.clip(w, *bounds)
     found, a = Maxima(problem.make_completions(), problem.weights).at(w)
@@ -175,6 +173,27 @@ def test_completions_are_the_best_that_are_allowed(name):
     )  # fmt: skip
     assert found == pytest.approx(expected, abs=1e-12)
     assert a @ w == pytest.approx(found, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_completions_are_the_best_that_are_allowed(name):
+    rng = new_rng(1)
+    X, y, labels = draw_data(name, rng)
+    problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+    check_completions(problem, rng.standard_normal(problem.structure.n_weights_))
+
+
+# Small integers make several completions the best.
+@pytest.mark.parametrize("name", EXACT)
+@settings(max_examples=8)
+@given(repeat=st.integers(0, 10_000), hidden=st.floats(0.0, 0.9))
+def test_tied_completions_are_the_best_that_are_allowed(name, repeat, hidden):
+    rng = new_rng(repeat, 2)
+    X, y, labels = draw_data(name, rng, hidden=hidden)
+    X = [(np.round(x[0]), *x[1:]) if isinstance(x, tuple) else np.round(x) for x in X]
+    problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+    n_weights = problem.structure.n_weights_
+    check_completions(problem, rng.integers(-1, 2, n_weights).astype(float))
 
 
 def ends_of_steps(history):
