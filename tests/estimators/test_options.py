@@ -115,7 +115,7 @@ def test_the_buffer_of_owlqn_is_its_own():
     rng = new_rng(0)
     X = rng.standard_normal((60, 12))
     y = (X[:, 0] + rng.standard_normal(60) > 0).astype(int)
-    params = {"penalty": "l1", "C": 10.0, "tol": 1e-6}
+    params = {"penalty": "l1", "solver": "owlqn", "C": 10.0, "tol": 1e-6}
     steps = [
         SubLBFGSClassifier("logistic", buffer=buffer, **params).fit(X, y).n_iter_
         for buffer in (1, 15)
