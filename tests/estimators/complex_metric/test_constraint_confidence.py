@@ -80,7 +80,7 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
 @pytest.mark.parametrize(
     "constraint",
     [
-        EqualOpportunity(slack=0.7),
+        EqualOpportunity(slack=0.8),
         DemographicParity(slack=0.5, reference="groups"),
         Recall(at_least=0.2, label=1),
         # Label 1 is the label of a fifth of the rows: it may always be predicted.
@@ -94,9 +94,9 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
 def test_what_is_met_is_met_by_more_than_the_bound(k, constraint, params):
     X, y, groups = make_data(k)
     for label in range(k):
-        # Of twelve in a group a recall is known to .6: fewer might be too few for .7.
+        # In equal parts: of fewer in a group a recall is not known to .8.
         rows = np.flatnonzero(y == label)
-        groups[rows[:12]], groups[rows[12:24]] = "old", "young"
+        groups[rows[::2]], groups[rows[1::2]] = "old", "young"
     if isinstance(constraint, Churn):
         constraint.baseline.fit(X, y)
     model = confident(constraint, metric="h_mean", **params)

@@ -344,12 +344,21 @@ def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver
         label = coverage.argmax()
         least = free.oracle.tensors[:, 0, :, label].sum(axis=1).min()
         at_most = max(coverage[label] - 0.15, 0.5 * (coverage[label] + least))
-        constraint = Coverage(label=label, at_most=at_most)
-        problem = ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
+
+        def bounded(at_most):
+            constraint = Coverage(label=label, at_most=at_most)
+            return ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
+
+        problem = bounded(at_most)
         C = ITERATES[solver](problem, round(1.0 / tol**2))
-        exact = run_column_generation(problem, tol=1e-8)
-        assert abs(problem.value(C) - exact.objective) <= tol
-        assert problem.violation(C) <= tol
+        violation = problem.violation(C)
+        assert violation <= tol
+        # What violates the constraint may be better, but not than what may do so.
+        exact, relaxed = (
+            run_column_generation(bounded(bound), tol=1e-8).objective
+            for bound in (at_most, at_most + max(violation, 0.0))
+        )
+        assert relaxed - 1e-7 <= problem.value(C) <= exact + tol
 
 
 def test_the_constrained_ellipsoid_takes_no_more_calls_than_theorem_18_says():
