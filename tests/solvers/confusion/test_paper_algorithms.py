@@ -332,6 +332,12 @@ ITERATES = {
 }
 
 
+def with_coverage(free, label, at_most):
+    """The problem `free` with a bound on how often a label is predicted."""
+    constraint = Coverage(label=label, at_most=at_most)
+    return ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
+
+
 @pytest.mark.parametrize("solver", ITERATES)
 def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver):
     # Theorems 16 and 17, of the algorithms alone: no mixture is recombined here.
@@ -344,11 +350,7 @@ def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver
         label = coverage.argmax()
         least = free.oracle.tensors[:, 0, :, label].sum(axis=1).min()
         at_most = max(coverage[label] - 0.15, 0.5 * (coverage[label] + least))
-
-        def bounded(at_most):
-            constraint = Coverage(label=label, at_most=at_most)
-            return ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
-
+        bounded = partial(with_coverage, free, label)
         problem = bounded(at_most)
         C = ITERATES[solver](problem, round(1.0 / tol**2))
         violation = problem.violation(C)
