@@ -89,6 +89,9 @@ def read_allowed(list allowed, const Py_ssize_t[::1] bounds, Py_ssize_t k, dict 
                 own = regular(i, own)
                 if isinstance(own, array):
                     found = read_mask(own, start, T, k, count, node, rows)
+                elif len(<list?> own) != T:
+                    raise ValueError(
+                        f"allowed[{i}] has {len(<list> own)} entries for {T} nodes.")
             if found >= 0:
                 count = found
                 continue

@@ -157,6 +157,12 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
 
     def regular(i, own):
         length, k = int(bounds[i + 1] - bounds[i]), len(classes)
+        if hasattr(own, "columns"):
+            # Iteration would take the names of its columns for entries.
+            raise ValueError(
+                f"{name}[{i}] is a {type(own).__name__}. Pass a boolean array, with the "
+                f"columns in the order of the classes {listed(classes)}."
+            )
         if isinstance(own, np.ndarray) and own.dtype.kind == "b" and own.ndim == 2:
             if own.shape != (length, k):
                 raise ValueError(

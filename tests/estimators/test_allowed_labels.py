@@ -346,6 +346,36 @@ def test_what_is_not_understood_is_refused(allowed, words):
             call(X, allowed=allowed)
 
 
+class Frame:
+    """Iterates over the names of its columns, as data frames do."""
+
+    columns = ("a", "b", "c")
+
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, i):
+        return self.columns[i]
+
+
+class Shorter(Frame):
+    """Fewer entries than it says."""
+
+    columns = property()
+
+    def __getitem__(self, i):
+        return "abc"[i]
+
+
+@pytest.mark.parametrize(
+    ("own", "words"), [(Frame(), "is a Frame. Pass a boolean"), (Shorter(), "has 3 entr")]
+)
+def test_what_has_fewer_entries_than_its_length_is_refused(own, words):
+    model, _ = make_model("chain", new_rng(11))
+    with pytest.raises(ValueError, match=r"allowed\[0\] " + words):
+        model.predict([np.zeros((7, 2))], allowed=[own])
+
+
 def test_structures_without_nodes_are_refused():
     X, y = np.eye(3), [0, 1, 2]
     with pytest.raises(ValueError, match="allowed requires a ChainStructure"):
