@@ -95,7 +95,8 @@ def hinge_steps(estimator, problem, start, method, options):
             iterate.n_oracle_calls += first.n_oracle_calls
     procedure = ConcaveConvex(iterate, concave, w)
     names = ("acceleration", "algorithm", "average")
-    planes = make_planes(iterate, n_threads, **{name: options[name] for name in names})
+    own = {name: options[name] for name in names}
+    planes = make_planes(iterate, estimator.tol, n_threads, **own)
     ascend = partial(run_bcfw, iterate, planes=planes, **options)
     return _method(estimator, procedure, ascend, start, method.resolved)
 

@@ -262,10 +262,11 @@ def takes_planes(iterate, acceleration="auto", algorithm="block", average=False)
     return acceleration == "auto" and is_plain
 
 
-def make_planes(iterate, n_threads=1, **options):
+def make_planes(iterate, last_tol, n_threads=1, **options):
     """Planes for several runs of `run_bcfw` with the same options.
 
-    The runs may differ in the plane that is subtracted from the objective.
+    The runs may differ in the plane that is subtracted from the objective, and in their
+    tolerances, of which `last_tol` is the last.
     """
     forecast = GapForecast(iterate, 0.0, None)
     return Planes(
@@ -274,6 +275,7 @@ def make_planes(iterate, n_threads=1, **options):
         n_threads=n_threads,
         is_possible=takes_planes(iterate, **options),
         mixes_cached=mixes_cached(iterate),
+        last_tol=last_tol,
     )
 
 

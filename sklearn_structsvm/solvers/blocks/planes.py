@@ -84,6 +84,10 @@ class Planes:
         Whether more values of λ will follow, so that planes serve several.
     mixes_cached : bool
         Whether up to `MOST_CACHED` planes over the cached labelings follow each plane.
+    last_tol : float or None
+        The tolerance of the last of several runs, to which all of them lead: it decides
+        whether planes pay, even in runs whose own tolerance is larger. None means that
+        of each run.
 
     Attributes
     ----------
@@ -93,11 +97,11 @@ class Planes:
 
     def __init__(
         self, iterate, forecast, accelerator=None, n_threads=1, is_possible=True,
-        is_path=False, mixes_cached=False,
+        is_path=False, mixes_cached=False, last_tol=None,
     ):  # fmt: skip
         self.iterate, self.n_threads = iterate, n_threads
         self.n_weights = len(iterate.weights)
-        self.mixes_cached = mixes_cached
+        self.mixes_cached, self.last_tol = mixes_cached, last_tol
         most = MOST_WEIGHTS if iterate.l1_ratio == 0.0 else MOST_WEIGHTS_OF_L1
         self.is_possible = is_possible and self.n_weights <= most
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
@@ -117,7 +121,8 @@ class Planes:
         """
         goes_on = self.has_turn
         self.forecast, self.accelerator = forecast, accelerator
-        self.tol = max(forecast.tol, LEAST_TOL)
+        tol = forecast.tol if self.last_tol is None else self.last_tol
+        self.tol = max(tol, LEAST_TOL)
         self.has_turn = self.is_back = self.was_last = False
         self.due = SURELY * self.need
         self.n_passes, self.next_look = 0, self.second_look
