@@ -88,10 +88,9 @@ def refuse_missing(
         )
     rename = ""
     if isinstance(label, Number) and label == IGNORED:
-        rename = (
-            " Put MISSING in the place of labels that are not known. If -100 is a class, "
-            "give it another name, such as the string '-100'."
-        )
+        rename = " If -100 is a class, give it another name, such as the string '-100'."
+        if place in ("position", "node"):
+            rename = f" Put MISSING in the place of labels that are not known.{rename}"
     raise ValueError(
         f"{name} has {what}{where}. None, NaN, -100 and masked entries stand for unknown "
         f"labels, which are never learned as a class. {remedy}{rename}"

@@ -174,7 +174,17 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(None, "penalty", ("l2",), "OWL-QN has a line search of its own.")
         ],
         "buffer": [
-            Need(None, "solver", ("auto", "dual-hybrid", "hybrid", "sublbfgs", *_ORTHANT))
+            Need(
+                None, "solver", ("auto", "dual-hybrid", "hybrid", "sublbfgs", *_ORTHANT)
+            ),
+            # For these, "auto" can take Newton's method, which has no buffer.
+            Need(None, "solver", _ORTHANT, given={"penalty": "l1"}),
+            Need(
+                None,
+                "solver",
+                ("sublbfgs",),
+                given={"penalty": "l2", "loss": "squared_hinge"},
+            ),
         ],
         "direction_tol": [Need(None, "solver", ("owlqn*",), given={"penalty": "l1"})],
         "max_directions": [Need(None, "solver", ("owlqn*",), given={"penalty": "l1"})],

@@ -141,7 +141,8 @@ class SubLBFGSClassifier(BatchClassifier):
     line_search : {"exact", "wolfe"}, default="exact"
         Line search of the quasi-Newton steps. Smooth losses always use "wolfe".
     buffer : int, default=15
-        Number of recent steps used to estimate the curvature. Not for "subbfgs".
+        Number of recent steps used to estimate the curvature. Not for "subbfgs" and
+        "newton".
     direction_tol : float, default=1e-5
         Tolerance of the direction-finding procedure. Not for "owlqn".
 

@@ -100,6 +100,11 @@ def test_the_words_name_both_parameters_and_their_values():
             "buffer=3 requires solver='auto', 'dual-hybrid', 'hybrid', 'sublbfgs', "
             "'owlqn' or 'owlqn*'; got solver='subbfgs'.",
         ),
+        (
+            SubLBFGSClassifier("logistic", penalty="l1", buffer=3),
+            "buffer=3 requires solver='owlqn' or 'owlqn*' with penalty='l1'; got "
+            "solver='auto'.",
+        ),
         (BMRMClassifier(loss=FBeta(), k=3), "got loss=FBeta()."),
         (
             BCFWClassifier(algorithm="batch", sampling="gap"),

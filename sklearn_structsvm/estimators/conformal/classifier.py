@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     HasMethods,
     Interval,
@@ -425,6 +426,14 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         self.strata_ = data.names
         self.thresholds_ = np.array([own.value for own in data.thresholds])
         self.n_calibration_ = np.array([own.n for own in data.thresholds])
+        if data.score == "lac" and any(1.0 <= q < np.inf for q in self.thresholds_):
+            warn_caller(
+                "The sets hold every label: the true one has the probability 0 in more "
+                f"than {1 - self.confidence_level:.3g} of the calibration examples. The "
+                "estimator may give decisions in place of probabilities, as "
+                "ComplexMetricClassifier does: use the classifier that it is made of.",
+                UserWarning,
+            )
 
 
 def _fit_to(model, X, y, train, params):

@@ -203,3 +203,13 @@ def test_a_row_without_labels_needs_none():
         own = ConformalClassifier(FrozenEstimator(model), coverage=coverage).fit(X, y)
         assert not own.predict_set(X).any()
         assert own.set_report(X, y)["average_coverage"] == 1.0
+
+
+def test_decisions_in_place_of_probabilities_are_warned_of():
+    rng = new_rng(4)
+    X = rng.integers(2, size=(200, 1)).astype(float)
+    y = np.where(np.arange(200) % 3, X[:, 0], 1.0 - X[:, 0]).astype(int)
+    model = ConformalClassifier(KnownProbabilities(), confidence_level=LEVEL)
+    with pytest.warns(UserWarning, match="decisions in place of probabilities"):
+        model.fit(X, y)
+    assert model.predict_set(X).all()
