@@ -92,7 +92,9 @@ def test_limits_are_kept_and_what_rounding_leaves_is_reported(kind):
         assert -1e-12 <= result.gap <= 1e-6 or result.status == "max_iter"
     assert run_l1_newton(risk, 1e-3 * lam, tol=0.0, max_iter=1).n_iter == 1
     late = run_l1_newton(risk, 1e-3 * lam, tol=0.0, max_time=1e-9)
-    assert late.status in ("max_time", "stalled") and late.n_iter == 1
+    # One step can be enough, for example with one feature.
+    assert late.n_iter == 1
+    assert late.status in ("max_time", "stalled") or late.gap <= 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
