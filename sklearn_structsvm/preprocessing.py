@@ -1,7 +1,6 @@
 """Preprocessing: from tokens and tables to the sequences that structures accept."""
 
 from collections.abc import Mapping
-from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, Literal, Self
 
@@ -148,15 +147,19 @@ class SequenceTransformer(  # type: ignore[call-arg]
             Fitted estimator.
         """
         rows, lengths = _one_table(X)
-        with _places_told(lengths):
+        try:
             self._start().fit(rows, *_row_labels(y, lengths), **params)
+        except TokenError as error:
+            raise _with_place(error, lengths) from None
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
         rows, lengths = _one_table(X)
-        with _places_told(lengths):
+        try:
             out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
+        except TokenError as error:
+            raise _with_place(error, lengths) from None
         return SequenceList(split_rows(out, lengths))
 
     def transform(self, X: Any) -> list[Any]:
@@ -178,8 +181,10 @@ class SequenceTransformer(  # type: ignore[call-arg]
             # There is nothing to transform, of whatever type it would be.
             return SequenceList([] for _ in X)
         rows, lengths = _one_table(X)
-        with _places_told(lengths):
+        try:
             out = self.transformer_.transform(rows)
+        except TokenError as error:
+            raise _with_place(error, lengths) from None
         return SequenceList(split_rows(out, lengths))
 
     @available_if(_transformer_has("get_feature_names_out"))
@@ -319,16 +324,12 @@ def _beside(columns):
     return joined_columns([concatenated(items) for items in columns])
 
 
-@contextmanager
-def _places_told(lengths):
-    """Add the sequence and the position to errors about a token."""
-    try:
-        yield
-    except TokenError as error:
-        ends = np.cumsum(lengths)
-        i = int(np.searchsorted(ends, error.row, side="right"))
-        place = error.row - int(ends[i] - lengths[i])
-        raise ValueError(f"X[{i}][{place}] {error.fault}") from None
+def _with_place(error, lengths):
+    """The error about a token, with its sequence and its position."""
+    ends = np.cumsum(lengths)
+    i = int(np.searchsorted(ends, error.row, side="right"))
+    place = error.row - int(ends[i] - lengths[i])
+    return ValueError(f"X[{i}][{place}] {error.fault}")
 
 
 def split_sequences(table: Any, ids: Any) -> list[Any]:
@@ -414,6 +415,8 @@ def _used_items(X):
     """
     _check_sequences(X)
     items = list(X)
+    if set(map(type, items)) == {list} and any(items):
+        return list(filter(None, items)), np.array(list(map(len, items)))
     used = [i for i, item in enumerate(items) if not is_empty(item)]
     if not used:
         raise ValueError("X is empty: at least one sequence with a token is needed.")

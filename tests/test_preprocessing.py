@@ -9,9 +9,11 @@ import pytest
 from _seeds import new_rng, new_seed
 from joblib import parallel_config
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
@@ -203,6 +205,63 @@ def test_it_reads_tokens_as_a_dict_vectorizer_does(form):
         assert model.transformer_.inverse_transform(made) == (
             vectorizer.inverse_transform(vectorizer.transform([d for _, d in sets[0]]))
         )
+
+
+@pytest.mark.parametrize("form", ["strings", "dicts", "both", "words", "pairs"])
+@pytest.mark.parametrize("emission", [True, "both"])
+def test_one_sentence_a_call_gets_what_all_at_once_get(form, emission):
+    rng = new_rng()
+
+    def draw(n):
+        if form == "words":
+            return rng.choice([*WORDS, "new"], n).tolist()
+        own = {"both": ["strings", "dicts"], "pairs": ["strings"]}.get(form, [form])
+        tokens = [random_token(rng, rng.choice(own))[0] for _ in range(n)]
+        if form == "pairs":
+            return [(token, rng.normal(size=2)) for token in tokens]
+        return tokens
+
+    lengths = [*draw_lengths(rng), 1]
+    X, X_test = ([draw(n) for n in lengths] for _ in range(2))
+    y = [rng.integers(3, size=n) for n in lengths]
+    y[0][:], y[-1][0] = 0, 2
+    model = SequenceTransformer().fit(X)
+    made = model.transform(X_test)
+    scores = [rng.normal(size=(n, 3)) for n in lengths]
+
+    def with_scores(items, of):
+        return list(zip(items, of, strict=True)) if emission == "both" else items
+
+    crf = CRFClassifier(ChainStructure(emission=emission), random_state=0, max_iter=3)
+    with pytest.warns(ConvergenceWarning):
+        crf.set_params(classes=[0, 1, 2]).fit(with_scores(model.transform(X), scores), y)
+    X_all = with_scores(made, scores)
+    allowed = [[None] * (n - 1) + [{0, 1}] for n in lengths]
+    calls = {
+        "predict": lambda X, own: crf.predict(X),
+        "allowed": lambda X, own: crf.predict(X, allowed=own),
+        "predict_proba": lambda X, own: crf.predict_proba(X),
+        "max_marginals": lambda X, own: crf.max_marginals(X, allowed=own),
+        "predict_k_best": lambda X, own: crf.predict_k_best(X, 3)[1],
+        "entropy": lambda X, own: crf.entropy(X),
+    }
+    for name, call in calls.items():
+        together = call(X_all, allowed)
+        for i, sentence in enumerate(X_test):
+            (item,) = model.transform([sentence])
+            assert type(item) is type(made[i])
+            np.testing.assert_array_equal(dense(item), dense(made[i]))
+            (alone,) = call(with_scores([item], scores[i : i + 1]), allowed[i : i + 1])
+            if name in ("predict", "allowed"):
+                np.testing.assert_array_equal(alone, together[i], err_msg=name)
+            else:
+                np.testing.assert_allclose(alone, together[i], 1e-9, 1e-9, err_msg=name)
+
+
+def test_the_global_output_leaves_items_of_tokens_as_they_are():
+    with config_context(transform_output="pandas"):
+        (item,) = SequenceTransformer().fit_transform([[["a"], ["b"]]])
+    assert sparse.issparse(item)
 
 
 @pytest.mark.parametrize("value", [object(), [1, 2], 3j, [["a"]]])

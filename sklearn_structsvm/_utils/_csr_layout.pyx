@@ -1,6 +1,10 @@
-"""Checks of the indices of a CSR matrix: whether they are in bounds, and sorted."""
+"""Checks of CSR matrices: of indices, and of all that a list of them needs."""
+from scipy import sparse
 
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
+
+cdef object MATRIX = sparse.csr_matrix, ARRAY = sparse.csr_array
 
 ctypedef fused index_t:
     int
@@ -38,6 +42,48 @@ def csr_layout_of_longs(
         Py_ssize_t n_rows, Py_ssize_t n_columns):
     """The same for 64-bit indices."""
     return within_and_canonical(indices, indptr, n_entries, n_rows, n_columns)
+
+
+def are_sound(list items, Py_ssize_t n_columns):
+    """Whether all items are CSR matrices with rows, of this width, in the usual types.
+
+    These are float32 or float64, and 32-bit indices. The indices are within the matrix,
+    and the values finite. False says nothing about what is wrong.
+    """
+    for item in items:
+        if type(item) is not MATRIX and type(item) is not ARRAY:
+            return False
+        shape = item.shape
+        if len(shape) != 2 or shape[0] < 1 or shape[1] != n_columns:
+            return False
+        try:
+            if not is_sound(item.data, item.indices, item.indptr, shape[0], n_columns):
+                return False
+        except (AttributeError, TypeError, ValueError):
+            return False
+    return n_columns > 0
+
+
+cdef bint is_sound(
+        data, const int[::1] indices, const int[::1] indptr, Py_ssize_t n_rows,
+        Py_ssize_t n_columns) except -1:
+    cdef Py_ssize_t p, n_entries = min(len(data), indices.shape[0])
+    cdef const double[::1] doubles
+    cdef const float[::1] floats
+    cdef int n_bad = 0
+    if indptr.shape[0] != n_rows + 1:
+        return False
+    if layout(indices, indptr, n_entries, n_rows, n_columns) == OUTSIDE:
+        return False
+    if data.itemsize == sizeof(double):
+        doubles = data
+        for p in range(doubles.shape[0]):
+            n_bad |= not fabs(doubles[p]) < INFINITY
+    else:
+        floats = data
+        for p in range(floats.shape[0]):
+            n_bad |= not fabs(floats[p]) < INFINITY
+    return n_bad == 0
 
 
 cdef within_and_canonical(

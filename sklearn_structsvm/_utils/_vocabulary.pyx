@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from cython cimport floating
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._utils._memory cimport grow
 
@@ -17,8 +17,22 @@ cdef extern from "_utils/_vector.h" nogil:
 
 
 cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define OTHERS_WAIT 0
+    #else
+    #define OTHERS_WAIT 1
+    #endif
+    """
+    # Whether no other thread changes a list while compiled code reads it.
+    bint OTHERS_WAIT
     # These take pointers, because reference counting would write to each string.
     PyObject* PyList_GET_ITEM(object items, Py_ssize_t i)
+    PyObject** PySequence_Fast_ITEMS(object items)
+    PyObject** items_of "PySequence_Fast_ITEMS" (PyObject* items)
+    Py_ssize_t size_of "PySequence_Fast_GET_SIZE" (PyObject* items)
+    bint PyList_CheckExact(PyObject* value)
+    bint PyTuple_CheckExact(PyObject* value)
     bint PyUnicode_CheckExact(PyObject* value)
     Py_ssize_t PyObject_Hash(PyObject* value) except? -1
     int PyUnicode_Compare(PyObject* left, PyObject* right) except? -1
@@ -33,12 +47,23 @@ cdef enum:
     HEADER = 48
     # Rows up to this length are sorted by insertion.
     SHORT_ROW = 64
+    # A name that is no str, and is looked up in the dict.
+    NO_STRING = -2
 
 
 cdef struct Slot:
     PyObject* name
     uint32_t tag
     int column
+
+
+cdef inline Py_ssize_t n_names(PyObject* token) noexcept:
+    """Number of names of a token; -1 if it is no string, and no list or tuple."""
+    if PyUnicode_CheckExact(token):
+        return 1
+    if PyList_CheckExact(token) or PyTuple_CheckExact(token):
+        return size_of(token)
+    return -1
 
 
 cdef class Vocabulary:
@@ -92,18 +117,91 @@ cdef class Vocabulary:
         return found[1] if len(found) == 2 else np.concatenate(found)
 
     cdef columns_of_chunk(self, list names):
-        cdef Py_ssize_t i, j, start, count, n = len(names)
+        cdef Py_ssize_t i, n = len(names)
+        result = np.empty(n, np.intc)
+        cdef int[::1] columns = result
+        if n > 0 and not self.find(PySequence_Fast_ITEMS(names), n, &columns[0]):
+            for i in range(n):
+                if columns[i] == NO_STRING:
+                    columns[i] = self.columns.get(names[i], -1)
+        return result
+
+    def rows_of(self, list tokens):
+        """The features of tokens that are strings, or lists or tuples of strings.
+
+        Unknown names are left out; the others have the value 1, or the number of times
+        that they are in a token.
+
+        Returns
+        -------
+        tuple of (data, columns, indptr, is_tidy), or None
+            As of `tidy_rows`. None if there is anything else in the tokens, or in the
+            vocabulary.
+        """
+        cdef Py_ssize_t i, size, n = 0, n_tokens = len(tokens)
+        cdef PyObject* token
+        cdef PyObject** names = NULL
+        cdef int[::1] columns
+        cdef double[::1] values
+        cdef Py_ssize_t[::1] starts
+        cdef bint is_tidy
+        if not (OTHERS_WAIT and self.is_plain):
+            return None
+        indptr = np.empty(n_tokens + 1, np.intp)
+        starts = indptr
+        starts[0] = 0
+        for i in range(n_tokens):
+            size = n_names(PyList_GET_ITEM(tokens, i))
+            if size < 0:
+                return None
+            n += size
+            starts[i + 1] = n
+        if n == 0:
+            return None
+        found = np.empty(n, np.intc)
+        columns = found
+        try:
+            grow(<void**> &names, n * sizeof(PyObject*), b"the names of features")
+            for i in range(n_tokens):
+                token = PyList_GET_ITEM(tokens, i) if i < len(tokens) else NULL
+                size = starts[i + 1] - starts[i]
+                # Memory for arrays was allocated, so garbage may have been collected,
+                # by code of users that changes lists.
+                if token == NULL or n_names(token) != size:
+                    return None
+                if PyUnicode_CheckExact(token):
+                    names[starts[i]] = token
+                elif size > 0:
+                    memcpy(names + starts[i], items_of(token), size * sizeof(PyObject*))
+            if not self.find(names, n, &columns[0]):
+                return None
+        finally:
+            free(names)
+        data = np.ones(n)
+        values = data
+        is_tidy = tidy(values, columns, starts)
+        n = starts[n_tokens]
+        return data[:n], found[:n], indptr, is_tidy
+
+    cdef bint find(
+            self, PyObject** names, Py_ssize_t n, int* columns) except -1:
+        """Set the columns of names, NO_STRING for those that are no str; whether all are.
+
+        It runs no code of users, which might change the names.
+        """
+        cdef Py_ssize_t i, j, start, count
         cdef uint64_t places[BLOCK]
         cdef uint32_t tags[BLOCK]
         cdef uint64_t hashed
         cdef PyObject* name
         cdef Slot* slot
-        result = np.empty(n, np.intc)
-        cdef int[::1] columns = result
+        cdef bint are_strings = True
         for start in range(0, n, BLOCK):
             count = min(BLOCK, n - start)
+            for j in range(start + BLOCK, min(start + 2 * BLOCK, n)):
+                PREFETCH(names[j])
             for j in range(count):
-                name = PyList_GET_ITEM(names, start + j)
+                name = names[start + j]
                 if not PyUnicode_CheckExact(name):
                     continue
                 hashed = <uint64_t> PyObject_Hash(name)
@@ -111,23 +209,24 @@ cdef class Vocabulary:
                 PREFETCH(&self.slots[places[j]])
                 PREFETCH(<char*> name + HEADER)
             for j in range(count):
-                name = PyList_GET_ITEM(names, start + j)
+                name = names[start + j]
                 if PyUnicode_CheckExact(name):
                     slot = self.next_slot(&places[j], tags[j])
                     PREFETCH(slot.name)
                     PREFETCH(<char*> slot.name + HEADER)
             for j in range(count):
                 i = start + j
-                name = PyList_GET_ITEM(names, i)
+                name = names[i]
                 if not PyUnicode_CheckExact(name):
-                    columns[i] = self.columns.get(names[i], -1)
+                    columns[i] = NO_STRING
+                    are_strings = False
                     continue
                 slot = self.next_slot(&places[j], tags[j])
                 while slot.name != NULL and PyUnicode_Compare(slot.name, name) != 0:
                     places[j] = (places[j] + 1) & self.mask
                     slot = self.next_slot(&places[j], tags[j])
                 columns[i] = -1 if slot.name == NULL else slot.column
-        return result
+        return are_strings
 
     cdef inline Slot* next_slot(self, uint64_t* place, uint32_t tag) noexcept nogil:
         """The first slot at or after a place that is free or has this tag."""
@@ -147,6 +246,10 @@ def tidy_rows(floating[::1] data, int[::1] columns, Py_ssize_t[::1] indptr):
         Whether all rows are sorted and without duplicates. False if a row is too long to
         be sorted here: only its negative columns are dropped.
     """
+    return tidy(data, columns, indptr)
+
+
+cdef bint tidy(floating[::1] data, int[::1] columns, Py_ssize_t[::1] indptr):
     cdef Py_ssize_t i, p, q, stop, first, start = 0, end = 0
     cdef int column
     cdef floating value

@@ -5,6 +5,7 @@ an attribute that was set by hand) is checked here first; errors name it.
 """
 
 from collections.abc import Mapping
+from math import isfinite
 from numbers import Integral, Real
 
 import numpy as np
@@ -26,7 +27,7 @@ def is_empty(item):
 
 def check_sequence(name, items, words, error=ValueError):
     """Error unless `items` is a list, or like one; the words say of what."""
-    if type(items) is list:
+    if isinstance(items, list):
         return
     has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
     if not has_length or isinstance(items, (str, bytes, Mapping)):
@@ -60,6 +61,9 @@ def as_floats(name, values, *shape, finite=True):
     ValueError
         If they have another shape, or are not finite numbers.
     """
+    if not finite and type(values) is np.ndarray and values.shape == shape:
+        if _are_doubles(values):
+            return values
     array = as_array(name, values)
     check_shape(name, array, *shape)
     if array.dtype == object:
@@ -76,6 +80,11 @@ def as_floats(name, values, *shape, finite=True):
     return np.asarray(array, dtype=np.float64, order="C")
 
 
+def _are_doubles(array):
+    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64
+    return is_array and array.flags.c_contiguous
+
+
 def as_contiguous(array, dtype):
     """``np.require(array, dtype, "CA")``, at once for what is like that already."""
     flags = array.flags
@@ -86,9 +95,12 @@ def as_contiguous(array, dtype):
 
 def check_floats(name, array, *shape):
     """ValueError if an attribute is not an array such as `as_floats` returns."""
+    are_doubles = _are_doubles(array)
+    # A finite sum of squares has finite terms.
+    if are_doubles and array.shape == shape and isfinite(np.vdot(array, array)):
+        return
     as_floats(name, array, *shape)
-    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64
-    if not (is_array and array.flags.c_contiguous):
+    if not are_doubles:
         raise ValueError(f"{name} must be a C-contiguous array of float64.")
 
 

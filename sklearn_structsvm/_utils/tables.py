@@ -126,12 +126,14 @@ def joined_columns(tables):
 
 def split_rows(rows, lengths):
     """Views of the rows, one per sequence, of these lengths."""
+    is_sparse = sparse.issparse(rows)
+    if is_sparse and rows.format != "csr":
+        rows = rows.tocsr()
+    if is_sparse and len(lengths) == 1:
+        return [rows]
     ends = np.cumsum(lengths).tolist()
     pairs = list(zip([0, *ends[:-1]], ends, strict=True))
-    if sparse.issparse(rows):
-        rows = rows if rows.format == "csr" else rows.tocsr()
-        if len(pairs) == 1:
-            return [rows]
+    if is_sparse:
         return [take_rows(rows, slice(*pair)) for pair in pairs]
     if hasattr(rows, "iloc"):
         return [rows.iloc[start:stop] for start, stop in pairs]

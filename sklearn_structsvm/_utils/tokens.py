@@ -33,7 +33,9 @@ class TokenError(ValueError):
         return f"Token {self.row} {self.fault}"
 
 
-class TokenVectorizer(DictVectorizer):
+class TokenVectorizer(  # type: ignore[call-arg]
+    DictVectorizer, auto_wrap_output_keys=None
+):
     """`DictVectorizer` of tokens in the format of CRFsuite: see `SequenceTransformer`.
 
     Its features, in a fraction of the time and the memory: no dict is made of a token, no
@@ -86,13 +88,13 @@ class TokenVectorizer(DictVectorizer):
             now_pair = "is a pair of attributes and a vector, and none was"
             not_pair = "is no pair of attributes and a vector, as all were"
             raise TokenError(0, f"{not_pair if self.is_pair_ else now_pair} in fit.")
-        return self._matrix(*_read_tokens(X, is_pair, self._columns_of))
-
-    def _columns_of(self, names):
         table = vars(self).get("_table")
         if table is None or table.columns is not self.vocabulary_:
             self._table = table = Vocabulary(self.vocabulary_)
-        return table.columns_of(names)
+        rows = table.rows_of(X) if type(X) is list else None
+        if rows is not None:
+            return self._with_vectors(*rows, {})
+        return self._matrix(*_read_tokens(X, is_pair, table.columns_of))
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -102,10 +104,16 @@ class TokenVectorizer(DictVectorizer):
         """The matrix of these rows, without the entries of negative indices."""
         data = data.astype(self.matrix_dtype_, copy=False)
         is_tidy = tidy_rows(data, indices, indptr)
-        n, kind = indptr[-1], _index_type(indptr[-1])
-        indices, indptr = (a.astype(kind, copy=False) for a in (indices[:n], indptr))
+        n = indptr[-1]
+        return self._with_vectors(data[:n], indices[:n], indptr, is_tidy, vectors)
+
+    def _with_vectors(self, data, indices, indptr, is_tidy, vectors):
+        """The matrix of these rows, of known features, and of the vectors."""
+        kind = _index_type(len(data))
+        data = data.astype(self.matrix_dtype_, copy=False)
+        indices, indptr = (a.astype(kind, copy=False) for a in (indices, indptr))
         shape = len(indptr) - 1, self.dense_from_
-        matrix = csr_of_parts(sparse.csr_matrix, shape, data[:n], indices, indptr)
+        matrix = csr_of_parts(sparse.csr_matrix, shape, data, indices, indptr)
         if is_tidy:
             matrix.has_canonical_format = True
         else:

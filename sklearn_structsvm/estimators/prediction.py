@@ -108,6 +108,9 @@ class PredictionMixin:
         n_items = X.shape[0] if self.structure_.flat else len(X)
         return count_threads(self.n_jobs, n_items)
 
+    def __sklearn_is_fitted__(self):
+        return "structure_" in vars(self)
+
     @contextmanager
     def _reading(self):
         """w for callers that check their few results for NaN, instead of all weights.
@@ -173,6 +176,8 @@ class PredictionMixin:
         if structure.flat:
             return self._ask_rows(X, call, y)
         beside = [items for items in (y, allowed) if items is not None]
+        if len(X) == 1 and not structure._is_empty(X[0]):
+            return call(X, *beside)
         places = [i for i, x in enumerate(X) if not structure._is_empty(x)]
         sizes = [structure._n_entries(X[i]) for i in places]
         pieces = item_pieces(sizes, count_threads(self.n_jobs, len(X)))

@@ -428,6 +428,11 @@ def as_object_array(items):
         # numpy would convert 1 to "1" beside "a".
         if result.dtype.kind not in "US" or len({type(item) for item in items}) == 1:
             return result
+    return boxed(items)
+
+
+def boxed(items):
+    """The same for items that are arrays."""
     result = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):
         result[i] = item

@@ -11,7 +11,7 @@ from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures._k_best import check_potentials
-from sklearn_structsvm.structures.base import as_object_array
+from sklearn_structsvm.structures.base import boxed
 from sklearn_structsvm.structures.forest import ForestStructure
 from sklearn_structsvm.structures.spans import Span, TagTables
 
@@ -200,4 +200,4 @@ class ChainStructure(ForestStructure):
     def _split_nodes(self, X, rows):
         """Rows of all positions, sequence by sequence."""
         bounds = pairwise(self._starts(X).tolist())
-        return as_object_array([rows[start:end] for start, end in bounds])
+        return boxed([rows[start:end] for start, end in bounds])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils._csr_layout import are_sound
 from sklearn_structsvm._utils.borders import check_sparse, is_empty
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.labels import plain, refuse_missing
@@ -86,6 +87,10 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
         than the first), not numeric, with NaN or infinity, or dense among sparse ones,
         or not split as the first.
     """
+    if isinstance(X, list) and X and isinstance(n_features, int):
+        items = list(X)
+        if are_sound(items, n_features):
+            return items
     refuse_tokens(X)
     if len(getattr(X, "shape", ())) == 2:
         raise ValueError(
@@ -322,5 +327,5 @@ def check_labels(y, X, *, part="", place="position"):
 
 def starts_of(items):
     """The start of each item in the stacked rows, and the end of the last one."""
-    lengths = (item.shape[0] for item in items)
-    return np.fromiter(accumulate(lengths, initial=0), np.intp)
+    lengths = [item.shape[0] for item in items]
+    return np.array([0, *accumulate(lengths)], dtype=np.intp)

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sklearn_structsvm._utils._csr_layout import csr_layout, csr_layout_of_longs
+from sklearn_structsvm._utils._csr_layout import (
+    are_sound,
+    csr_layout,
+    csr_layout_of_longs,
+)
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import check_sparse, is_canonical
 from sklearn_structsvm._utils.pieces import csr_of_parts, take_rows
@@ -45,6 +49,42 @@ def test_the_layout_is_that_of_the_definition():
         longs = indices.astype(np.int64), indptr.astype(np.int64), *given[2:]
         assert csr_layout_of_longs(*longs) == found[-1]
     assert set(found) == {(False, False), (True, False), (True, True)}
+
+
+DAMAGE = {
+    "NaN": lambda X: X.data.__setitem__(-1, np.nan),
+    "infinity": lambda X: X.data.__setitem__(0, -np.inf),
+    "a column beyond": lambda X: X.indices.__setitem__(-1, 4),
+    "a negative column": lambda X: X.indices.__setitem__(0, -1),
+    "starts that fall": lambda X: X.indptr.__setitem__(1, 9),
+    "no last start": lambda X: setattr(X, "indptr", X.indptr[:-1]),
+    "lost indices": lambda X: setattr(X, "indices", X.indices[:-1]),
+    "lost values": lambda X: setattr(X, "data", X.data[:-1]),
+    "values with gaps": lambda X: setattr(X, "data", np.repeat(X.data, 2)[::2]),
+    "integers": lambda X: setattr(X, "data", X.data.astype(np.int64)),
+    "halves": lambda X: setattr(X, "data", X.data.astype(np.float16)),
+    "a list": lambda X: setattr(X, "data", X.data.tolist()),
+    "long indices": lambda X: setattr(X, "indices", X.indices.astype(np.int64)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_matrices_are_sound_if_nothing_is_wrong_with_them(kind, dtype):
+    rng = new_rng()
+    dense = np.where(rng.random((5, 4)) < 0.5, rng.normal(size=(5, 4)), 0.0)
+    dense[0, 0] = dense[-1, -1] = 1.0
+    largest = np.finfo(dtype).max * np.sign(dense)
+    good = [kind(x.astype(dtype)) for x in (dense, largest, 0.0 * dense)]
+    assert are_sound(good, 4) and are_sound([], 4)
+    assert not are_sound(good, 5) and not are_sound([good[0][:0]], 4)
+    assert not are_sound([kind((3, 0), dtype=dtype)], 0)
+    for other in (dense, good[0].tocsc(), good[0].tocoo(), None, dense.tolist()):
+        assert not are_sound([*good, other], 4)
+    for damage in DAMAGE.values():
+        bad = good[0].copy()
+        damage(bad)
+        assert not are_sound([good[0], bad], 4)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

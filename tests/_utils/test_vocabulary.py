@@ -1,6 +1,7 @@
 """The compiled path from names of features to the rows of a matrix."""
 
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -43,6 +44,45 @@ def test_names_are_those_that_are_equal(others):
     assert found.tolist() == [columns.get(name, -1) for name in names]
     with pytest.raises(TypeError, match="unhashable"):
         vocabulary.columns_of(["a", ["c"]])
+
+
+def rows_by_definition(columns, tokens):
+    """Pairs of a column and a count, sorted, of each token."""
+    names = [[token] if isinstance(token, str) else token for token in tokens]
+    known = [[columns[name] for name in own if name in columns] for own in names]
+    return [sorted(Counter(own).items()) for own in known]
+
+
+@pytest.mark.parametrize("most", [4, 30, 100])
+def test_rows_are_those_of_the_names_of_each_token(most):
+    rng = new_rng()
+    names = ["".join([*name]) for name in random_names(rng, 40)]
+    columns = {name: j for j, name in enumerate(rng.permutation(names[:30]).tolist())}
+    vocabulary = Vocabulary(columns)
+    for _ in range(20):
+        tokens = [rng.choice(names, rng.integers(most)).tolist() for _ in range(12)]
+        tokens += [tuple(tokens[0]), names[0], names[39], [], ()]
+        rng.shuffle(tokens)
+        data, indices, indptr, is_tidy = vocabulary.rows_of(tokens)
+        assert is_tidy or most > 64
+        found = sparse.csr_matrix((data, indices, indptr), (len(tokens), 30))
+        found.sum_duplicates()
+        rows = [
+            list(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+            for row in found
+        ]
+        assert rows == rows_by_definition(columns, tokens)
+
+
+@pytest.mark.parametrize(
+    "token", [{"a": 1.0}, ["a", 1], [np.str_("a")], np.array(["a"]), None, b"a", {"a"}]
+)
+def test_rows_of_other_tokens_are_left_to_others(token):
+    vocabulary = Vocabulary({"a": 0})
+    assert vocabulary.rows_of([["a"]] * 40 + [token]) is None
+    assert vocabulary.rows_of([token] + [["a"]] * 40) is None
+    assert vocabulary.rows_of([]) is None and vocabulary.rows_of([[], ()]) is None
+    assert Vocabulary({"a": 0, 1: 1}).rows_of([["a"]]) is None
 
 
 def test_columns_must_be_integers():
