@@ -29,17 +29,17 @@ BOXES = {
         f"Corrective steps: {CACHED_PASSES} passes over the cached labelings, "
         "without the oracle",
     ),
-    "center": (
-        (0.0, 1.6, 4.7, 1.0, "#fbd9b0"),
-        "Every pass or two the center moves on:\nz ← w + β (w - w at the last move)",
-    ),
     "check": (
-        (5.3, 1.6, 4.7, 1.0, "#d9d2e9"),
+        (0.0, 1.6, 4.7, 1.0, "#d9d2e9"),
         "Now and then: the true gap of w,\nof the problem without κ",
     ),
-    "done": ((5.3, -0.2, 4.7, 1.0, "#eeeeee"), "Gap at most tol: done"),
+    "center": (
+        (5.3, 1.6, 4.7, 1.0, "#fbd9b0"),
+        "Every pass or two the center moves on:\nz ← w + β (w - w at the last move)",
+    ),
+    "done": ((0.0, -0.2, 4.7, 1.0, "#eeeeee"), "Gap at most tol: done"),
     "guard": (
-        (0.0, -0.2, 4.7, 1.0, "#eeeeee"),
+        (5.3, -0.2, 4.7, 1.0, "#eeeeee"),
         f"No progress in {MAX_WAITED} moves: a smaller κ,\nor more passes between moves",
     ),
 }

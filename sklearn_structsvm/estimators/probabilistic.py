@@ -303,7 +303,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         >>> tags = [["B-NP", "I-NP", "O", "O"], ["O", "B-NP", "O"]]
         >>> model = CRFClassifier("chain", random_state=0).fit(words, tags)
         >>> model.predict_spans(words)[0]
-        [Span(start=0, stop=2, type='NP', probability=0.360...)]
+        [Span(start=0, stop=2, type='NP', probability=0.359...)]
         >>> for span in model.predict_spans(words, threshold=0.2)[0]:
         ...     print(span.start, span.stop, span.type, f"{span.probability:.2f}")
         0 1 NP 0.36

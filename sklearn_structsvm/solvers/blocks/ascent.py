@@ -149,6 +149,8 @@ def run_ascent(
         if not is_remote and passes.make_first(deadline):
             # This pass says nothing about the pace of the others.
             return None
+        if accelerator is not None:
+            accelerator.before_pass()
         passes.make(deadline, team, forecast.predicts_convergence)
         if accelerator is not None:
             accelerator.after_pass()

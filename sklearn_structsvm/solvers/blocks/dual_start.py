@@ -66,6 +66,7 @@ class DualStart:
 
     def move(self, deadline):
         """One pass."""
+        self.acceleration.before_pass()
         if self.is_remote:
             self.ascent.make_pass(self.rng, deadline)
         else:

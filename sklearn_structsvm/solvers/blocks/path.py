@@ -198,6 +198,7 @@ class _Steps:
                     # another w.
                     self.certify()
             elif iterate.kappa > 0.0:
+                accelerator.before_pass()
                 make_corrected_pass(
                     iterate, "permuted", self.rng, self.deadline, self.team
                 )

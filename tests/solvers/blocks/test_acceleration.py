@@ -201,6 +201,12 @@ def test_momentum_ends_where_the_gap_rises():
     for gap in (1.0, 0.5, 0.6, 0.7, 0.4):
         iterate.estimated_gap = gap
         accelerator.after_pass()
+        # Each move waits for the next pass.
+        made = len(betas)
+        accelerator.before_pass()
+        assert len(betas) == made + 1
+        accelerator.before_pass()
+        assert len(betas) == made + 1
     full = (1.0 - np.sqrt(0.1)) / (1.0 + np.sqrt(0.1))
     # After a rise, the next gap is the first of new momentum.
     assert betas == pytest.approx([full, full, 0.0, full, full])
