@@ -16,6 +16,7 @@ from sklearn_structsvm.estimators.method import Method, run
 from sklearn_structsvm.estimators.named_structures import (
     StructureName,
     has_exact_steps,
+    has_written_hessian,
 )
 from sklearn_structsvm.estimators.probabilistic import (
     DECODINGS,
@@ -25,6 +26,11 @@ from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.warm_start import find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
+from sklearn_structsvm.solvers.batch.chain_newton import (
+    MOST_WRITTEN,
+    ChainNewtonSteps,
+    run_chain_newton,
+)
 from sklearn_structsvm.solvers.batch.elastic_net import SparseSteps, run_elastic_net
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
@@ -35,6 +41,10 @@ from sklearn_structsvm.solvers.batch.proximal_newton import (
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
+
+# A pure L1 penalty on a chain: Newton's method takes about ten steps, whose Hessian costs
+# as much as a pass for each 7 weights. Ascent that needs fewer passes goes on.
+PASSES_PER_WEIGHT = 1.5
 
 
 class CRFClassifier(ProbabilisticClassifier):
@@ -103,12 +113,13 @@ class CRFClassifier(ProbabilisticClassifier):
           threads.
         - "newton" takes Newton steps by conjugate gradients (flat structures only). It is
           by far the fastest for high accuracy and for large `C`. With ``l1_ratio > 0``
-          each step minimizes the penalty and a quadratic model exactly [4]_.
+          each step minimizes the penalty and a quadratic model exactly [4]_, also for
+          sequences with at most 512 weights.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
-          (flat structures) or "lbfgs".
+          (flat structures, and sequences with few weights if ``l1_ratio=1``) or "lbfgs".
 
         With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
         "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
@@ -346,6 +357,11 @@ class CRFClassifier(ProbabilisticClassifier):
             w0 = as_floats("weights", start.state["weights"], n_weights)
         lam, options = problem.lam(self.C), self._limits() | {"w0": w0}
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
+        if solver == "newton" and self._has_chain_newton(problem):
+            oracle, weights, _ = problem.make_sums()
+            data = oracle, weights, problem.make_hessian(), lam, self.l1_ratio
+            solve = partial(run_chain_newton, *data, **options)
+            return Method("Newton's method", solve, **kept)
         if solver == "newton":
             risk = make_log_loss(problem, options.pop("n_threads"))
             if self.l1_ratio > 0.0:
@@ -384,6 +400,8 @@ class CRFClassifier(ProbabilisticClassifier):
             method.resolved["solver_"] = name
             return successor
 
+        is_chain = self.l1_ratio == 1.0 and self._has_chain_newton(problem)
+        goes_to_newton = is_chain or has_exact_steps(problem.structure)
         solve = partial(
             run_crf,
             ascent,
@@ -392,7 +410,8 @@ class CRFClassifier(ProbabilisticClassifier):
             gap_check_interval=self.gap_check_interval,
             rng=self._rng(),
             successor=hand_over if self.solver == "auto" else None,
-            is_last_resort=self.l1_ratio > 0.0 and not has_exact_steps(problem.structure),
+            is_last_resort=self.l1_ratio > 0.0 and not goes_to_newton,
+            least_left=PASSES_PER_WEIGHT * oracle.n_weights if is_chain else 0.0,
             **limits,
         )
         method = Method(
@@ -417,10 +436,18 @@ class CRFClassifier(ProbabilisticClassifier):
                 return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
             return "newton", NewtonSteps(risk, lam, self.tol)
         oracle, weights, squares = problem.make_sums()
+        if self.l1_ratio == 1.0 and self._has_chain_newton(problem):
+            data = oracle, weights, problem.make_hessian(), lam, self.l1_ratio
+            return "newton", ChainNewtonSteps(*data, n_threads)
         options = {"n_threads": n_threads, "squares": squares}
         if self.l1_ratio > 0.0:
             return "lbfgs", SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
         return "lbfgs", LBFGSSteps(oracle, weights, lam, **options)
+
+    def _has_chain_newton(self, problem):
+        """Whether sequences have few enough weights for Newton's method."""
+        known = not (problem.is_remote or problem.has_hidden)
+        return known and has_written_hessian(problem.structure, self.l1_ratio)
 
     def _resolved_solver(self, problem, state):
         """The resolved solver. `state` is that of the previous fit, or None."""
@@ -452,16 +479,20 @@ class CRFClassifier(ProbabilisticClassifier):
             return "lbfgs"
         # Like exact steps, it uses rows and classes directly.
         has_newton = has_exact_steps(structure)
-        if self.solver == "newton" and not has_newton:
+        is_few = self._has_chain_newton(problem)
+        if self.solver == "newton" and not (has_newton or is_few):
             raise ValueError(
                 "solver='newton' requires structure=BinaryStructure, MulticlassStructure "
-                f"or MultilabelStructure; got structure={type(structure).__name__}. Use "
-                "solver='dual' or 'lbfgs'."
+                "or MultilabelStructure, or l1_ratio > 0 and a ChainStructure with at "
+                f"most {MOST_WRITTEN} weights and all labels known; got "
+                f"structure={type(structure).__name__}. Use solver='dual' or 'lbfgs'."
             )
         if self.solver != "auto":
             return self.solver
         # If there are only weights, ascent was left or never begun.
         has_weights = state is not None and "factors" not in state
+        if has_weights and is_few and self.l1_ratio == 1.0:
+            return "newton"
         if self.l1_ratio > 0.0 and not has_weights:
             return "dual"
         # With more features, vectors of their length dominate the time of a Newton step,

@@ -11,6 +11,7 @@ from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import as_classes
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
+from sklearn_structsvm.solvers.batch.chain_newton import MOST_WRITTEN
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -117,3 +118,13 @@ def has_exact_steps(structure):
     A subclass may have changed the decoders or the loss.
     """
     return type(structure) in (BinaryStructure, MulticlassStructure, MultilabelStructure)
+
+
+def has_written_hessian(structure, l1_ratio):
+    """Whether Newton's method writes out the Hessian of the log-loss of sequences.
+
+    Without an L1 penalty, L-BFGS takes few passes. A subclass may have changed the
+    features.
+    """
+    is_chain = type(structure) is ChainStructure and structure._has_curvature
+    return l1_ratio > 0.0 and is_chain and structure.n_weights_ <= MOST_WRITTEN

@@ -8,7 +8,10 @@ import numpy as np
 from sklearn_structsvm._utils.columns import describe_columns
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.estimators.batch_losses import loss_of
-from sklearn_structsvm.estimators.named_structures import has_exact_steps
+from sklearn_structsvm.estimators.named_structures import (
+    has_exact_steps,
+    has_written_hessian,
+)
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -183,6 +186,8 @@ def _of_crf(estimator, problem):
     ratio = getattr(estimator, "l1_ratio", 0.0)
     if ratio > 0.0 and has_exact_steps(problem.structure):
         return "solver='newton'" if estimator.solver in ("dual", "lbfgs") else ""
+    if has_written_hessian(problem.structure, ratio) and not problem.has_hidden:
+        return "solver='newton'" if estimator.solver != "newton" else ""
     if ratio == 1.0:
         return "l1_ratio=0.99, which needs fewer passes"
     if ratio > 0.0:

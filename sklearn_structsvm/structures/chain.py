@@ -12,6 +12,7 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures._k_best import check_potentials
 from sklearn_structsvm.structures.base import boxed
+from sklearn_structsvm.structures.chain_curvature import ChainCurvature
 from sklearn_structsvm.structures.forest import ForestStructure
 from sklearn_structsvm.structures.spans import Span, TagTables
 
@@ -142,6 +143,15 @@ class ChainStructure(ForestStructure):
             allowed=self.allowed_,
             cost_rows=cost_rows,
         )
+
+    @property
+    def _has_curvature(self) -> bool:
+        """Whether `_make_curvature` knows the features, which another model may give."""
+        return not (self._is_given or self._has_both)
+
+    def _make_curvature(self, X, weights):
+        """The second derivatives of the log-loss of data as checked."""
+        return ChainCurvature(self, X, weights)
 
     def _forest(self, X):
         offsets = self._starts(X)

@@ -1,5 +1,7 @@
 """CRFClassifier(l1_ratio=...): the problem it solves, zeros, warm starts and misuse."""
 
+import warnings
+
 import numpy as np
 import pytest
 from _seeds import new_rng, new_seed
@@ -14,6 +16,8 @@ from sklearn_structsvm.solvers.blocks import crf
 from sklearn_structsvm.structures import ChainStructure
 
 TOL = 1e-4
+# With many columns, more weights than Newton's method takes.
+WIDE = ChainStructure()
 
 
 def chains(n=30):
@@ -181,6 +185,56 @@ def test_stuck_chains_go_on_with_quasi_newton_steps(monkeypatch):
     assert model.solver_ == "lbfgs"
 
 
+def raw_chains(rng, n_features, n_classes, n=40):
+    """Sequences of columns with offsets and of scales from 1 to 1e4."""
+    X, y = make_chains(
+        n,
+        n_features=n_features,
+        n_classes=n_classes,
+        max_length=6,
+        random_state=rng.integers(2**31),
+    )
+    scales = 10.0 ** rng.uniform(0.0, 4.0, n_features)
+    offsets = 3.0 * scales * rng.normal(size=n_features)
+    return [x * scales + offsets for x in X], y
+
+
+@pytest.mark.parametrize("n_features", [2, 9, 30])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_raw_columns_of_sequences_are_certified_without_squares(n_features, C):
+    X, y = raw_chains(new_rng(), n_features, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(X, y, l1_ratio=1.0, C=C, tol=1e-3)
+        there = fitted(X, y, l1_ratio=1.0, C=C, tol=1e-6, solver="newton")
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_oracle_calls_ <= 400 * len(X)
+    assert model.dual_objective_ <= there.objective_ <= model.objective_ + 1e-9
+    log_loss = -model.log_likelihood(X, y)
+    assert model.objective_ == pytest.approx(objective(model, model.coef_, log_loss))
+
+
+@pytest.mark.parametrize("l1_ratio", [0.2, 0.9, 1.0])
+def test_newton_steps_on_sequences_have_the_optimum_of_ascent(l1_ratio):
+    X, y = chains()
+    weights = new_rng().uniform(0.0, 2.0, len(X)).round()
+    models = [
+        CRFClassifier(
+            C=0.3, l1_ratio=l1_ratio, solver=solver, tol=TOL, warm_start=True,
+            random_state=0,
+        ).fit(X, y, sample_weight=weights)
+        for solver in ("dual", "newton")
+    ]  # fmt: skip
+    assert_same_optimum(*models)
+    newton = models[1]
+    assert newton.solver_ == "newton"
+    assert newton.n_iter_ <= 50
+    # It goes on where it has ended, even with ascent.
+    assert newton.fit(X, y, sample_weight=weights).n_iter_ <= 1
+    newton.set_params(C=0.5, solver="auto").fit(X, y, sample_weight=weights)
+    assert newton.dual_gap_ <= TOL
+
+
 def test_class_weights_count_in_newton_steps():
     rng = new_rng()
     X, y = raw_rows(rng, 40, 3), rng.integers(3, size=40)
@@ -234,7 +288,8 @@ def test_too_few_passes_are_said():
     [
         ({"l1_ratio": 1.5}, "l1_ratio"),
         ({"l1_ratio": -0.1}, "l1_ratio"),
-        ({"solver": "newton", "structure": "chain"}, "solver='newton' requires"),
+        ({"solver": "newton", "structure": WIDE}, "at most 512 weights"),
+        ({"solver": "newton", "structure": "chain", "l1_ratio": 0.0}, "l1_ratio > 0"),
         ({"l1_ratio": 1.0, "solver": "lbfgs"}, "Or use l1_ratio=0.99: without squares"),
         ({"l1_ratio": 1.0, "acceleration": False}, "Or use l1_ratio=0.99"),
         ({"l1_ratio": 1, "sampling": "gap"}, "requires sampling='auto', 'uniform' or"),
@@ -242,7 +297,9 @@ def test_too_few_passes_are_said():
 )
 def test_what_does_not_go_together_is_refused(params, words):
     X, y = new_rng().normal(size=(20, 2)), np.arange(20) % 2
-    if params.get("structure") == "chain":
+    if "structure" in params:
         X, y = chains()
+    if params.get("structure") is WIDE:
+        X = [np.tile(x, 40) for x in X]
     with pytest.raises(ValueError, match=words):
         fitted(X, y, **params)

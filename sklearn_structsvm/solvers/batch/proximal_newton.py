@@ -47,10 +47,7 @@ def run_proximal_newton(
     """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a logistic loss R.
 
     A step goes toward the minimum of the penalty plus the quadratic model of R [1]_. This
-    minimum is found exactly, so neither the offsets nor the scales of columns matter. The
-    gradient (scaled down if the penalty is the L1 norm alone) gives a dual point, and the
-    best of these the certificate.
-
+    minimum is found exactly, so neither the offsets nor the scales of columns matter.
     The gradient, scaled down where the penalty is the L1 norm alone, is that of a dual
     point, and the certificate the best of these.
 
@@ -91,36 +88,28 @@ def run_proximal_newton(
     )
 
 
-class ProximalNewtonSteps(L1NewtonSteps):
-    """The steps, one at a time; parameters of the above.
+class ModelSteps:
+    """Steps toward the minimum of the penalty and a quadratic model.
 
-    If too many weights are nonzero, or would not stay zero, for a model with all of them,
-    it makes the steps of `L1NewtonSteps`.
+    A subclass has an `objective`, whose loss is modeled, and moves by `_step_to`.
     """
 
-    def __init__(self, risk, lam, l1_ratio, w0=None):
-        super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
-        self.damping = LEAST_DAMPING
+    damping = LEAST_DAMPING
 
-    def move(self, deadline=np.inf):
-        """Make one step. Returns whether there was one."""
-        objective, risk = self.objective, self.objective.risk
+    def _minimize_model(self, H, own, diagonal):
+        """Make a step, with more and more damping. Returns whether there was one.
+
+        Parameters
+        ----------
+        H : ndarray of shape (m, m)
+            Second derivatives of the loss by the weights `own`. It is overwritten.
+        own : ndarray of shape (m,)
+        diagonal : ndarray of shape (n_weights,)
+            The scale of H and the ridge, positive.
+        """
+        objective = self.objective
         w, lam = objective.weights, objective.lam
-        _, response = risk.respond(objective.scores)
-        curvatures = risk.curvatures(response)
-        with np.errstate(over="ignore", invalid="ignore"):
-            diagonal = self.diagonal.of(curvatures) + objective.ridge
-        if not np.isfinite(diagonal).all():
-            # Squares of huge features overflow.
-            return False
-        diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
-        diagonal[diagonal == 0.0] = 1.0
-        own = self._modeled(diagonal)
-        if own is None:
-            return super().move(deadline)
         scales = 1.0 / np.sqrt(diagonal[own])
-        H = self._model(response, curvatures, own)
-        self.n_products += 1
         H *= scales
         H *= scales[:, np.newaxis]
         places = np.diag_indices(len(own))
@@ -145,6 +134,58 @@ class ProximalNewtonSteps(L1NewtonSteps):
                 return False
             self.damping *= DAMPED
 
+    def _step_to(self, target):
+        """Move toward a target.
+
+        Returns the share of the way, or -1 if only rounding is left.
+        """
+        objective, w = self.objective, self.objective.weights
+        change = target - w
+        slope = float(objective.smooth_gradient @ change)
+        slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
+        if not slope < 0.0:
+            return -1.0
+        if -slope <= DECREASE_ROUNDING * abs(objective.value):
+            return self._last_step(target)
+        return self._search(target, slope)
+
+    def _search(self, target, slope):
+        """Move along the line to a target until the objective decreases enough."""
+        raise NotImplementedError
+
+    def _last_step(self, target):
+        """If the objective can no longer decide, the dual does."""
+        raise NotImplementedError
+
+
+class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
+    """The steps, one at a time; parameters of the above.
+
+    If too many weights are nonzero, or would not stay zero, for a model with all of them,
+    it makes the steps of `L1NewtonSteps`.
+    """
+
+    def __init__(self, risk, lam, l1_ratio, w0=None):
+        super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
+
+    def move(self, deadline=np.inf):
+        """Make one step. Returns whether there was one."""
+        objective, risk = self.objective, self.objective.risk
+        _, response = risk.respond(objective.scores)
+        curvatures = risk.curvatures(response)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = self.diagonal.of(curvatures) + objective.ridge
+        if not np.isfinite(diagonal).all():
+            # Squares of huge features overflow.
+            return False
+        diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
+        diagonal[diagonal == 0.0] = 1.0
+        own = self._modeled(diagonal)
+        if own is None:
+            return super().move(deadline)
+        self.n_products += 1
+        return self._minimize_model(self._model(response, curvatures, own), own, diagonal)
+
     def _modeled(self, diagonal):
         """The weights that a model has, or None if there are too many."""
         objective = self.objective
@@ -160,19 +201,9 @@ class ProximalNewtonSteps(L1NewtonSteps):
         beyond[used] = np.inf
         return np.sort(np.argsort(-beyond, kind="stable")[:most])
 
-    def _step_to(self, target):
-        """Move toward a target.
-
-        Returns the share of the way, or -1 if only rounding is left.
-        """
+    def _search(self, target, slope):
         objective, risk, w = self.objective, self.objective.risk, self.objective.weights
         change = target - w
-        slope = float(objective.smooth_gradient @ change)
-        slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
-        if not slope < 0.0:
-            return -1.0
-        if -slope <= DECREASE_ROUNDING * abs(objective.value):
-            return self._last_step(target)
         scores = risk.scores(target)
         along, step = scores - objective.scores, 1.0
         for _ in range(MAX_SHRINKS):
@@ -186,7 +217,6 @@ class ProximalNewtonSteps(L1NewtonSteps):
         return 0.0
 
     def _last_step(self, target):
-        """If the objective can no longer decide, the dual does."""
         objective = self.objective
         before = objective.weights, objective.scores, objective.value
         gap = objective.value - objective.dual_objective

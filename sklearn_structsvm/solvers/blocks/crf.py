@@ -31,6 +31,7 @@ def run_crf(
     rng=None,
     successor=None,
     is_last_resort=False,
+    least_left=0.0,
     **limits,
 ):
     """Minimize Ω(w) - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
@@ -53,6 +54,8 @@ def run_crf(
         passes. Called at most once, with the last row of the history.
     is_last_resort : bool
         Whether it takes over only if ascent makes next to no progress.
+    least_left : float
+        It does not take over if ascent is expected to need fewer passes than this.
     **limits : as for `Limits`
 
     Returns
@@ -71,7 +74,9 @@ def run_crf(
     elif acceleration:
         accelerator = Acceleration(ascent, limits.tol, at_once=acceleration is True)
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
-    later = None if successor is None else LaterSteps(successor, is_last_resort)
+    later = None
+    if successor is not None:
+        later = LaterSteps(successor, is_last_resort, least_left)
     return run_ascent(passes, limits, accelerator=accelerator, successor=later)
 
 
@@ -107,14 +112,15 @@ class LaterSteps:
     ----------
     make : callable
         (row) -> `Successor`.
-    is_last_resort : as for `run_crf`
+    is_last_resort, least_left : as for `run_crf`
     """
 
-    def __init__(self, make, is_last_resort=False):
+    def __init__(self, make, is_last_resort=False, least_left=0.0):
         self.make, self.steps = make, None
         self.after, self.if_left = SLOW_AFTER, SLOW_IF_LEFT
         if is_last_resort:
             self.after, self.if_left = STUCK_AFTER, STUCK_IF_LEFT
+        self.if_left = max(self.if_left, least_left)
 
     @property
     def has_begun(self):

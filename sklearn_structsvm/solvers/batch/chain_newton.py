@@ -1,0 +1,112 @@
+"""Newton's method for few weights of structures with sums, under an L1 penalty."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
+from sklearn_structsvm.solvers.batch.proximal_newton import LEAST_SCALE, ModelSteps
+from sklearn_structsvm.solvers.batch.quasi_newton import (
+    MAX_SHRINKS,
+    SHRINK,
+    SUFFICIENT_DECREASE,
+)
+from sklearn_structsvm.solvers.loop import run_passes
+
+# With more weights than this, their Hessian is not written out.
+MOST_WRITTEN = 512
+
+
+def run_chain_newton(
+    oracle,
+    weights,
+    hessian,
+    lam,
+    l1_ratio,
+    *,
+    tol=1e-3,
+    max_iter=1000,
+    max_time=None,
+    n_threads=1,
+    w0=None,
+    on_pass=None,
+    history=None,
+):
+    """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
+
+    The steps are those of `proximal_newton`, and the certificate that of `elastic_net`.
+
+    Parameters
+    ----------
+    oracle, weights, lam, l1_ratio, n_threads, w0, tol, max_iter, max_time, on_pass, \
+            history
+        As for `run_elastic_net`.
+    hessian : callable
+        w -> second derivatives of the loss at w.
+
+    Returns
+    -------
+    SolverResult
+        "stalled" if no step decreases the objective beyond rounding. Oracle calls are
+        sums over the labelings of an example; the Hessian counts as one for each.
+    """
+    steps = ChainNewtonSteps(oracle, weights, hessian, lam, l1_ratio, n_threads, w0)
+    return run_passes(
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        on_pass=on_pass,
+        history=history,
+    )
+
+
+class ChainNewtonSteps(ModelSteps):
+    """The steps, one at a time, with the parameters of the above."""
+
+    def __init__(self, oracle, weights, hessian, lam, l1_ratio, n_threads=1, w0=None):
+        self.objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0)
+        self.hessian, self.n_hessians = hessian, 0
+
+    @property
+    def weights(self):
+        return self.objective.weights
+
+    def row(self):
+        row = self.objective.row()
+        row["n_oracle_calls"] += self.n_hessians * np.count_nonzero(self.objective.p)
+        return row
+
+    def move(self, deadline=np.inf):
+        """Make one step. Returns whether there was one."""
+        H = self.hessian(self.objective.weights)
+        self.n_hessians += 1
+        diagonal = np.diagonal(H) + self.objective.ridge
+        if not np.isfinite(diagonal).all():
+            return False
+        diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
+        diagonal[diagonal <= 0.0] = 1.0
+        return self._minimize_model(H, np.arange(len(H)), diagonal)
+
+    def _search(self, target, slope):
+        objective, w = self.objective, self.objective.weights
+        change, step = target - w, 1.0
+        for _ in range(MAX_SHRINKS):
+            found = objective.look(target)
+            value = objective.evaluate(target, found)
+            if value <= objective.value + SUFFICIENT_DECREASE * step * slope:
+                objective.go_to(target, found, value)
+                return step
+            step *= SHRINK
+            target = w + step * change
+        return 0.0
+
+    def _last_step(self, target):
+        objective = self.objective
+        before = objective.weights, objective.look(objective.weights), objective.value
+        gap = objective.value - objective.dual_objective
+        found = objective.look(target)
+        objective.go_to(target, found, objective.evaluate(target, found))
+        if objective.value - objective.dual_objective < 0.5 * gap:
+            return 1.0
+        objective.go_to(*before)
+        return -1.0
