@@ -165,7 +165,7 @@ def normalized(scores):
 
 
 def by_logarithms(theta, transition):
-    """log Z and marginals, forward and backward, in the logarithmic domain."""
+    """log Z, marginals and expected pairs, in the logarithmic domain."""
     T = len(theta)
     forward, backward, log_z = theta.copy(), np.zeros_like(theta), 0.0
     for t in range(T):
@@ -181,13 +181,17 @@ def by_logarithms(theta, transition):
         sums = np.exp(pairs - highest[:, np.newaxis]).sum(axis=1)
         backward[t] = normalized(highest + np.log(sums))[0]
     marginals = [np.exp(normalized(row)[0]) for row in forward + backward]
-    return log_z, np.array(marginals)
+    pairs = np.zeros_like(transition)
+    for t in range(1, T):
+        after = theta[t] + backward[t]
+        pairs += np.exp(normalized(forward[t - 1][:, np.newaxis] + transition + after)[0])
+    return log_z, np.array(marginals), pairs
 
 
 @pytest.mark.parametrize("scale", [2.0, 1000.0])
 def test_chains_of_20_000_positions_are_summed_as_short_ones_are(scale):
     structure, theta, transition, y, w = long_chain(20_000, 3, scale, new_rng(0))
-    log_z, expected = by_logarithms(theta, transition)
+    log_z, expected, _ = by_logarithms(theta, transition)
     found = structure.marginals([theta], w)[0]
     # Scores of this size have so few digits left.
     assert found == pytest.approx(expected, abs=1e-12 * scale + 1e-11)
@@ -204,9 +208,42 @@ def test_numbers_and_logarithms_agree_where_scores_are_wide(scale):
     for trial in range(5):
         rng = new_rng(trial)
         structure, theta, transition, _, w = long_chain(30, 7, scale, rng)
-        _, expected = by_logarithms(theta, transition)
+        _, expected, _ = by_logarithms(theta, transition)
         found = structure.marginals([theta], w)[0]
         assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 7, 8, 9, 16, 17, 26, 31, 33, 47, 56, 70])
+def test_sums_do_not_depend_on_how_labels_fill_vectors(k):
+    # The offsets of positions make some chains wider than what is summed at once, or any
+    # position of them.
+    for offset in (0.0, 100.0, 200.0, 2000.0):
+        rng = new_rng(k, int(offset))
+        structure, theta, transition, y, w = long_chain(k + 20, k, 2.0, rng)
+        theta += offset * rng.normal(size=(len(theta), 1))
+        log_z, marginals, pairs = by_logarithms(theta, transition)
+        assert structure.marginals([theta], w)[0] == pytest.approx(marginals, abs=1e-10)
+        loss, gradient = structure.make_oracle([theta], y).log_loss(np.ones(1), w)
+        truth, labels = np.zeros((k, k)), y[0]
+        np.add.at(truth, (labels[:-1], labels[1:]), 1.0)
+        true_score = theta[np.arange(len(theta)), labels].sum()
+        true_score += (truth * transition).sum()
+        assert loss == pytest.approx(log_z - true_score, rel=1e-10, abs=1e-8)
+        expected = (pairs - truth).ravel()
+        assert gradient[-k * k :] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_chain_of_one_position_has_no_pairs():
+    for k in (3, 17):
+        rng = new_rng(k)
+        structure, _, transition, _, w = long_chain(k, k, 3.0, rng)
+        theta = rng.normal(size=(1, k))
+        assert structure.marginals([theta], w)[0] == pytest.approx(
+            by_logarithms(theta, transition)[1], abs=1e-12
+        )
+        oracle = structure.make_oracle([theta], [np.zeros(1, dtype=np.intc)])
+        gradient = oracle.log_loss(np.ones(1), w)[1]
+        assert not gradient[-k * k :].any()
 
 
 def test_many_children_who_disagree_lose_nobody():

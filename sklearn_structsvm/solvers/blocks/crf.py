@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks import bcfw
 from sklearn_structsvm.solvers.blocks.acceleration import (
-    Acceleration,
+    MarginalAcceleration,
     SparseAcceleration,
 )
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
@@ -72,7 +72,8 @@ def run_crf(
     elif ascent.l1_ratio > 0.0:
         ascent.set_kappa(0.0)
     elif acceleration:
-        accelerator = Acceleration(ascent, limits.tol, at_once=acceleration is True)
+        at_once = acceleration is True
+        accelerator = MarginalAcceleration(ascent, limits.tol, at_once=at_once)
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
     later = None
     if successor is not None:
