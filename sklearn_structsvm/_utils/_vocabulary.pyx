@@ -78,6 +78,7 @@ cdef class Vocabulary:
     cdef readonly bint is_plain
     # Keeps the strings of the slots alive.
     cdef list names
+    cdef unsigned char[::1] memory
     cdef Slot* slots
     cdef uint64_t mask
 
@@ -91,7 +92,9 @@ cdef class Vocabulary:
             return
         while 2 * size < 3 * len(self.names):
             size *= 2
-        grow(<void**> &self.slots, size * sizeof(Slot), b"the vocabulary")
+        # NumPy asks the system for large pages, with which lookups are faster.
+        self.memory = np.empty(size * sizeof(Slot), np.uint8)
+        self.slots = <Slot*> &self.memory[0]
         memset(self.slots, 0, size * sizeof(Slot))
         self.mask = size - 1
         for i, column in enumerate(columns.values()):
@@ -101,9 +104,6 @@ cdef class Vocabulary:
             while self.slots[place].name != NULL:
                 place = (place + 1) & self.mask
             self.slots[place] = Slot(name, <uint32_t> (hashed >> 32), column)
-
-    def __dealloc__(self):
-        free(self.slots)
 
     def columns_of(self, names):
         """The columns of an iterable of names, dtype intc; -1 for unknown names."""

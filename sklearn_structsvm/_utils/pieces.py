@@ -57,14 +57,17 @@ def take_rows(X, piece):
     )
 
 
-def csr_of_parts(kind, shape, data, indices, indptr):
+def csr_of_parts(kind, shape, data, indices, indptr, is_canonical=False):
     """A CSR matrix or array of these arrays, neither checked nor copied.
 
     SciPy's constructor does both, which for one short sequence takes as long as to
-    label it.
+    label it. `is_canonical` says that the columns of each row are known to be sorted and
+    without duplicates; otherwise SciPy looks when it needs to know.
     """
     result = kind.__new__(kind)
     parts = {"data": data, "indices": indices, "indptr": indptr}
+    if is_canonical:
+        parts |= {"_has_canonical_format": True, "_has_sorted_indices": True}
     vars(result).update(_blank(kind), _shape=shape, **parts)
     if result.shape != shape:
         # Another version of SciPy has its shape elsewhere.

@@ -110,13 +110,15 @@ class TokenVectorizer(  # type: ignore[call-arg]
     def _with_vectors(self, data, indices, indptr, is_tidy, vectors):
         """The matrix of these rows, of known features, and of the vectors."""
         kind = _index_type(len(data))
-        data = data.astype(self.matrix_dtype_, copy=False)
-        indices, indptr = (a.astype(kind, copy=False) for a in (indices, indptr))
-        shape = len(indptr) - 1, self.dense_from_
-        matrix = csr_of_parts(sparse.csr_matrix, shape, data, indices, indptr)
-        if is_tidy:
-            matrix.has_canonical_format = True
-        else:
+        matrix = csr_of_parts(
+            sparse.csr_matrix,
+            (len(indptr) - 1, self.dense_from_),
+            data.astype(self.matrix_dtype_, copy=False),
+            indices.astype(kind, copy=False),
+            indptr.astype(kind, copy=False),
+            is_canonical=is_tidy,
+        )
+        if not is_tidy:
             matrix.sum_duplicates()
         often, rarely = {}, {}
         for name, part in vectors.items():

@@ -9,6 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import as_dense, as_floats
 from sklearn_structsvm.structures import Structure
 
+ZERO = np.zeros(1)
+
 
 def weight_attributes(structure, weights):
     """The fitted attributes that follow from the structure and its weights."""
@@ -33,7 +35,7 @@ def joined_weights(structure, attributes, *, finite=True):
 def shapes_of_weights(structure):
     """The shapes of `coef_` and, if there is one, `intercept_`."""
     # One number for all of them.
-    zeros = np.ndarray(structure.n_weights_, buffer=np.zeros(1), strides=(0,))
+    zeros = np.ndarray(structure.n_weights_, buffer=ZERO, strides=(0,))
     coef, intercept = structure.split_weights(zeros)
     shapes = {"coef_": coef.shape}
     if intercept is not None:

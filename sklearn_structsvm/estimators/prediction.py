@@ -1,6 +1,5 @@
 """Predictions of the structured estimators from their weights."""
 
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -77,6 +76,23 @@ def one_by_one(answer, X, *beside):
     return found
 
 
+class UncheckedWeights:
+    """w for callers that check their few results for NaN, instead of all weights.
+
+    If they find any, the error names the attribute.
+    """
+
+    def __init__(self, estimator):
+        self.given = estimator.structure_, vars(estimator)
+
+    def __enter__(self):
+        return joined_weights(*self.given, finite=False)
+
+    def __exit__(self, kind, error, traceback):
+        if isinstance(error, ValueError):
+            joined_weights(*self.given)
+
+
 class PredictionMixin:
     """Predictions by `structure_`, with the weights of `coef_` and `intercept_`."""
 
@@ -111,18 +127,9 @@ class PredictionMixin:
     def __sklearn_is_fitted__(self):
         return "structure_" in vars(self)
 
-    @contextmanager
     def _reading(self):
-        """w for callers that check their few results for NaN, instead of all weights.
-
-        If they find any, the error names the attribute. Call `_check_X` first.
-        """
-        w = joined_weights(self.structure_, vars(self), finite=False)
-        try:
-            yield w
-        except ValueError:
-            joined_weights(self.structure_, vars(self))
-            raise
+        """A context with w, after `_check_X`."""
+        return UncheckedWeights(self)
 
     def _check_X(self, X, *, takes_foreign=False):
         """X in the structure's form. Arrays of other libraries are not converted."""

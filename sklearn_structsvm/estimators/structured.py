@@ -12,8 +12,8 @@ from sklearn_structsvm.estimators.coefficients import (
     weight_attributes,
 )
 from sklearn_structsvm.estimators.named_structures import (
+    STRUCTURES,
     infer_structure,
-    named_structure,
 )
 from sklearn_structsvm.estimators.prediction import PredictionMixin
 
@@ -55,7 +55,10 @@ class StructuredClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        structure = named_structure(self.structure)
+        structure = self.structure
+        if isinstance(structure, str):
+            # The class of a named one has all that counts here.
+            structure = STRUCTURES.get(structure)
         if structure is None or structure.flat:
             # structure="auto" accepts any data.
             tags.input_tags.sparse = True

@@ -320,7 +320,8 @@ class Structure(DocumentedMixin, BaseEstimator):
             if shape or type(value) is not int:
                 check(name, value, *shape)
         n_weights = max(self._count_weights(), 1)
-        if np.ndim(self.n_weights_) or self.n_weights_ != n_weights:
+        is_array = type(self.n_weights_) is not int and np.ndim(self.n_weights_) > 0
+        if is_array or self.n_weights_ != n_weights:
             raise ValueError(
                 f"{type(self).__name__} has n_weights_={self.n_weights_}, but its "
                 f"features and classes need {n_weights}: it was changed after fit."

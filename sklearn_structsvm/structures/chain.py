@@ -209,5 +209,7 @@ class ChainStructure(ForestStructure):
 
     def _split_nodes(self, X, rows):
         """Rows of all positions, sequence by sequence."""
+        if len(X) == 1:
+            return boxed([rows])
         bounds = pairwise(self._starts(X).tolist())
         return boxed([rows[start:end] for start, end in bounds])

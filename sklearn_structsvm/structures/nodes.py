@@ -259,16 +259,20 @@ class NodeStructure(Structure):
         return {"n_features_in_": (), "label_costs_": (n, n)}
 
     def _count_weights(self):
-        return sum(prod(shape) for _, shape in self._parts())
+        return sum([prod(shape) for _, shape in self._parts()])
 
     def _parts(self):
         """Names and shapes of the parts that the model has, in their order."""
-        k = len(self.classes_)
-        parts = [("emission", (1,) if self._is_given else (self.n_features_in_, k))]
-        parts += [(name, (k,)) for name in self._biases]
-        parts += [("transition", self._transition_shape())]
-        parts = [(name, shape) for name, shape in parts if getattr(self, name)]
-        return parts[:1] + [("scale", (1,))] + parts[1:] if self._has_both else parts
+        k, parts = len(self.classes_), []
+        if self.emission:
+            own = (1,) if self._is_given else (self.n_features_in_, k)
+            parts.append(("emission", own))
+        if self._has_both:
+            parts.append(("scale", (1,)))
+        parts += [(name, (k,)) for name in self._biases if getattr(self, name)]
+        if self.transition:
+            parts.append(("transition", self._transition_shape()))
+        return parts
 
     def _transition_shape(self):
         return len(self.classes_), len(self.classes_)

@@ -8,7 +8,7 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, is_zero, mark_range, soft_threshold)
 from sklearn_structsvm._utils._matrix._widen cimport (
-    entry, fill_with_nan, free_room, make_room, room_t, widen)
+    address_of, entry, fill_with_nan, free_room, make_room, room_t, widen)
 
 # Entries of dense rows in one BLAS call: BLAS reads float64, so float32 rows are copied
 # first, and the copy should stay in the second-level cache.
@@ -34,7 +34,8 @@ cdef class DenseFeatures(Features):
         self.items = items
         self.order = order
         self.is_single = items[0].dtype == np.float32
-        self.addresses = np.array([item.ctypes.data for item in items], dtype=np.uintp)
+        self.addresses = np.array(
+            [<uintptr_t> address_of(item) for item in items], dtype=np.uintp)
         lengths = [len(item) for item in items]
         self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
         self.n_rows = self.starts[len(items)]

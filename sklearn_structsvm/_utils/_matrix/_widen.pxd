@@ -1,4 +1,5 @@
-from libc.stdint cimport uintptr_t
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer)
 
 
 cdef extern from "_utils/_matrix/_widen.h" nogil:
@@ -19,5 +20,10 @@ cdef extern from "_utils/_matrix/_widen.h" nogil:
 
 
 cdef inline const void* address_of(array) except? NULL:
-    """The address of a NumPy array, which may be read-only."""
-    return <const void*> <uintptr_t> array.ctypes.data
+    """The address of a contiguous NumPy array, which may be read-only."""
+    cdef Py_buffer view
+    cdef const void* address
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+    address = view.buf
+    PyBuffer_Release(&view)
+    return address
