@@ -185,6 +185,14 @@ cdef class ProximalIterate:
         cdef Py_ssize_t j
         if self.kappa == 0.0:
             return 0.0
+        if self.l1_ratio == 1.0 and not self.has_box:
+            # Elsewhere w is zero, and |u| at most 1.
+            used = self._used()
+            weights = self.weights[used]
+            image = np.multiply(ratio, np.asarray(self.v)[used])
+            image -= np.multiply(share, np.asarray(self.z)[used])
+            gap = self._norms(weights) - self.lam * image.dot(weights)
+            return gap - self.dual_value_of(image, 0.0)
         if self.l1_ratio > 0.0:
             image, weights = self.dual_image(), self.weights
             gap = self._norms(weights) - self.lam * image.dot(weights)
@@ -198,6 +206,22 @@ cdef class ProximalIterate:
                     away = min(max(u, self.lower[j]), self.upper[j]) - u
                     gap -= away * away
         return 0.5 * self.lam * gap
+
+    def _used(self):
+        """Which weights or centers are not zero."""
+        cdef Py_ssize_t j, n = 0, m = self.v.shape[0]
+        cdef const double* w = &self.w[0]
+        cdef const double* z = &self.z[0]
+        for j in range(m):
+            n += w[j] != 0.0 or z[j] != 0.0
+        places = np.empty(n, dtype=np.intp)
+        cdef Py_ssize_t[::1] out = places
+        n = 0
+        for j in range(m):
+            if w[j] != 0.0 or z[j] != 0.0:
+                out[n] = j
+                n += 1
+        return places
 
     def keep_weights(self, weights, double objective=float("nan")):
         """Store these as the best weights so far, or None; nothing may change them."""
@@ -304,23 +328,30 @@ cdef class ProximalIterate:
         O'Donoghue and Candès, "Adaptive restart for accelerated gradient schemes", 2015,
         weight by weight.
         """
-        cdef double share = self.kappa / self.proximal_lam(), w, y, change, before
+        cdef double share = self.kappa / self.proximal_lam(), y, change, before
         cdef Py_ssize_t j
         check_shape("t", t, self.v.shape[0])
+        cdef double* v = &self.v[0]
+        cdef double* w = &self.w[0]
+        cdef double* z = &self.z[0]
+        cdef double* w_before = &self.w_before[0]
         with nogil:
             for j in range(self.v.shape[0]):
-                w = self.w[j]
-                if w == 0.0 and self.z[j] == 0.0:
-                    self.w_before[j] = 0.0
+                if w[j] == 0.0 and z[j] == 0.0:
+                    if w_before[j] != 0.0:
+                        w_before[j] = 0.0
                     continue
-                change = w - self.w_before[j]
-                before = t[j] if (w - self.z[j]) * change >= 0.0 else 1.0
+                change = w[j] - w_before[j]
+                before = t[j] if (w[j] - z[j]) * change >= 0.0 else 1.0
                 t[j] = 0.5 * (1.0 + sqrt(1.0 + 4.0 * before * before))
-                y = w + (before - 1.0) / t[j] * change
-                self.w_before[j] = w
-                self.v[j] += share * (y - self.z[j])
-                self.z[j] = y
-        self._map()
+                y = w[j] + (before - 1.0) / t[j] * change
+                w_before[j] = w[j]
+                v[j] += share * (y - z[j])
+                z[j] = y
+                # Where neither was nonzero, v has not changed.
+                soft_threshold(1, &v[j], self.threshold, &w[j])
+        if self.has_box:
+            self._map()
 
     def primal_state(self):
         """All that a warm start at w needs besides the dual point; picklable."""

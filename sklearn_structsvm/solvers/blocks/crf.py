@@ -8,6 +8,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
     SparseAcceleration,
 )
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.blocks.feasible_shares import FeasibleShares
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 
 # Passes after which ascent may count as slow, and the number of further passes that it
@@ -94,6 +95,7 @@ class MarginalPasses(Passes):
     def __init__(self, iterate, sampling, rng=None):
         super().__init__(iterate)
         self.sampling, self.rng = sampling, np.random.default_rng(rng)
+        self.shares = FeasibleShares(iterate)
         self.can_be_shared = sampling == "permuted"
 
     def make(self, deadline, team, predicts_convergence):
@@ -103,7 +105,7 @@ class MarginalPasses(Passes):
             team.make_pass(self.rng, deadline)
 
     def certify(self, tol, n_threads):
-        return certify(self.iterate, n_threads)
+        return certify(self.iterate, n_threads, tol, self.shares)
 
 
 class LaterSteps:
@@ -147,17 +149,21 @@ class LaterSteps:
         return self.steps.check()
 
 
-def certify(ascent, n_threads=1):
+def certify(ascent, n_threads=1, tol=0.0, shares=None):
     """Same as `bcfw.certify`, after the weights of the dual point are rebuilt.
 
     The size of the terms that cancel is returned as well. With an L1 penalty, dual points
-    may be far from feasible, so both objectives are the best so far.
+    may be far from feasible, so both objectives are the best so far. With `shares`, one
+    near the dual point may give a better bound; see `feasible_shares`.
     """
     ascent.rebuild_weights()
     row, weights, least = bcfw.certify(ascent, n_threads=n_threads)
     if ascent.l1_ratio > 0.0:
         ascent.keep_weights(weights.copy(), row["objective"])
         ascent.best_bound = max(ascent.best_bound, row["dual_objective"])
+        if shares is not None and row["objective"] - ascent.best_bound > tol:
+            bound = shares.bound(row["objective"], tol)
+            ascent.best_bound = max(ascent.best_bound, bound)
         row["dual_objective"] = ascent.best_bound
         row["dual_gap"] = row["objective"] - ascent.best_bound
     return row, weights, least, ascent.size_of_terms
