@@ -114,7 +114,7 @@ class CRFClassifier(ProbabilisticClassifier):
         - "newton" takes Newton steps by conjugate gradients (flat structures only). It is
           by far the fastest for high accuracy and for large `C`. With ``l1_ratio > 0``
           each step minimizes the penalty and a quadratic model exactly [4]_, also for
-          sequences with at most 512 weights.
+          sequences with at most 2,048 weights.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
@@ -402,6 +402,9 @@ class CRFClassifier(ProbabilisticClassifier):
 
         is_chain = self.l1_ratio == 1.0 and self._has_chain_newton(problem)
         goes_to_newton = is_chain or has_exact_steps(problem.structure)
+        least_left = 0.0
+        if is_chain:
+            least_left = min(PASSES_PER_WEIGHT * oracle.n_weights, self.max_iter)
         solve = partial(
             run_crf,
             ascent,
@@ -411,7 +414,7 @@ class CRFClassifier(ProbabilisticClassifier):
             rng=self._rng(),
             successor=hand_over if self.solver == "auto" else None,
             is_last_resort=self.l1_ratio > 0.0 and not goes_to_newton,
-            least_left=PASSES_PER_WEIGHT * oracle.n_weights if is_chain else 0.0,
+            least_left=least_left,
             **limits,
         )
         method = Method(

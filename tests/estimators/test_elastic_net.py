@@ -288,7 +288,7 @@ def test_too_few_passes_are_said():
     [
         ({"l1_ratio": 1.5}, "l1_ratio"),
         ({"l1_ratio": -0.1}, "l1_ratio"),
-        ({"solver": "newton", "structure": WIDE}, "at most 512 weights"),
+        ({"solver": "newton", "structure": WIDE}, "at most 2048 weights"),
         ({"solver": "newton", "structure": "chain", "l1_ratio": 0.0}, "l1_ratio > 0"),
         ({"l1_ratio": 1.0, "solver": "lbfgs"}, "Or use l1_ratio=0.99: without squares"),
         ({"l1_ratio": 1.0, "acceleration": False}, "Or use l1_ratio=0.99"),
@@ -300,6 +300,6 @@ def test_what_does_not_go_together_is_refused(params, words):
     if "structure" in params:
         X, y = chains()
     if params.get("structure") is WIDE:
-        X = [np.tile(x, 40) for x in X]
+        X = [np.tile(x, 150) for x in X]
     with pytest.raises(ValueError, match=words):
         fitted(X, y, **params)

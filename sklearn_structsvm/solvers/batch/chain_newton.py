@@ -12,7 +12,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 from sklearn_structsvm.solvers.loop import run_passes
 
 # With more weights than this, their Hessian is not written out.
-MOST_WRITTEN = 512
+MOST_WRITTEN = 2048
 
 
 def run_chain_newton(
