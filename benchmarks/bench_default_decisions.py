@@ -6,7 +6,8 @@ after a StandardScaler, Gaussian naive Bayes and a forest of 50 trees, in the sa
 out of five folds. For sparse sets logistic regression has C=10 and no scaler, and naive
 Bayes is Bernoulli's. All rules decide by the same fits.
 
-- "new": the default, out of folds.
+- "new": the default, out of folds, for two classes on the scale of the classifier that
+  predicts.
 - "before": the default before: two classes count the labels and more classes the
   probabilities, moved half way to the labels where these contradict at 1 %, in the
   sample.
@@ -47,16 +48,20 @@ from sklearn.model_selection import (
     KFold,
     StratifiedKFold,
     TunedThresholdClassifierCV,
-    cross_val_predict,
     train_test_split,
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import get_metric
+from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    held_out_probabilities,
+)
 from sklearn_structsvm.metrics import EqualizedOdds, EqualOpportunity, Precision, Recall
 
 MODELS = {
@@ -86,6 +91,9 @@ CONSTRAINED = {
 }
 MULTILABEL = ["reuters90", "yeast", "scene"]
 LABELS_FOR_HALF_WAY, LEVEL = 0.5, 0.01
+NO_METADATA = Bunch(
+    estimator=Bunch(fit={}, predict_proba={}), splitter=Bunch(split={})
+)  # fmt: skip
 
 
 class GivenLabels(ClassifierMixin, BaseEstimator):
@@ -187,14 +195,24 @@ def split_of(arrays, seed, args):
 
 
 def parts_of(model, split):
-    """Training parts in the sample and out of folds, and the test part."""
+    """Training parts in the sample, out of folds and on one scale, and the test part.
+
+    On one scale are probabilities out of folds, for two classes, in the default.
+    """
     X, X_test, y, y_test, group, group_test = split
-    folds = StratifiedKFold(5)
     fitted = clone(model).fit(X, y)
-    held_out = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+    inside = fitted.predict_proba(X)
+    rows, probabilities, folds, seen = held_out_probabilities(
+        model, X, y, NO_METADATA, classes=fitted.classes_, cv=5, n_jobs=1, with_seen=True
+    )
+    held_out, scaled = np.empty((2, *inside.shape))
+    held_out[rows] = scaled[rows] = probabilities
+    if inside.shape[1] == 2:
+        scaled[rows] = on_scale_of(inside, probabilities, folds, seen)
     return (
-        Part(y, group, fitted.predict_proba(X)),
+        Part(y, group, inside),
         Part(y, group, held_out),
+        Part(y, group, scaled),
         Part(y_test, group_test, fitted.predict_proba(X_test)),
     )
 
@@ -216,13 +234,13 @@ def run_set(name, args):
     ):
         split = split_of(arrays, seed, args)
         for of, model in (SPARSE_MODELS if name in SPARSE else MODELS).items():
-            inside, outside, test = parts_of(model, split)
+            inside, outside, scaled, test = parts_of(model, split)
             k = test.P.shape[1]
             gain = 1.0 / np.bincount(inside.y, minlength=k)
             plugin = np.eye(k)[np.argmax(test.P * gain, axis=1)]
             for metric in METRICS[min(k, 3)]:
                 found = {
-                    "new": rule_run(outside, test, metric, "auto"),
+                    "new": rule_run(scaled, test, metric, "auto"),
                     "before": old_run(inside, test, metric),
                     "cv=5": old_run(outside, test, metric),
                     "balanced": expected_confusion(test, plugin),
@@ -236,7 +254,7 @@ def run_set(name, args):
                 metric, constraint = CONSTRAINED[what]
                 options = {"constraint": constraint, "by_group": True}
                 found = {
-                    "new": rule_run(outside, test, metric, "auto", **options),
+                    "new": rule_run(scaled, test, metric, "auto", **options),
                     "before": old_run(inside, test, metric, **options),
                     "cv=5": old_run(outside, test, metric, **options),
                 }

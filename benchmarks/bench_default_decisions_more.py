@@ -83,7 +83,7 @@ def run_sizes(name, args):
         for seed in seeds(args):
             split = split_of(arrays, seed, of_size)
             for of, model in fast_models(name).items():
-                _, outside, test = parts_of(model, split)
+                _, outside, _, test = parts_of(model, split)
                 for metric in METRICS[min(test.P.shape[1], 3)][:2]:
                     for rule in ("auto", "labels"):
                         C = rule_run(outside, test, metric, rule)
@@ -109,7 +109,7 @@ def run_weights(name, args):
     for seed in seeds(args) if arrays is not None else ():
         split, rng = split_of(arrays, seed, args), np.random.default_rng(seed)
         for of, model in fast_models(name).items():
-            _, outside, test = parts_of(model, split)
+            _, outside, _, test = parts_of(model, split)
             of_train, of_test = (
                 rng.exponential(size=len(part.y)) * np.where(part.y == 0, 1 / 3, 1.0)
                 for part in (outside, test)

@@ -180,7 +180,8 @@ class ComplexMetricClassifier(TrainedMixture):
 
         - Folds: out-of-fold probabilities. `predict` uses a fit to all examples, which
           makes six fits for ``cv=5``. Folds have no effect for an `lmo` other than
-          "plugin".
+          "plugin". If smoothed labels of two classes are counted, each fold's log odds
+          are moved to the scale of the fit to all examples, by quantiles.
         - None: from a fit to all examples, evaluated on the same examples. This suits
           classifiers that hardly overfit, such as logistic regression with few features.
         - "prefit": `estimator` is already fitted. Pass other examples to `fit`.

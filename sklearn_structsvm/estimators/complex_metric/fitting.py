@@ -195,6 +195,12 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
 
         The classifier is fitted to `y`, and must return probabilities of `classes`.
         """
+        if self._bounds_uniformly:
+            counted = "labels"
+        else:
+            counted = counted_as(self.confusion, len(task.classes), task.costs)
+            if self.confusion == "auto":
+                counted = smoothed(counted, task)
         shared = {} if self._shared is None else self._shared
         if "probabilities" not in shared:
             shared["probabilities"] = self._fit_probabilities(
@@ -210,15 +216,10 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                     cv=self.cv,
                     n_jobs=self.n_jobs,
                     names=names,
+                    with_seen=counted == "smoothed",
                 ),
             )
         model, probabilities, rows, folds = shared["probabilities"]
-        if self._bounds_uniformly:
-            counted = "labels"
-        else:
-            counted = counted_as(self.confusion, len(task.classes), task.costs)
-            if self.confusion == "auto":
-                counted = smoothed(counted, task)
         used = slice(None) if rows is None else rows
         correction = None
         is_corrected = self.confusion == "auto" and counted == "probabilities"

@@ -492,7 +492,7 @@ def _plain_fit(classifier, X, y, **params):
 
 
 def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):
-    """Rows, probabilities and folds, as `held_out_probabilities` returns them."""
+    """The same as `held_out_probabilities` returns."""
     folds = make_folds(check_cv(cv), X, y, routed)
     with warnings.catch_warnings():
         # scikit-learn's classifiers warn of this; only the fit to all rows should.
@@ -502,4 +502,4 @@ def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):
         rows, parts = held_out_parts(
             classifier, X, y, _plain_fit, read, folds, routed, n_jobs
         )
-    return rows, stacked(parts), folds
+    return rows, stacked(parts), folds, None

@@ -9,6 +9,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
 from sklearn_structsvm.estimators.base import AtomicFitMixin
+from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
 from sklearn_structsvm.estimators.complex_metric.routing import route_fit
 
 
@@ -92,7 +93,8 @@ class OverProbabilities(
         read : callable
             (classifier, X, **params) -> probabilities.
         hold_out : callable
-            (classifier, X, y, routed) -> rows, probabilities and folds, if there is `cv`.
+            (classifier, X, y, routed) -> rows, probabilities, folds and seen rows, if
+            there is `cv`. Given seen rows, probabilities are moved to the model's scale.
 
         Returns
         -------
@@ -107,10 +109,14 @@ class OverProbabilities(
             model = classifier
         else:
             if self.cv is not None:
-                rows, probabilities, folds = hold_out(classifier, X, y, routed)
+                rows, probabilities, folds, seen = hold_out(classifier, X, y, routed)
             model = fit(clone(classifier), X, y, **routed.estimator.fit)
-        if rows is None:
-            probabilities = read(model, X, **routed.estimator.predict_proba)
+        if rows is None or seen is not None:
+            fitted = read(model, X, **routed.estimator.predict_proba)
+            if rows is None:
+                probabilities = fitted
+            else:
+                probabilities = on_scale_of(fitted, probabilities, folds, seen)
         return model, probabilities, rows, folds
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
+from sklearn_structsvm.estimators.complex_metric.fold_scales import seen_rows
 
 # scikit-learn's 100 iterations rarely suffice if features are not scaled.
 DEFAULT_MAX_ITER = 1000
@@ -122,7 +123,9 @@ def prefit_classes(classifier, y, what="y holds labels"):
     return np.sort(classes)
 
 
-def held_out_probabilities(classifier, X, y, routed, *, classes, cv, n_jobs, names=None):
+def held_out_probabilities(
+    classifier, X, y, routed, *, classes, cv, n_jobs, names=None, with_seen=False
+):
     """Probabilities for each fold's test part, by a fit to the rest.
 
     Parameters
@@ -136,6 +139,8 @@ def held_out_probabilities(classifier, X, y, routed, *, classes, cv, n_jobs, nam
         `estimator.fit`, `estimator.predict_proba` and `splitter.split`: metadata.
     names : list or None
         Names of the classes in warnings. None uses their own names.
+    with_seen : bool
+        Whether the fits also predict rows that they have seen, see `fold_scales`.
 
     Returns
     -------
@@ -144,16 +149,34 @@ def held_out_probabilities(classifier, X, y, routed, *, classes, cv, n_jobs, nam
     probabilities : ndarray of shape (n', k)
     folds : list of slice
         The part of these rows that belongs to each fold.
+    seen : list of (rows, probabilities) or None
+        For each fold.
     """
-    folds = _stratified_folds(X, y, cv, routed)
+    every = np.arange(_num_samples(X))
+    # Folds may be masks.
+    folds = [
+        (every[train], every[test])
+        for train, test in _stratified_folds(X, y, cv, routed)
+    ]
     read = partial(class_probabilities, classes=classes)
-    rows, parts = held_out_parts(
-        classifier, X, y, fit_to_labels, read, folds, routed, n_jobs
+    known = [seen_rows(*fold) if with_seen else every[:0] for fold in folds]
+    asked = [
+        (train, np.concatenate([test, rows]))
+        for (train, test), rows in zip(folds, known, strict=True)
+    ]
+    _, parts = held_out_parts(
+        classifier, X, y, fit_to_labels, read, asked, routed, n_jobs
     )
     _warn_of_missing(y, classes, [train for train, _ in folds], names)
-    ends = np.cumsum([0, *map(len, parts)])
-    slices = [slice(*pair) for pair in pairwise(ends.tolist())]
-    return rows, np.concatenate(parts), slices
+    sizes = [len(test) for _, test in folds]
+    slices = [slice(*pair) for pair in pairwise(np.cumsum([0, *sizes]).tolist())]
+    rows = np.concatenate([test for _, test in folds])
+    held_out = [part[:size] for part, size in zip(parts, sizes, strict=True)]
+    seen = [
+        (of_fold, part[size:])
+        for of_fold, part, size in zip(known, parts, sizes, strict=True)
+    ]
+    return rows, np.concatenate(held_out), slices, seen if with_seen else None
 
 
 def _stratified_folds(X, y, cv, routed):

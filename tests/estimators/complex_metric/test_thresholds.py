@@ -105,11 +105,12 @@ def test_where_there_is_no_threshold_it_is_said_why():
 def test_thresholds_of_folds_are_those_of_fits_to_their_held_out_part():
     X, y = data(4, n=300)
     folds = StratifiedKFold(3)
-    model = ComplexMetricClassifier(metric="f1", cv=folds).fit(X, y)
+    options = {"metric": "f1", "confusion": "labels"}
+    model = ComplexMetricClassifier(cv=folds, **options).fit(X, y)
     alone = []
     for train, test in folds.split(X, y):
         inner = LogisticRegression(max_iter=1000).fit(X[train], y[train])
-        part = ComplexMetricClassifier(FrozenEstimator(inner), metric="f1")
+        part = ComplexMetricClassifier(FrozenEstimator(inner), **options)
         alone.append(part.fit(X[test], y[test]).threshold_)
     np.testing.assert_allclose(model.cv_thresholds_, alone)
     # A fit without folds leaves none behind.
