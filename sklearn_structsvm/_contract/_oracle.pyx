@@ -59,8 +59,9 @@ caller keeps them in `n_factors(i)` doubles:
 ``true_factors``  η of a distribution in which the labels of y_i have these log odds
 ``log_sum``      log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩
 ``tilt``         with η' = η + gamma (θ_i - η), the direction Δ = ν' - ν_i from the
-                 current marginals to those of η'; on request, its squared norm; the
-                 slope ⟨θ_i - η, Δ⟩; and the entropy of the distribution of η'
+                 current marginals to those of η'; on request, its squared norm; two
+                 slopes, ⟨θ_i - η, Δ⟩ and ⟨η', Δ⟩; and the entropy of the distribution
+                 of η'
 ``load_factors``  η into `work` in the place of θ_i
 
 The caller lends `work` (`work_size` doubles) and `direction` (`direction_size` doubles),
@@ -391,7 +392,7 @@ cdef class BlockOracle:
         cdef double[:, ::1] moved = np.zeros((n_threads, max(self.direction_size, 1)))
         cdef double[:, ::1] tilted = np.zeros((n_threads, n_factors))
         cdef double[::1] uniform = np.zeros(n_factors)
-        gradients, values = np.zeros((n_threads, self.n_weights)), np.zeros((n, 2))
+        gradients, values = np.zeros((n_threads, self.n_weights)), np.zeros((n, 3))
         cdef double[:, ::1] gradient = gradients, terms = values
         for first in range(0, n, CHUNK):
             PyErr_CheckSignals()
@@ -403,10 +404,10 @@ cdef class BlockOracle:
                     self.potentials(i, &at[0], &work[t, 0])
                     # The step is from η = 0 to θ, so the slope is ⟨θ, Δ⟩.
                     self.tilt(i, 1.0, &work[t, 0], &uniform[0], &tilted[t, 0],
-                              &moved[t, 0], NULL, &terms[i, 0], &terms[i, 1])
+                              &moved[t, 0], NULL, &terms[i, 0], &terms[i, 2])
                     self.scatter(i, p[i], &moved[t, 0], &gradient[t, 0])
         # Only rounding can make a probability exceed one.
-        losses = np.maximum(values.sum(axis=1), 0.0)
+        losses = np.maximum(values[:, 0] + values[:, 2], 0.0)
         return float(np.dot(p, losses)), gradients.sum(axis=0)
 
     def get_blocks(self):

@@ -13,8 +13,9 @@
  * exp(±MAX_SPREAD), because they differ by rows of exp(edge) and have the mean 1, and so
  * are those of e_t / s_t: products of both are normal numbers.
  *
- * Rows are padded with zeros to whole packs of eight numbers. Sums over rows of a matrix
- * are made for up to three packs at once, which stay in registers. */
+ * Rows are padded with zeros to whole packs of four numbers. Sums over rows of a matrix
+ * are made for up to six packs at once, which stay in registers. (Packs of eight do not,
+ * where registers hold four.) */
 #ifndef SKLEARN_STRUCTSVM_CHAIN_MARGINALS_H
 #define SKLEARN_STRUCTSVM_CHAIN_MARGINALS_H
 
@@ -25,7 +26,9 @@
 
 #include "structures/_sum_product.h"
 
-#define LANES 8
+#define LANES 4
+#define LINE_OF_DOUBLES 8
+#define MOST_PACKS 6
 
 static inline ptrdiff_t padded_width(ptrdiff_t k)
 {
@@ -44,7 +47,7 @@ typedef struct {
 static inline ptrdiff_t chain_room(ptrdiff_t n, ptrdiff_t k)
 {
     const ptrdiff_t width = padded_width(k);
-    return LANES + 2 * n * width + 2 * k * width + (n * k + LANES) + (k * k + LANES)
+    return LINE_OF_DOUBLES + 2 * n * width + 2 * k * width + (n * k + LANES) + (k * k + LANES)
            + width + n;
 }
 
@@ -52,7 +55,7 @@ static inline void chain_lay_out(ptrdiff_t n, ptrdiff_t k, double *room,
                                  chain_sums_t *sums)
 {
     const ptrdiff_t width = padded_width(k);
-    const uintptr_t line = LANES * sizeof(double);
+    const uintptr_t line = LINE_OF_DOUBLES * sizeof(double);
     sums->width = width;
     sums->forward = (double *) (((uintptr_t) room + line - 1) / line * line);
     sums->backward = sums->forward + n * width;
@@ -66,23 +69,43 @@ static inline void chain_lay_out(ptrdiff_t n, ptrdiff_t k, double *room,
 
 #ifdef __GNUC__
 
-/* A pack at a cache line, and one at any double. */
-typedef double pack_t __attribute__((vector_size(64), may_alias));
-typedef double loose_pack_t __attribute__((vector_size(64), aligned(8), may_alias));
+/* An aligned pack, and one at any double. */
+typedef double pack_t __attribute__((vector_size(32), may_alias));
+typedef double loose_pack_t __attribute__((vector_size(32), aligned(8), may_alias));
 #define PACK(address) (*(pack_t *) (address))
 #define LOOSE_PACK(address) (*(const loose_pack_t *) (address))
 
 static ALWAYS_INLINE double sum_of_pack(pack_t x)
 {
-    return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7]));
+    return (x[0] + x[2]) + (x[1] + x[3]);
 }
+
+/* How many of the packs that are left to process at once. Seven and eight are four and the
+ * rest: a lone pack would wait for its sums. */
+static ALWAYS_INLINE ptrdiff_t packs_at_once(ptrdiff_t left)
+{
+    if (left <= MOST_PACKS)
+        return left;
+    return left <= MOST_PACKS + 2 ? 4 : MOST_PACKS;
+}
+
+/* process(n_packs), where that is a constant */
+#define FOR_PACKS(n_packs, process)  \
+    switch (n_packs) {               \
+    case 1: process(1); break;       \
+    case 2: process(2); break;       \
+    case 3: process(3); break;       \
+    case 4: process(4); break;       \
+    case 5: process(5); break;       \
+    default: process(MOST_PACKS);    \
+    }
 
 /* `n_packs` packs of x' matrix: Σ_p x[p] matrix[p * width + c]. Even and odd rows have
  * separate sums, so that an addition need not wait for the one before. */
 static ALWAYS_INLINE void times_packs(ptrdiff_t k, const double *x, const double *matrix,
                                       ptrdiff_t width, ptrdiff_t n_packs, double *out)
 {
-    pack_t even[3], odd[3];
+    pack_t even[MOST_PACKS], odd[MOST_PACKS];
     ptrdiff_t p = 0;
     for (ptrdiff_t v = 0; v < n_packs; v++)
         even[v] = odd[v] = (pack_t){0.0};
@@ -104,17 +127,11 @@ static ALWAYS_INLINE void times_matrix(ptrdiff_t k, const double *x,
                                        double *out)
 {
     for (ptrdiff_t c = 0; c < width;) {
-        const ptrdiff_t left = width - c;
-        if (left == LANES) {
-            times_packs(k, x, matrix + c, width, 1, out + c);
-            c += LANES;
-        } else if (left == 2 * LANES || left == 4 * LANES) {
-            times_packs(k, x, matrix + c, width, 2, out + c);
-            c += 2 * LANES;
-        } else {
-            times_packs(k, x, matrix + c, width, 3, out + c);
-            c += 3 * LANES;
-        }
+        const ptrdiff_t left = packs_at_once((width - c) / LANES);
+#define TIMES(m) times_packs(k, x, matrix + c, width, m, out + c)
+        FOR_PACKS(left, TIMES)
+#undef TIMES
+        c += left * LANES;
     }
 }
 
@@ -198,9 +215,15 @@ static ALWAYS_INLINE void chain_matrices(ptrdiff_t k, const pack_t *tail,
         PACK(row + last) *= *tail;
         PACK(sums->transposed + p * width + last) = (pack_t){0.0};
     }
-    for (ptrdiff_t c = 0; c < k; c++)
-        for (ptrdiff_t p = 0; p < k; p++)
-            sums->transposed[c * width + p] = sums->pair_exps[p * k + c];
+    for (ptrdiff_t c = 0; c < k; c++) {
+        const double *column = sums->pair_exps + c;
+        double *row = sums->transposed + c * width;
+        ptrdiff_t p = 0;
+        for (; p + LANES <= k; p += LANES, column += LANES * k)
+            PACK(row + p) = (pack_t){column[0], column[k], column[2 * k], column[3 * k]};
+        for (; p < k; p++, column += k)
+            row[p] = column[0];
+    }
 }
 
 /* log Z of a chain and, unless `nodes` is NULL, the probabilities of the labels of its
@@ -231,20 +254,51 @@ static double chain_log_sum(ptrdiff_t n, ptrdiff_t k, const double *theta,
     return total + n * highest + (n - 1) * widest;
 }
 
-/* Multiply sums of pairs by their factors. */
-FOR_EACH_WIDTH
-static void chain_scale_pairs(ptrdiff_t k, const chain_sums_t *sums, double *edges)
+/* Row p of the expected pairs, `n_packs` packs of it. */
+static ALWAYS_INLINE void pair_packs(ptrdiff_t n, ptrdiff_t width, const double *before,
+                                     const double *after, const double *factor,
+                                     ptrdiff_t n_packs, double *out)
 {
-    for (ptrdiff_t p = 0; p < k; p++)
-        for (ptrdiff_t c = 0; c < k; c++)
-            edges[p * k + c] *= sums->factor[p * sums->width + c];
+    pack_t even[MOST_PACKS], odd[MOST_PACKS];
+    ptrdiff_t t = 0;
+    for (ptrdiff_t v = 0; v < n_packs; v++)
+        even[v] = odd[v] = (pack_t){0.0};
+    for (; t + 1 < n; t += 2, before += 2 * width, after += 2 * width)
+        for (ptrdiff_t v = 0; v < n_packs; v++) {
+            even[v] += before[0] * PACK(after + LANES * v);
+            odd[v] += before[width] * PACK(after + width + LANES * v);
+        }
+    for (ptrdiff_t v = 0; v < n_packs; v++) {
+        if (t < n)
+            even[v] += before[0] * PACK(after + LANES * v);
+        PACK(out + LANES * v) = (even[v] + odd[v]) * PACK(factor + LANES * v);
+    }
+}
+
+/* The expected number of each pair of labels, after `chain_log_sum`. */
+FOR_EACH_WIDTH
+static void chain_pairs(ptrdiff_t n, ptrdiff_t k, const chain_sums_t *sums, double *edges)
+{
+    const ptrdiff_t width = sums->width;
+    const double *after = sums->backward + width;
+    for (ptrdiff_t p = 0; p < k; p++) {
+        const double *before = sums->forward + p, *factor = sums->factor + p * width;
+        for (ptrdiff_t c = 0; c < width;) {
+            const ptrdiff_t left = packs_at_once((width - c) / LANES);
+#define PAIRS(m) pair_packs(n - 1, width, before, after + c, factor + c, m, sums->row + c)
+            FOR_PACKS(left, PAIRS)
+#undef PAIRS
+            c += left * LANES;
+        }
+        memcpy(edges + p * k, sums->row, k * sizeof(double));
+    }
 }
 
 #else
 
 /* Without packs, `sum_product` computes all sums. */
 #define chain_log_sum(n, k, theta, edge, most, sums, nodes) NAN
-#define chain_scale_pairs(k, sums, edges)
+#define chain_pairs(n, k, sums, edges)
 
 #endif
 

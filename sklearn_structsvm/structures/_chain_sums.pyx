@@ -14,14 +14,15 @@ from sklearn_structsvm.structures._sum_product cimport sum_product
 
 
 cdef extern from "structures/_sum_product.h" nogil:
+    void ask_ahead(Py_ssize_t n, const double* x) noexcept
     void vector_sum(
         Py_ssize_t n, const double* x, const double* y, double* out) noexcept
     void vector_mix(
         Py_ssize_t n, double gamma, const double* x, const double* y,
         double* out) noexcept
     double vector_move_to(
-        Py_ssize_t n, const double* x, const double* y, const double* nu,
-        double* z) noexcept
+        Py_ssize_t n, const double* x, const double* y, const double* m,
+        const double* nu, double* z, double* before, double* after) noexcept
 
 
 cdef void transpose(Py_ssize_t k, const double* x, double* out) noexcept nogil:
@@ -210,39 +211,67 @@ cdef class ChainSums(ChainBlocks):
             double* tilted, double* out, double* squared_norm, double* slope,
             double* entropy) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
-        cdef Py_ssize_t k = self.k, size = forest.n * k, v, p
+        cdef Py_ssize_t k = self.k, size = forest.n * k, v, p, pair
         cdef const int* y = forest.truth
         cdef const double* transition = self.pairs(work)
         cdef double* edges = out + self.edges_at
-        cdef const double* before
+        cdef const double* sums
+        cdef double before, after
         cdef Table node_table = self.node_table(out), edge_table
         table_fill(&node_table, size)
+        ask_ahead(size, &self.nodes[self.offsets[i], 0])
+        if self.has_transition:
+            sums = self.edges.all_or_none(i)
+            if sums == NULL:
+                sums = &self.no_edges[0]
+            ask_ahead(k * k, sums)
         vector_mix(size, gamma, factors, work, tilted)
         if self.has_transition:
             vector_mix(k * k, gamma, factors + size, transition, tilted + size)
         entropy[0] = self.sums(i, tilted, tilted + size, work, out, edges)
-        entropy[0] -= dot(size, tilted, out)
+        # ⟨η', mean⟩ is that of the truth and the rest, which may both be large.
         for v in range(forest.n):
             out[v * k + y[v]] -= 1.0
+            entropy[0] -= tilted[v * k + y[v]]
         slope[0] = vector_move_to(
-            size, factors, work, &self.nodes[self.offsets[i], 0], out)
+            size, factors, work, tilted, &self.nodes[self.offsets[i], 0], out,
+            &before, &slope[1])
+        entropy[0] -= before
         if self.has_transition:
             edge_table = self.edge_table(out)
             table_fill(&edge_table, k * k)
-            before = self.edges.all_or_none(i)
-            if before == NULL:
-                before = &self.no_edges[0]
-            entropy[0] -= dot(k * k, tilted + size, edges)
             for v in range(forest.n):
                 p = parent_of(&forest, v)
-                if p < forest.n and self.is_flipped:
-                    edges[y[p] * k + y[v]] -= 1.0
-                elif p < forest.n:
-                    edges[y[v] * k + y[p]] -= 1.0
+                if p == forest.n:
+                    continue
+                pair = y[p] * k + y[v] if self.is_flipped else y[v] * k + y[p]
+                edges[pair] -= 1.0
+                entropy[0] -= tilted[size + pair]
             slope[0] += vector_move_to(
-                k * k, factors + size, transition, before, edges)
+                k * k, factors + size, transition, tilted + size, sums, edges,
+                &before, &after)
+            entropy[0] -= before
+            slope[1] += after
         entropy[0] = max(entropy[0], 0.0)
         return self.complete(i, out, squared_norm)
+
+    def keep_grams(self):
+        """Keep Gram matrices of long chains as well, for steps on marginals.
+
+        They take no more memory than the marginals and log factors of a chain.
+        """
+        sizes = np.diff(self.offsets)
+        squares = sizes**2
+        dual = 2 * self.k * (sizes + self.has_transition * self.k)
+        places = np.asarray(self.gram_at)
+        is_new = (places < 0) & (squares <= dual) & (squares > 0)
+        if not is_new.any() or np.isinf(self.features.n_entries(self.offsets)).any():
+            return
+        ends = len(self.grams) + np.cumsum(np.where(is_new, squares, 0))
+        new = np.where(is_new, ends - squares, -1).astype(np.intp)
+        grams = np.concatenate([self.grams, np.zeros(ends[-1] - len(self.grams))])
+        self.features.add_grams(self.offsets, new, grams)
+        self.grams, self.gram_at = grams, np.where(is_new, new, places)
 
     def marginals(self, w, int n_threads=1):
         """Probabilities of the labels of all nodes of all blocks, given the weights.

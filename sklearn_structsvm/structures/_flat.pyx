@@ -75,10 +75,11 @@ cdef class FlatOracle(BlockOracle):
             tilted[c] = factors[c] + gamma * (work[c] - factors[c])
         entropy[0] = self.distribute(tilted, out)
         self.subtract_truth(i, out)
-        slope[0] = 0.0
+        slope[0] = slope[1] = 0.0
         for c in range(self.k):
             out[c] -= self.nu[i, c]
             slope[0] += (work[c] - factors[c]) * out[c]
+            slope[1] += tilted[c] * out[c]
         self.find_norm(i, out, squared_norm)
         return 0
 

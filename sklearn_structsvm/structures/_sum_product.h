@@ -100,25 +100,45 @@ static void vector_mix(ptrdiff_t n, double gamma, const double *x, const double 
         out[j] = x[j] + gamma * (y[j] - x[j]);
 }
 
-/* z -= nu, and the product of y - x with the new z */
+/* Prefetch numbers that will be needed after something else. */
+static inline void ask_ahead(ptrdiff_t n, const double *x)
+{
+    for (ptrdiff_t j = 0; j < n; j += 8)
+        PREFETCH(x + j);
+}
+
+/* z -= nu; returns <y - x, z> of the new z, and sets the products of m with the old and
+ * with the new z. */
 FOR_EACH_WIDTH
 static double vector_move_to(ptrdiff_t n, const double *x, const double *y,
-                             const double *nu, double *z)
+                             const double *m, const double *nu, double *z,
+                             double *before, double *after)
 {
-    double partial[8] = {0.0}, total = 0.0;
+    double slope[8] = {0.0}, old[8] = {0.0}, new[8] = {0.0};
     ptrdiff_t j = 0;
     for (; j + 8 <= n; j += 8)
         for (ptrdiff_t l = 0; l < 8; l++) {
-            z[j + l] -= nu[j + l];
-            partial[l] += (y[j + l] - x[j + l]) * z[j + l];
+            const double moved = z[j + l] - nu[j + l];
+            old[l] += m[j + l] * z[j + l];
+            new[l] += m[j + l] * moved;
+            slope[l] += (y[j + l] - x[j + l]) * moved;
+            z[j + l] = moved;
         }
     for (; j < n; j++) {
-        z[j] -= nu[j];
-        total += (y[j] - x[j]) * z[j];
+        const double moved = z[j] - nu[j];
+        old[j % 8] += m[j] * z[j];
+        new[j % 8] += m[j] * moved;
+        slope[j % 8] += (y[j] - x[j]) * moved;
+        z[j] = moved;
     }
-    for (ptrdiff_t l = 0; l < 8; l++)
-        total += partial[l];
-    return total;
+    for (ptrdiff_t l = 1; l < 8; l++) {
+        slope[0] += slope[l];
+        old[0] += old[l];
+        new[0] += new[l];
+    }
+    *before = old[0];
+    *after = new[0];
+    return slope[0];
 }
 
 /* A sum that compilers can vectorize, because eight partial sums fix the order. */

@@ -54,9 +54,7 @@ cdef extern from "structures/_sum_product.h" nogil:
 
 cdef extern from "structures/_chain_marginals.h" nogil:
     ctypedef struct chain_sums_t:
-        Py_ssize_t width
-        double* forward
-        double* backward
+        pass
 
     Py_ssize_t chain_room(Py_ssize_t n, Py_ssize_t k) noexcept
     void chain_lay_out(
@@ -64,8 +62,8 @@ cdef extern from "structures/_chain_marginals.h" nogil:
     double chain_log_sum(
         Py_ssize_t n, Py_ssize_t k, const double* theta, const double* edge,
         double most, const chain_sums_t* sums, double* nodes) noexcept
-    void chain_scale_pairs(
-        Py_ssize_t k, const chain_sums_t* sums, double* edges) noexcept
+    void chain_pairs(
+        Py_ssize_t n, Py_ssize_t k, const chain_sums_t* sums, double* edges) noexcept
 
 
 # The largest spread of scores for sums without logarithms. exp(-2 * 300) is a normal
@@ -226,22 +224,13 @@ cdef double sum_chain(
         const Forest* forest, double* room, double* nodes, double* edges
         ) noexcept nogil:
     """Same as `sum_product`, for a chain; NaN if scores are too far apart."""
-    cdef int m = <int> forest.k, n_pairs = <int> forest.n - 1, width
-    cdef double one = 1.0, zero = 0.0, total
+    cdef double total
     cdef chain_sums_t sums
     chain_lay_out(forest.n, forest.k, room, &sums)
-    width = <int> sums.width
     total = chain_log_sum(
         forest.n, forest.k, forest.theta, forest.edge, MAX_SPREAD, &sums, nodes)
-    if edges == NULL or isnan(total):
-        return total
-    if n_pairs == 0:
-        memset(edges, 0, forest.k * forest.k * sizeof(double))
-        return total
-    # Row-major C = FᵀB is column-major Cᵀ = BᵀF to BLAS.
-    dgemm("N", "T", &m, &m, &n_pairs, &one, sums.backward + width, &width,
-          sums.forward, &width, &zero, edges, &m)
-    chain_scale_pairs(forest.k, &sums, edges)
+    if edges != NULL and not isnan(total):
+        chain_pairs(forest.n, forest.k, &sums, edges)
     return total
 
 

@@ -292,7 +292,8 @@ def check_labels(y, X, *, part="", place="position"):
         try:
             labels = np.asarray(given)
             kind = {"U": str, "S": bytes}.get(labels.dtype.kind)
-            if kind is not None and not all(isinstance(label, kind) for label in given):
+            is_list = kind is not None and labels is not given
+            if is_list and not all(isinstance(label, kind) for label in given):
                 # numpy would convert 1 to "1" beside "a".
                 labels = np.asarray(given, dtype=object)
         except ValueError as error:

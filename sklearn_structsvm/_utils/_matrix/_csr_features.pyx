@@ -15,10 +15,23 @@ from sklearn_structsvm._utils._matrix._widen cimport (
 cdef enum:
     COLUMNS_PER_PLACE = 4
 
+# Fewer columns do not fill a pack of `_columns.h`.
+cdef enum:
+    FEW_COLUMNS = 4
+
 
 cdef extern from "_utils/_vector.h" nogil:
     void vector_axpy(
         Py_ssize_t k, double a, const double* x, double* y) noexcept
+
+
+cdef extern from "_utils/_matrix/_columns.h" nogil:
+    void gather_columns(
+        Py_ssize_t count, Py_ssize_t available, const double* values,
+        const int* indices, const double* weights, Py_ssize_t k, double* out) noexcept
+    void scatter_columns(
+        Py_ssize_t count, double coef, const double* values, const int* indices,
+        const double* delta, Py_ssize_t k, double* weights) noexcept
 
 
 cdef extern from "_utils/_matrix/_places.h" nogil:
@@ -93,6 +106,8 @@ cdef class CSRFeatures(Features):
         cdef Py_ssize_t t, p, count
         cdef double x
         cdef double* row
+        cdef const double* entries
+        cdef room_t room
         for t in range(start, stop):
             row = out + (t - start) * k
             if k == 1:
@@ -101,14 +116,24 @@ cdef class CSRFeatures(Features):
                     x += self.at(p) * weights[self.indices[p]]
                 row[0] = x
                 continue
-            memset(row, 0, k * sizeof(double))
             p = self.indptr[t]
             count = self.indptr[t + 1] - p
+            memset(row, 0, k * sizeof(double))
             if count == 0:
                 continue
-            gather_entries(
-                count, self.indices.shape[0] - p, self.values, p, self.is_single,
-                &self.indices[p], weights, k, row)
+            if k < FEW_COLUMNS:
+                gather_entries(
+                    count, self.indices.shape[0] - p, self.values, p, self.is_single,
+                    &self.indices[p], weights, k, row)
+                continue
+            entries = widen(self.values, p, count, self.is_single, &room)
+            if entries == NULL:
+                fill_with_nan(row, k)
+            else:
+                gather_columns(
+                    count, self.indices.shape[0] - p, entries, &self.indices[p],
+                    weights, k, row)
+            free_room(&room)
 
     cdef void add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
@@ -220,13 +245,20 @@ cdef class CSRFeatures(Features):
     cdef void add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
             double* target) noexcept nogil:
-        cdef Py_ssize_t p
-        for p in range(self.indptr[row], self.indptr[row + 1]):
-            if k == 1:
+        cdef Py_ssize_t p = self.indptr[row], count = self.indptr[row + 1] - p
+        cdef room_t room
+        cdef const double* entries
+        if k == 1:
+            for p in range(self.indptr[row], self.indptr[row + 1]):
                 target[self.indices[p]] += coef * self.at(p) * delta[0]
+        elif count > 0:
+            entries = widen(self.values, p, count, self.is_single, &room)
+            if entries == NULL:
+                fill_with_nan(target, k)
             else:
-                vector_axpy(k, coef * self.at(p), delta,
-                            target + self.indices[p] * k)
+                scatter_columns(
+                    count, coef, entries, &self.indices[p], delta, k, target)
+            free_room(&room)
 
     cdef void add_places(
             self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,

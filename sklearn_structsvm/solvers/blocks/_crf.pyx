@@ -13,8 +13,12 @@ H' - H >= -⟨η', Δ⟩, and so the dual grows by at least
 
     p [(1 - γ) A - (p / 2λ') Q].
 
-If that is negative, a shorter step is tried: no line search over the entropy is needed.
-For small Δ, A is proportional to γ and Q to γ², and the dual grows most at
+What is missing is the divergence of the old distribution from the new one,
+
+    H' - H + ⟨η', Δ⟩ >= 0,
+
+which is about γ A / 2. If the dual does not grow, a shorter step is tried: no line search
+over the entropy is needed. For small Δ, A is proportional to γ and Q to γ², and the dual grows most at
 γ* = 1 / (1 + (p / λ') Q / (γ A)). The next step on the block starts with this length;
 the bound there is half of what the dual then gains. The divergence before the step is
 A / 2γ up to higher orders, which serves as the block's gap until the next check.
@@ -32,6 +36,11 @@ from scipy.linalg.cython_blas cimport dasum
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
+
+
+cdef extern from "structures/_sum_product.h" nogil:
+    void ask_ahead(Py_ssize_t n, const double* x) noexcept
+
 
 # At first the true labels have these log odds: the weights are then close to zero. With
 # lower odds, they are far off if λ is small; with higher odds, the first steps are
@@ -86,6 +95,8 @@ cdef class MarginalAscent(BlockDual):
             self.starts, self.factors = whole.starts, whole.factors
             self.lengths, self.tilted = whole.lengths, np.zeros_like(whole.tilted)
             return
+        if hasattr(oracle, "keep_grams"):
+            oracle.keep_grams()
         sizes = np.array([oracle.n_factors(i) for i in range(n)], dtype=np.intp)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.factors = np.zeros(max(self.starts[n], 1))
@@ -109,7 +120,7 @@ cdef class MarginalAscent(BlockDual):
     def _place_blocks(self):
         """Compute marginals, entropies and weights from the factors."""
         cdef Py_ssize_t i, n = self.oracle.n_blocks
-        cdef double slope
+        cdef double slopes[2]
         with nogil:
             for i in range(n):
                 if self.p[i] > 0.0:
@@ -117,7 +128,7 @@ cdef class MarginalAscent(BlockDual):
                         i, &self.factors[self.starts[i]], &self.work[0])
                     self.oracle.tilt(
                         i, 0.0, &self.work[0], &self.factors[self.starts[i]],
-                        &self.tilted[0], &self.first[0], NULL, &slope, &self.loss_bar[i])
+                        &self.tilted[0], &self.first[0], NULL, slopes, &self.loss_bar[i])
                     self.oracle.move(i, 1.0, &self.first[0])
         self.n_oracle_calls += self.n_active_blocks
         self.rebuild_weights()
@@ -126,15 +137,18 @@ cdef class MarginalAscent(BlockDual):
         cdef double* work = &self.work[0]
         cdef double* factors = &self.factors[self.starts[i]]
         cdef double p = self.p[i], scale = p / self.proximal_lam()
-        cdef double gamma = self.lengths[i], best, slope, norm, entropy
+        cdef double gamma = self.lengths[i], best, slope, growth, norm, entropy
+        cdef double slopes[2]
         cdef int trial
+        ask_ahead(self.starts[i + 1] - self.starts[i], factors)
         self.oracle.potentials(i, &self.w[0], work)
         self.n_steps += 1
         for trial in range(MOST_TRIALS):
             self.oracle.tilt(
-                i, gamma, work, factors, &self.tilted[0], &self.first[0], &norm, &slope,
+                i, gamma, work, factors, &self.tilted[0], &self.first[0], &norm, slopes,
                 &entropy)
             self.n_oracle_calls += 1
+            slope = slopes[0]
             if trial == 0:
                 self.gaps[i] = max(0.5 * p * slope / gamma, 0.0)
                 self.tree.update(i, self.gaps[i])
@@ -143,7 +157,9 @@ cdef class MarginalAscent(BlockDual):
             best = LONGEST_STEP
             if slope > 0.0:
                 best = min(1.0 / (1.0 + scale * norm / (gamma * slope)), LONGEST_STEP)
-            if slope <= 0.0 or (1.0 - gamma) * slope >= 0.5 * scale * norm:
+            growth = (1.0 - gamma) * slope - 0.5 * scale * norm
+            growth += max(entropy - self.loss_bar[i] + slopes[1], 0.0)
+            if slope <= 0.0 or growth >= 0.0:
                 self.lengths[i] = max(min(best, STEP_GROWTH * gamma), LEAST_STEP)
                 self.oracle.move(i, 1.0, &self.first[0])
                 self.oracle.scatter(i, -scale, &self.first[0], &self.v[0])
@@ -236,7 +252,8 @@ cdef class MarginalAscent(BlockDual):
         """
         cdef Py_ssize_t i
         cdef int size, one = 1
-        cdef double slope, entropy, total = 0.0
+        cdef double entropy, total = 0.0
+        cdef double slopes[2]
         cdef double* factors
         with nogil:
             for i in range(self.oracle.n_blocks):
@@ -246,7 +263,7 @@ cdef class MarginalAscent(BlockDual):
                 size = <int> (self.starts[i + 1] - self.starts[i])
                 self.oracle.potentials(i, &self.w[0], &self.work[0])
                 self.oracle.tilt(i, 1.0, &self.work[0], factors, &self.tilted[0],
-                                 &self.first[0], NULL, &slope, &entropy)
+                                 &self.first[0], NULL, slopes, &entropy)
                 total += self.p[i] * (
                     dasum(&size, &self.tilted[0], &one) + dasum(&size, factors, &one))
         return total
@@ -262,12 +279,13 @@ cdef class MarginalAscent(BlockDual):
         self._place_blocks()
 
     cdef int _take_factors(self, Py_ssize_t i, const double* w) except -1 nogil:
-        cdef double slope, entropy
+        cdef double entropy
+        cdef double slopes[2]
         cdef Py_ssize_t size = self.starts[i + 1] - self.starts[i]
         cdef double* factors = &self.factors[self.starts[i]]
         self.oracle.potentials(i, w, &self.work[0])
         self.oracle.tilt(i, 1.0, &self.work[0], factors, &self.tilted[0],
-                         &self.first[0], NULL, &slope, &entropy)
+                         &self.first[0], NULL, slopes, &entropy)
         memcpy(factors, &self.tilted[0], size * sizeof(double))
         return 0
 
