@@ -107,6 +107,11 @@ static inline void ask_ahead(ptrdiff_t n, const double *x)
         PREFETCH(x + j);
 }
 
+#ifdef __GNUC__
+typedef double four_t __attribute__((vector_size(32), aligned(8), may_alias));
+#define FOUR(address) (*(const four_t *) (address))
+#endif
+
 /* z -= nu; returns <y - x, z> of the new z, and sets the products of m with the old and
  * with the new z. */
 FOR_EACH_WIDTH
@@ -114,31 +119,36 @@ static double vector_move_to(ptrdiff_t n, const double *x, const double *y,
                              const double *m, const double *nu, double *z,
                              double *before, double *after)
 {
-    double slope[8] = {0.0}, old[8] = {0.0}, new[8] = {0.0};
+    double slope = 0.0, old = 0.0, new = 0.0;
     ptrdiff_t j = 0;
+#ifdef __GNUC__
+    four_t slopes[2] = {{0.0}, {0.0}}, olds[2] = {{0.0}, {0.0}};
+    four_t news[2] = {{0.0}, {0.0}};
     for (; j + 8 <= n; j += 8)
-        for (ptrdiff_t l = 0; l < 8; l++) {
-            const double moved = z[j + l] - nu[j + l];
-            old[l] += m[j + l] * z[j + l];
-            new[l] += m[j + l] * moved;
-            slope[l] += (y[j + l] - x[j + l]) * moved;
-            z[j + l] = moved;
+        for (ptrdiff_t l = 0; l < 2; l++) {
+            const ptrdiff_t at = j + 4 * l;
+            const four_t given = FOUR(z + at), moved = given - FOUR(nu + at);
+            olds[l] += FOUR(m + at) * given;
+            news[l] += FOUR(m + at) * moved;
+            slopes[l] += (FOUR(y + at) - FOUR(x + at)) * moved;
+            *(four_t *) (z + at) = moved;
         }
+    for (ptrdiff_t l = 0; l < 4; l++) {
+        slope += slopes[0][l] + slopes[1][l];
+        old += olds[0][l] + olds[1][l];
+        new += news[0][l] + news[1][l];
+    }
+#endif
     for (; j < n; j++) {
         const double moved = z[j] - nu[j];
-        old[j % 8] += m[j] * z[j];
-        new[j % 8] += m[j] * moved;
-        slope[j % 8] += (y[j] - x[j]) * moved;
+        old += m[j] * z[j];
+        new += m[j] * moved;
+        slope += (y[j] - x[j]) * moved;
         z[j] = moved;
     }
-    for (ptrdiff_t l = 1; l < 8; l++) {
-        slope[0] += slope[l];
-        old[0] += old[l];
-        new[0] += new[l];
-    }
-    *before = old[0];
-    *after = new[0];
-    return slope[0];
+    *before = old;
+    *after = new;
+    return slope;
 }
 
 /* A sum that compilers can vectorize, because eight partial sums fix the order. */

@@ -18,10 +18,10 @@ What is missing is the divergence of the old distribution from the new one,
     H' - H + ⟨η', Δ⟩ >= 0,
 
 which is about γ A / 2. If the dual does not grow, a shorter step is tried: no line search
-over the entropy is needed. For small Δ, A is proportional to γ and Q to γ², and the dual grows most at
-γ* = 1 / (1 + (p / λ') Q / (γ A)). The next step on the block starts with this length;
-the bound there is half of what the dual then gains. The divergence before the step is
-A / 2γ up to higher orders, which serves as the block's gap until the next check.
+over the entropy is needed. For small Δ, A is proportional to γ and Q to γ², and the dual
+grows most at γ* = 1 / (1 + (p / λ') Q / (γ A)). The next step on the block starts with
+this length. The divergence before the step is A / 2γ up to higher orders, which serves as
+the block's gap until the next check.
 
 Le Priol, Piché, Lacoste-Julien, "Adaptive stochastic dual coordinate ascent for
 conditional random fields", UAI 2018, take mixtures of marginals with a line search as
