@@ -1,10 +1,13 @@
-"""Checks of CSR matrices: of indices, and of all that a list of them needs."""
+"""Checks of items in one scan: the indices of CSR matrices, and finite values."""
+import numpy as np
 from scipy import sparse
 
-from libc.math cimport INFINITY, fabs
+from cpython.buffer cimport PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer
+from cython cimport floating
 from libc.stdint cimport int64_t
 
 cdef object MATRIX = sparse.csr_matrix, ARRAY = sparse.csr_array
+cdef object SINGLE = np.dtype(np.float32), DOUBLE = np.dtype(np.float64)
 
 ctypedef fused index_t:
     int
@@ -44,45 +47,76 @@ def csr_layout_of_longs(
     return within_and_canonical(indices, indptr, n_entries, n_rows, n_columns)
 
 
-def are_sound(list items, Py_ssize_t n_columns):
-    """Whether all items are CSR matrices with rows, of this width, in the usual types.
+def are_sound(list items, width):
+    """Whether items are arrays, or CSR matrices, with rows and as many columns.
 
-    These are float32 or float64, and 32-bit indices. The indices are within the matrix,
-    and the values finite. False says nothing about what is wrong.
+    They are of the usual types: float32 or float64, contiguous, and with 32-bit indices
+    within the matrix. Their values are finite. False says nothing about what is wrong.
+
+    Parameters
+    ----------
+    items : list
+        At least one.
+    width : int or None
+        The number of columns; None for that of the first item.
     """
-    for item in items:
-        if type(item) is not MATRIX and type(item) is not ARRAY:
-            return False
-        shape = item.shape
-        if len(shape) != 2 or shape[0] < 1 or shape[1] != n_columns:
-            return False
-        try:
-            if not is_sound(item.data, item.indices, item.indptr, shape[0], n_columns):
+    cdef Py_ssize_t n_columns
+    cdef bint is_dense = type(items[0]) is np.ndarray
+    try:
+        n_columns = items[0].shape[1] if width is None else width
+        for item in items:
+            shape = item.shape
+            if len(shape) != 2 or shape[0] < 1 or shape[1] != n_columns:
                 return False
-        except (AttributeError, TypeError, ValueError):
-            return False
+            if is_dense:
+                if type(item) is not np.ndarray or not are_finite(item, 2):
+                    return False
+            elif type(item) is not MATRIX and type(item) is not ARRAY:
+                return False
+            elif not is_within(
+                    item.indices, item.indptr, len(item.data), shape[0], n_columns):
+                return False
+            elif not are_finite(item.data, 1):
+                return False
+    except (AttributeError, BufferError, IndexError, TypeError, ValueError):
+        return False
     return n_columns > 0
 
 
-cdef bint is_sound(
-        data, const int[::1] indices, const int[::1] indptr, Py_ssize_t n_rows,
-        Py_ssize_t n_columns) except -1:
-    cdef Py_ssize_t p, n_entries = min(len(data), indices.shape[0])
-    cdef const double[::1] doubles
-    cdef const float[::1] floats
-    cdef int n_bad = 0
+cdef bint is_within(
+        const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entries,
+        Py_ssize_t n_rows, Py_ssize_t n_columns) except -1:
     if indptr.shape[0] != n_rows + 1:
         return False
-    if layout(indices, indptr, n_entries, n_rows, n_columns) == OUTSIDE:
+    n_entries = min(n_entries, indices.shape[0])
+    return layout(indices, indptr, n_entries, n_rows, n_columns) != OUTSIDE
+
+
+cdef bint are_finite(array, int ndim) except -1:
+    """Whether the values of an array are finite; an error for other types."""
+    cdef Py_buffer view
+    cdef bint is_single, found
+    if array.dtype is not SINGLE and array.dtype is not DOUBLE:
         return False
-    if data.itemsize == sizeof(double):
-        doubles = data
-        for p in range(doubles.shape[0]):
-            n_bad |= not fabs(doubles[p]) < INFINITY
+    is_single = array.dtype is SINGLE
+    PyObject_GetBuffer(array, &view, PyBUF_ND)
+    if view.ndim != ndim:
+        found = False
+    elif is_single:
+        found = all_finite(<const float*> view.buf, view.len // sizeof(float))
     else:
-        floats = data
-        for p in range(floats.shape[0]):
-            n_bad |= not fabs(floats[p]) < INFINITY
+        found = all_finite(<const double*> view.buf, view.len // sizeof(double))
+    PyBuffer_Release(&view)
+    return found
+
+
+cdef bint all_finite(const floating* values, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t p
+    cdef floating size
+    cdef int n_bad = 0
+    for p in range(n):
+        size = values[p] - values[p]
+        n_bad |= size != 0
     return n_bad == 0
 
 

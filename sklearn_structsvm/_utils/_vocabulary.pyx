@@ -1,8 +1,10 @@
 """Columns of names, from a hash table whose lookups overlap their waits for memory."""
+from collections.abc import Mapping
 from itertools import islice
 
 import numpy as np
 
+from cpython.array cimport array, resize_smart
 from cpython.object cimport PyObject
 from cython cimport floating
 from libc.stdint cimport uint32_t, uint64_t
@@ -233,6 +235,56 @@ cdef class Vocabulary:
         while self.slots[place[0]].name != NULL and self.slots[place[0]].tag != tag:
             place[0] = (place[0] + 1) & self.mask
         return &self.slots[place[0]]
+
+
+def names_of(tokens, array values, lengths, vectors, features_of):
+    """Iterate over the names of the features of each token, as lists.
+
+    Parameters
+    ----------
+    tokens : iterable of str, iterable of str, or mapping
+    values, lengths : array, of types "d" and "q"
+        The values of all features, and the number of features of each token, are
+        appended.
+    vectors : dict
+        For `features_of`.
+    features_of : callable
+        (name, value, row, vectors) -> pairs of a name and a value, for values of a
+        mapping that are neither a str nor a float, which are fast to recognize.
+    """
+    cdef Py_ssize_t row = 0
+    cdef list names
+    for token in tokens:
+        names = []
+        if isinstance(token, str):
+            add_value(values, 1.0)
+            names.append(token)
+        elif type(token) is not dict and not isinstance(token, Mapping):
+            for name in token:
+                add_value(values, 1.0)
+                names.append(name)
+        else:
+            for name, value in token.items():
+                if type(value) is str:
+                    add_value(values, 1.0)
+                    names.append(f"{name}={value}")
+                elif type(value) is float:
+                    add_value(values, value)
+                    names.append(name)
+                else:
+                    for inner, number in features_of(name, value, row, vectors):
+                        add_value(values, number)
+                        names.append(inner)
+        lengths.append(len(names))
+        row += 1
+        yield names
+
+
+cdef int add_value(array values, double value) except -1:
+    cdef Py_ssize_t n = len(values)
+    resize_smart(values, n + 1)
+    values.data.as_doubles[n] = value
+    return 0
 
 
 def tidy_rows(floating[::1] data, int[::1] columns, Py_ssize_t[::1] indptr):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from sklearn_structsvm._utils._vocabulary import Vocabulary, tidy_rows
+from sklearn_structsvm._utils._vocabulary import Vocabulary, names_of, tidy_rows
 from sklearn_structsvm._utils.pieces import csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
@@ -231,7 +231,9 @@ def _read_tokens(tokens, are_pairs, places_of):
         names, values, lengths = chain.from_iterable(tokens), None, map(len, tokens)
     else:
         values, lengths = array("d"), array("q")
-        names = _names_of(tokens, values, lengths, vectors)
+        names = chain.from_iterable(
+            names_of(tokens, values, lengths, vectors, _features_of)
+        )
     indices = places_of(names)
     data = np.ones(len(indices)) if values is None else np.frombuffer(values)
     indptr = np.fromiter(accumulate(lengths, initial=0), np.intp, len(tokens) + 1)
@@ -251,33 +253,6 @@ def _add_vector(vectors, name, row, value):
     rows.append(row)
     arrays.append(vector)
     return True
-
-
-def _names_of(tokens, values, lengths, vectors):
-    """Names of the features of all tokens; their values and numbers go to the others."""
-    for row, token in enumerate(tokens):
-        start = len(values)
-        if isinstance(token, str):
-            values.append(1.0)
-            yield token
-        elif not isinstance(token, Mapping):
-            for name in token:
-                values.append(1.0)
-                yield name
-        else:
-            for name, value in token.items():
-                # Most values have these types, which are fast to recognize.
-                if type(value) is str:
-                    values.append(1.0)
-                    yield f"{name}={value}"
-                elif type(value) is float:
-                    values.append(value)
-                    yield name
-                else:
-                    for inner, number in _features_of(name, value, row, vectors):
-                        values.append(number)
-                        yield inner
-        lengths.append(len(values) - start)
 
 
 def _features_of(name, value, row, vectors):

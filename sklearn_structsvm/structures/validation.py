@@ -87,7 +87,7 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
         than the first), not numeric, with NaN or infinity, or dense among sparse ones,
         or not split as the first.
     """
-    if isinstance(X, list) and X and isinstance(n_features, int):
+    if isinstance(X, list) and X and isinstance(n_features, int | None):
         items = list(X)
         if are_sound(items, n_features):
             return items

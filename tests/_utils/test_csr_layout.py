@@ -76,15 +76,37 @@ def test_matrices_are_sound_if_nothing_is_wrong_with_them(kind, dtype):
     dense[0, 0] = dense[-1, -1] = 1.0
     largest = np.finfo(dtype).max * np.sign(dense)
     good = [kind(x.astype(dtype)) for x in (dense, largest, 0.0 * dense)]
-    assert are_sound(good, 4) and are_sound([], 4)
+    assert are_sound(good, 4) and are_sound(good, None)
     assert not are_sound(good, 5) and not are_sound([good[0][:0]], 4)
+    assert not are_sound([*good, good[0][:, :3]], None)
     assert not are_sound([kind((3, 0), dtype=dtype)], 0)
     for other in (dense, good[0].tocsc(), good[0].tocoo(), None, dense.tolist()):
         assert not are_sound([*good, other], 4)
+        assert not are_sound([other, *good], None)
     for damage in DAMAGE.values():
         bad = good[0].copy()
         damage(bad)
         assert not are_sound([good[0], bad], 4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_are_sound_if_nothing_is_wrong_with_them(dtype):
+    rng = new_rng()
+    array = rng.normal(size=(40, 3)).astype(dtype)
+    largest = np.full_like(array, np.finfo(dtype).max)
+    good = [array, largest, -largest[:1], array[7:9]]
+    assert are_sound(good, 3) and are_sound(good, None) and not are_sound(good, 2)
+    for value in (np.nan, np.inf, -np.inf):
+        bad = array.copy()
+        bad[rng.integers(40), rng.integers(3)] = value
+        assert not are_sound([*good, bad], 3)
+    others = [array[:0], array[:, :2], array.T, array[::2], array[0], array[None], None]
+    others += [array.astype(t) for t in (np.float16, np.longdouble, int, object, ">f8")]
+    others += [array.tolist(), np.asfortranarray(array), np.ma.array(array)]
+    for other in others:
+        assert not are_sound([*good, other], 3)
+    # Values of another library are left to others.
+    assert not are_sound(["ab", "cd"], None) and not are_sound([3.0], None)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
