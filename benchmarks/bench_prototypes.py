@@ -93,8 +93,9 @@ class Prototypes:
         program = self.compiled("accelerated.cpp", FLAGS)
         data = self.folder / "words.raw"
         write_raw(data, X, y)
-        # Two cached passes between full ones, 50 steps of a visit to 0.3 of its gap, 9
-        # passes until an idle labeling goes, λ' = 10 λ, 3 passes an outer step.
+        # Two cached passes between full ones, 50 steps of a visit to 0.3 of its gap, 20
+        # passes until an idle labeling goes, 9 s at most, λ' = 10 λ, 3 passes an outer
+        # step. The passes that it prints include its checks of the gap.
         settings = f"{lam} {tol} 2 50 0.3 20 9 {10 * lam} 3 -1 0"
 
         def run(seed):

@@ -23,14 +23,10 @@ from sklearn_structsvm._contract._oracle cimport (
     CALL, LANES, BlockOracle, Plane, not_finite)
 from sklearn_structsvm.structures._chain_blocks cimport FEW_LABELS
 from sklearn_structsvm.structures._chain_sums cimport ChainSums
-from sklearn_structsvm.structures._edge_sums cimport Sums, Table, make_table
+from sklearn_structsvm.structures._edge_sums cimport Table, make_table
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels)
-
-
-cdef extern from "_utils/_matrix/_rows.h" nogil:
-    void ask_for(const void* address, Py_ssize_t n_bytes) noexcept
 
 
 cdef extern from "structures/_max_plus.h" nogil:
@@ -44,16 +40,9 @@ cdef extern from "structures/_sum_product.h" nogil:
         Py_ssize_t k, const double* x, double* lowest, double* highest) noexcept
 
 
-cdef void add_pair_scores(
-        Py_ssize_t k, Py_ssize_t T, Py_ssize_t n, const int* labelings, const int* y,
-        const double* transition, double* scores) noexcept nogil:
-    """Add the score of each labeling's first pair of labels, minus that of y's."""
-    cdef Py_ssize_t j
-    cdef const int* labels
-    cdef double own = transition[y[0] * k + y[1]]
-    for j in range(n):
-        labels = labelings + j * T
-        scores[j] += transition[labels[0] * k + labels[1]] - own
+# Nodes whose scores are added to those of labelings at once.
+cdef enum:
+    NODES_AT_ONCE = 64
 
 
 cdef class ChainOracle(ChainSums):
@@ -96,6 +85,7 @@ cdef class ChainOracle(ChainSums):
         self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
         self.thread_safe = self.has_marginals = is_chain
         self.has_sums = self.knows_scores = is_chain
+        self.reads_whole_rows = features.scores_whole_rows(self.k)
         # The front looks costs up by the true label, not by `cost_rows`.
         self.has_candidates = is_chain and cost_rows is None
 
@@ -116,22 +106,29 @@ cdef class ChainOracle(ChainSums):
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
-        cdef Py_ssize_t k = self.k, T = stop - start, t, c
-        cdef const double* bias = w + self.bias_at
+        cdef Py_ssize_t k = self.k, T = stop - start, t
         self.features.scores(start, stop, w, k, work)
-        if self.has_bias:
-            for t in range(T):
-                for c in range(k):
-                    work[t * k + c] += bias[c]
-        if self.has_first:
-            for c in range(k):
-                work[c] += w[self.first_at + c]
-        if self.has_last:
-            for c in range(k):
-                work[(T - 1) * k + c] += w[self.last_at + c]
+        for t in range(T):
+            self.add_biases(t, T, w, work + t * k)
         if self.has_transition:
             self.set_pairs(work, w + self.transition_at)
         return 0
+
+    cdef void add_biases(
+            self, Py_ssize_t t, Py_ssize_t T, const double* w, double* row
+            ) noexcept nogil:
+        """row += the biases of node t of T."""
+        cdef Py_ssize_t k = self.k, c
+        cdef const double* bias = w + self.bias_at
+        if self.has_bias:
+            for c in range(k):
+                row[c] += bias[c]
+        if self.has_first and t == 0:
+            for c in range(k):
+                row[c] += w[self.first_at + c]
+        if self.has_last and t == T - 1:
+            for c in range(k):
+                row[c] += w[self.last_at + c]
 
     cdef int finite_potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
@@ -218,29 +215,12 @@ cdef class ChainOracle(ChainSums):
         cdef const int* y = &self.y[self.offsets[i]]
         cdef int differs
         for t in range(T):
-            rows[t] = 0
-        for j in range(n):
-            for t in range(T):
-                rows[t] |= labelings[j * T + t] ^ y[t]
-        for t in range(T):
-            differs = rows[t]
+            differs = 0
+            for j in range(n):
+                differs |= labelings[j * T + t] ^ y[t]
             rows[count] = <int> t
             count += differs != 0
         return count
-
-    cdef void ask_for_block(
-            self, Py_ssize_t i, Py_ssize_t n_rows, const int* rows) noexcept nogil:
-        """Prefetch what a step will change: the block's edge sums, and these nodes."""
-        cdef Py_ssize_t r
-        cdef const Sums* sums
-        if self.edges.n_blocks > 0:
-            sums = &self.edges.blocks[i]
-            ask_for(sums.values, sums.count * sizeof(double))
-            ask_for(sums.places, sums.count * sizeof(int))
-        if self.nodes.shape[0] > 0:
-            for r in range(n_rows):
-                ask_for(&self.nodes[self.offsets[i] + rows[r], 0],
-                        self.k * sizeof(double))
 
     cdef void add_scores(
             self, Py_ssize_t i, const double* work, const double* transition,
@@ -250,26 +230,48 @@ cdef class ChainOracle(ChainSums):
 
         Terms that agree with the truth add zero.
         """
-        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, before = 0
+        cdef Py_ssize_t k = self.k, T = self.n_nodes(i), j, r, t, count, n_pairs
+        cdef Py_ssize_t first = 0, before = 0
         cdef const int* y = &self.y[self.offsets[i]]
-        cdef const double* row
-        cdef double own
+        cdef const int* labels
+        # The scores of the truth at these nodes, the first nodes of the pairs with these
+        # nodes, and the scores of the truth there.
+        cdef double[NODES_AT_ONCE] own
+        cdef Py_ssize_t[2 * NODES_AT_ONCE] pairs
+        cdef double[2 * NODES_AT_ONCE] own_pairs
+        cdef double total
         for j in range(n):
             scores[j] = 0.0
-        for r in range(n_rows):
-            t = rows[r]
-            row = work + t * k
-            own = row[y[t]]
+        while first < n_rows:
+            count = min(n_rows - first, NODES_AT_ONCE)
+            n_pairs = 0
+            for r in range(count):
+                t = rows[first + r]
+                own[r] = work[t * k + y[t]]
+                if not self.has_transition:
+                    continue
+                # The pair with the node before, unless already listed, and with the next.
+                if t > before:
+                    pairs[n_pairs] = t - 1
+                    n_pairs += 1
+                before = t + 1
+                if before < T:
+                    pairs[n_pairs] = t
+                    n_pairs += 1
+            for r in range(n_pairs):
+                t = pairs[r]
+                own_pairs[r] = transition[y[t] * k + y[t + 1]]
             for j in range(n):
-                scores[j] += row[labelings[j * T + t]] - own
-        for r in range(n_rows if self.has_transition else 0):
-            t = rows[r]
-            # The pair with the node before, unless already counted, and with the next.
-            if t > before:
-                add_pair_scores(k, T, n, labelings + t - 1, y + t - 1, transition, scores)
-            before = t + 1
-            if before < T:
-                add_pair_scores(k, T, n, labelings + t, y + t, transition, scores)
+                labels = labelings + j * T
+                total = scores[j]
+                for r in range(count):
+                    t = rows[first + r]
+                    total += work[t * k + labels[t]] - own[r]
+                for r in range(n_pairs):
+                    t = pairs[r]
+                    total += transition[labels[t] * k + labels[t + 1]] - own_pairs[r]
+                scores[j] = total
+            first += NODES_AT_ONCE
 
     cdef int evaluate_each(
             self, Py_ssize_t i, double* work, Py_ssize_t n, const int* labelings,
@@ -279,7 +281,6 @@ cdef class ChainOracle(ChainSums):
         if not self.knows_scores:
             return BlockOracle.evaluate_each(self, i, work, n, labelings, scores)
         n_rows = self.differing(i, n, labelings, rows)
-        self.ask_for_block(i, n_rows, rows)
         self.add_scores(i, work, self.pairs(work), n_rows, rows, n, labelings, scores)
         return 0
 
@@ -291,7 +292,6 @@ cdef class ChainOracle(ChainSums):
         if not self.knows_scores or self.k <= FEW_LABELS:
             return BlockOracle.scores_of(self, i, w, work, n, labelings, scores)
         n_rows = self.differing(i, n, labelings, rows)
-        self.ask_for_block(i, n_rows, rows)
         self.read_potentials(i, w, n_rows, rows, n, labelings, work)
         self.add_scores(
             i, work, w + self.transition_at, n_rows, rows, n, labelings, scores)
@@ -300,7 +300,10 @@ cdef class ChainOracle(ChainSums):
     cdef void read_potentials(
             self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
             Py_ssize_t n, const int* labelings, double* work) noexcept nogil:
-        """Same as `potentials`, only for the true and the given labels at these nodes."""
+        """Same as `potentials`, only for the true and the given labels at these nodes.
+
+        If all labels of a node take no longer than a few, it computes them all.
+        """
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
         cdef Py_ssize_t k = self.k, T = stop - start, r, t, j, at, place
         # One spare place: the last label written may be a repeat, which is not counted.
@@ -309,6 +312,12 @@ cdef class ChainOracle(ChainSums):
         cdef int* places = read.places
         cdef unsigned char* marks = read.marks
         cdef const int* labels
+        if self.reads_whole_rows:
+            for r in range(n_rows):
+                t = rows[r]
+                self.features.scores(start + t, start + t + 1, w, k, work + t * k)
+                self.add_biases(t, T, w, work + t * k)
+            return
         for r in range(n_rows):
             t = rows[r]
             labels = labelings + t

@@ -59,6 +59,9 @@ cdef class ChainBlocks(BlockOracle):
         const int* s, const Table* nodes) noexcept nogil
     cdef int complete(
         self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil
+    cdef void add_place_biases(
+        self, Py_ssize_t last, double coef, const double* direction, const Table* nodes,
+        double* target) noexcept nogil
     cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil
 
 

@@ -16,13 +16,25 @@ from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, mark_range, soft_threshold)
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.structures._edge_sums cimport (
-    EdgeSums, Table, make_table, table_add, table_clear, table_fill, table_room)
+    EdgeSums, Table, make_table, table_clear, table_fill, table_room)
 from sklearn_structsvm.structures._sum_product cimport sum_room
 
 # A direction with more labelings than this does not list the entries of its nodes. (Nor
 # does any with at most FEW_LABELS labels.)
 cdef enum:
     MANY_LABELINGS = 128
+
+
+cdef inline Py_ssize_t table_list(
+        const Table* table, Py_ssize_t n_listed, Py_ssize_t place) noexcept nogil:
+    """List a place, the last one if it is new; returns the number of listed places.
+
+    The table has room for one place more than can be new.
+    """
+    table.places[n_listed] = <int> place
+    n_listed += 1 - table.marks[place]
+    table.marks[place] = 1
+    return n_listed
 
 
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil:
@@ -133,8 +145,9 @@ cdef class ChainBlocks(BlockOracle):
         self.product_at = self.sum_at + k
         self.outer_at = self.product_at + longest * k
         self.nodes_room_at = self.outer_at + features.outer_size(offsets, k)
-        self.edges_room_at = self.nodes_room_at + table_room(longest * k)
-        self.flag_at = self.edges_room_at + table_room(transition * k * k)
+        # One spare place each: the last one written may be a repeat.
+        self.edges_room_at = self.nodes_room_at + table_room(longest * k + 1)
+        self.flag_at = self.edges_room_at + table_room(transition * k * k + 1)
         self.direction_size = self.flag_at + 1
         self.nodes = np.zeros((features.n_rows * has_state, k))
         self.edges = EdgeSums(self.n_blocks * has_state * transition, k * k)
@@ -173,18 +186,19 @@ cdef class ChainBlocks(BlockOracle):
     cdef Table node_table(self, double* out) noexcept nogil:
         """Δ of the nodes."""
         return make_table(
-            self.edges_at, out, out + self.nodes_room_at)
+            self.edges_at + 1, out, out + self.nodes_room_at)
 
     cdef Table edge_table(self, double* out) noexcept nogil:
         """Δ of the edges."""
         return make_table(
-            self.k * self.k, out + self.edges_at, out + self.edges_room_at)
+            self.k * self.k + 1, out + self.edges_at, out + self.edges_room_at)
 
     cdef void add_corners(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* out) noexcept nogil:
         """Δ += Σ_j a_j (μ(s_j) - μ(y_i)); nodes are listed in their order."""
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, j, count = 0
+        cdef Py_ssize_t n_listed, place, own
         cdef const int* y = &self.y[self.offsets[i]]
         cdef const int* labels
         cdef Table nodes = self.node_table(out), edges
@@ -203,6 +217,7 @@ cdef class ChainBlocks(BlockOracle):
         if not self.has_transition:
             return
         edges = self.edge_table(out)
+        n_listed = edges.count[0]
         for j in range(n):
             if a[j] == 0.0:
                 continue
@@ -211,9 +226,16 @@ cdef class ChainBlocks(BlockOracle):
             for t in range(1, T):
                 differed = differs
                 differs = labels[t] != y[t]
-                if differs or differed:
-                    table_add(&edges, labels[t - 1] * k + labels[t], a[j])
-                    table_add(&edges, y[t - 1] * k + y[t], -a[j])
+                if not (differs or differed):
+                    continue
+                place = labels[t - 1] * k + labels[t]
+                own = y[t - 1] * k + y[t]
+                edges.values[place] += a[j]
+                edges.values[own] -= a[j]
+                if n_listed >= 0:
+                    n_listed = table_list(&edges, n_listed, place)
+                    n_listed = table_list(&edges, n_listed, own)
+        edges.count[0] = n_listed
 
     cdef void add_nodes(
             self, Py_ssize_t i, Py_ssize_t n, const Py_ssize_t* moved, const double* a,
@@ -221,6 +243,7 @@ cdef class ChainBlocks(BlockOracle):
         """Add Σ_j a_j (μ(s_j) - μ(y_i)) of the nodes, over the n labelings `moved`."""
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), t, m, j, own
         cdef const int* y = &self.y[self.offsets[i]]
+        cdef Py_ssize_t place, n_listed = nodes.count[0]
         cdef double rest
         cdef bint differs
         for t in range(T):
@@ -229,13 +252,18 @@ cdef class ChainBlocks(BlockOracle):
             differs = False
             for m in range(n):
                 j = moved[m]
-                if s[j * T + t] != y[t]:
-                    table_add(nodes, t * k + s[j * T + t], a[j])
+                place = t * k + s[j * T + t]
+                if place != own:
+                    nodes.values[place] += a[j]
+                    if n_listed >= 0:
+                        n_listed = table_list(nodes, n_listed, place)
                     rest -= a[j]
                     differs = True
             if differs:
-                table_add(nodes, own, 0.0)
+                if n_listed >= 0:
+                    n_listed = table_list(nodes, n_listed, own)
                 nodes.values[own] = rest
+        nodes.count[0] = n_listed
 
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
@@ -355,9 +383,11 @@ cdef class ChainBlocks(BlockOracle):
             double* target) except -1 nogil:
         cdef Py_ssize_t start = self.offsets[i], stop = self.offsets[i + 1]
         cdef Py_ssize_t k = self.k, last = (stop - start - 1) * k, j
+        cdef bint is_listed
         cdef double* pairs = target + self.transition_at
         cdef const double* edges = direction + self.edges_at
         cdef Table table = self.node_table(<double*> direction)
+        is_listed = table.count[0] >= 0
         if direction[self.flag_at] != 0.0:
             self.features.add_outer(coef, direction + self.outer_at, k, target)
         elif table.count[0] < 0 and self.gram_at[i] < 0:
@@ -368,11 +398,13 @@ cdef class ChainBlocks(BlockOracle):
         else:
             self.features.add_places(
                 start, stop, coef, direction, table.count[0], table.places, k, target)
-        if self.has_bias:
+        if is_listed:
+            self.add_place_biases(last, coef, direction, &table, target)
+        if self.has_bias and not is_listed:
             add(k, coef, direction + self.sum_at, target + self.bias_at)
-        if self.has_first:
+        if self.has_first and not is_listed:
             add(k, coef, direction, target + self.first_at)
-        if self.has_last:
+        if self.has_last and not is_listed:
             add(k, coef, direction + last, target + self.last_at)
         if self.has_transition:
             table = self.edge_table(<double*> direction)
@@ -382,6 +414,25 @@ cdef class ChainBlocks(BlockOracle):
                 for j in range(table.count[0]):
                     pairs[table.places[j]] += coef * edges[table.places[j]]
         return 0
+
+    cdef void add_place_biases(
+            self, Py_ssize_t last, double coef, const double* direction,
+            const Table* nodes, double* target) noexcept nogil:
+        """The biases' part of `scatter`; the places of the last node begin at `last`."""
+        cdef Py_ssize_t k = self.k, node = 0, j, place, label
+        cdef double change
+        for j in range(nodes.count[0]):
+            place = nodes.places[j]
+            while place >= node + k:
+                node += k
+            label = place - node
+            change = coef * direction[place]
+            if self.has_bias:
+                target[self.bias_at + label] += change
+            if self.has_first and node == 0:
+                target[self.first_at + label] += change
+            if self.has_last and node == last:
+                target[self.last_at + label] += change
 
     cdef int project(
             self, Py_ssize_t i, const double* direction, const double* v,

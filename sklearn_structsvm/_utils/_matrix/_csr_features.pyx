@@ -19,6 +19,12 @@ cdef enum:
 cdef enum:
     FEW_COLUMNS = 4
 
+# At most this many weights (half a MB) stay in the second-level cache, and their rows are
+# not prefetched. The scores of this many columns then take no longer than those of a few.
+cdef enum:
+    FEW_WEIGHTS = 65536
+    MOST_COLUMNS = 32
+
 
 cdef extern from "_utils/_vector.h" nogil:
     void vector_axpy(
@@ -82,6 +88,10 @@ cdef class CSRFeatures(Features):
     cdef inline double at(self, Py_ssize_t p) noexcept nogil:
         return entry(self.values, p, self.is_single)
 
+    def scores_whole_rows(self, Py_ssize_t k):
+        return (FEW_COLUMNS <= k <= MOST_COLUMNS
+                and self.n_features * k <= FEW_WEIGHTS)
+
     def row_norms(self):
         cdef double[::1] norms = np.zeros(self.n_rows)
         cdef Py_ssize_t i, j
@@ -108,6 +118,7 @@ cdef class CSRFeatures(Features):
         cdef double* row
         cdef const double* entries
         cdef room_t room
+        cdef bint asks_ahead = self.n_features * k > FEW_WEIGHTS
         for t in range(start, stop):
             row = out + (t - start) * k
             if k == 1:
@@ -131,8 +142,8 @@ cdef class CSRFeatures(Features):
                 fill_with_nan(row, k)
             else:
                 gather_columns(
-                    count, self.indices.shape[0] - p, entries, &self.indices[p],
-                    weights, k, row)
+                    count, self.indices.shape[0] - p if asks_ahead else 0, entries,
+                    &self.indices[p], weights, k, row)
             free_room(&room)
 
     cdef void add_scores(

@@ -59,6 +59,10 @@ cdef class Features:
         memset(out, 0, (stop - start) * k * sizeof(double))
         self.add_scores(start, stop, weights, k, out)
 
+    def scores_whole_rows(self, Py_ssize_t k):
+        """Whether all k scores of a row take no longer than a few of them."""
+        return False
+
     cdef void add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
             Py_ssize_t k, double* out) noexcept nogil:

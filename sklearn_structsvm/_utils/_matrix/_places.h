@@ -31,10 +31,10 @@ static ALWAYS_INLINE void add_some_scores(ptrdiff_t count, const double *values,
 }
 
 /* out[q] += Σ_j values[j] * weights[indices[j] * k + q - first] for the n places q. */
-static inline void add_column_scores(ptrdiff_t count, const double *values,
-                                 const int *indices, const double *weights, ptrdiff_t k,
-                                 ptrdiff_t n, const int *places, ptrdiff_t first,
-                                 double *out)
+FOR_EACH_WIDTH
+static void add_column_scores(ptrdiff_t count, const double *values, const int *indices,
+                              const double *weights, ptrdiff_t k, ptrdiff_t n,
+                              const int *places, ptrdiff_t first, double *out)
 {
     weights -= first;
     for (; n >= 4; n -= 4, places += 4)
@@ -70,10 +70,11 @@ static ALWAYS_INLINE void add_some_columns(ptrdiff_t count, double coef,
 
 /* target[indices[j] * k + q - first] += coef * values[j] * delta[q] for all j and the n
  * places q. */
-static inline void add_to_columns(ptrdiff_t count, double coef, const double *values,
-                              const int *indices, ptrdiff_t n, const int *places,
-                              ptrdiff_t first, const double *delta, ptrdiff_t k,
-                              double *target)
+FOR_EACH_WIDTH
+static void add_to_columns(ptrdiff_t count, double coef, const double *values,
+                           const int *indices, ptrdiff_t n, const int *places,
+                           ptrdiff_t first, const double *delta, ptrdiff_t k,
+                           double *target)
 {
     target -= first;
     for (; n >= 4; n -= 4, places += 4)

@@ -10,12 +10,17 @@ replaces λ. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
 
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms, ask_for_atoms
+
+# A part of an iterate with at most this many pages of weights marks all of them: that
+# takes less time than to find out which ones a visit changes.
+cdef enum:
+    FEW_PAGES = 256
 
 # An atom of less mass than this would limit pairwise and away steps to almost nothing:
 # its mass is removed.
@@ -161,9 +166,8 @@ cdef class BlockFrankWolfe(BlockDual):
             self.oracle.direction(
                 i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
                 &self.first[0], NULL)
-            # As in `step`, nothing has changed before `move`, and nothing after it can
-            # fail.
-            self.oracle.move(i, 1.0, &self.first[0])
+            # ν_i is left behind: no visit needs it.
+            self.is_behind[i] = True
             memcpy(atoms.alpha, masses, atoms.count * sizeof(double))
             self._shift_loss(i, loss_change)
             self._shift_weights(i, 1.0, &self.first[0])
@@ -327,7 +331,9 @@ cdef class BlockFrankWolfe(BlockDual):
         """v and w after a move by gamma along a direction."""
         cdef double coef = -gamma * self.p[i]
         self.oracle.scatter(i, coef / self.proximal_lam(), direction, &self.v[0])
-        if self.is_part:
+        if self.is_part and self.pages.shape[0] <= FEW_PAGES:
+            memset(&self.pages[0], 1, self.pages.shape[0])
+        elif self.is_part:
             self.oracle.mark(i, direction, &self.pages[0])
         if self.average:
             self.oracle.scatter(i, coef / self.lam * self._average_weight(), direction,
@@ -385,6 +391,7 @@ cdef class BlockFrankWolfe(BlockDual):
         cdef int[::1] labels = np.zeros(max(starts[n], 1), dtype=np.intc)
         cdef double[::1] losses = np.zeros(n), total = np.zeros(oracle.n_weights)
         cdef double score, norm, gap = 0.0, gamma, one = 1.0
+        self.catch_up_all()
         with nogil:
             for i in range(n):
                 if self.p[i] == 0.0:
@@ -427,6 +434,7 @@ cdef class BlockFrankWolfe(BlockDual):
         cdef Py_ssize_t i, c
         cdef double score, loss, one = 1.0
         cdef double[::1] zero = np.zeros(self.oracle.n_weights)
+        self.catch_up_all()
         self.oracle.scale_blocks(0.0)
         for i in range(self.oracle.n_blocks):
             if self.p[i] == 0.0:

@@ -6,6 +6,8 @@ cdef class BlockDual(BlockLabelings):
     cdef public long long n_oracle_calls
     cdef readonly double gap
     cdef double[::1] loss_bar, gaps, hinges, means, excesses
+    # Whether the masses of a block have changed, but not yet its ν_i: see `catch_up`.
+    cdef unsigned char[::1] is_behind
     # Σ p_i ℓ_i has changed by this much since the last round of a part.
     cdef readonly double loss_change
     cdef SumTree tree
@@ -14,6 +16,10 @@ cdef class BlockDual(BlockLabelings):
 
     cdef double visit(self, Py_ssize_t i, bint cached=*) except? -1.0 nogil
     cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil
+    cdef int catch_up(self, Py_ssize_t i) except -1 nogil
+    cdef int _mean(
+        self, Py_ssize_t i, double* work, double* values, double* mean
+        ) except -1 nogil
     cdef int _check(
         self, Py_ssize_t i, const double* w, double lam, double* work,
         int* labels, double* hinge, double* mean, double* excess) except -1 nogil

@@ -8,7 +8,8 @@ weights, the dual point is stored as ν_i and ℓ_i = Σ_y α_i(y) L_i(y) (see
     block gap  g_i = p_i [ max_y H_i(y) - (ℓ_i + ⟨θ_i, ν_i⟩) ].
 
 With a proximal term or an L1 penalty, the weights differ: see `_proximal`. `_bcfw` and
-`_crf` move the dual variables.
+`_crf` move the dual variables. Corrections change the masses α_i and ℓ_i only, and ν_i is
+computed from these when it is needed.
 """
 import numpy as np
 
@@ -43,15 +44,36 @@ cdef class BlockDual(BlockLabelings):
         self.hinges = np.zeros(n)
         self.means = np.zeros(n)
         self.excesses = np.zeros(n)
+        self.is_behind = np.zeros(n, dtype=np.uint8)
         self.tree = SumTree(n)
         if self.is_part:
             self.loss_bar, self.gaps = whole.loss_bar, whole.gaps
+            self.is_behind = whole.is_behind
 
     # ------------------------------------------------------------------ steps
 
     cdef double visit(self, Py_ssize_t i, bint cached=False) except? -1.0 nogil:
         """Make a step on block i; subclasses implement it."""
         return 0.0
+
+    cdef int catch_up(self, Py_ssize_t i) except -1 nogil:
+        """Compute ν_i if corrections have left it behind the masses."""
+        cdef Atoms* atoms
+        if not self.is_behind[i]:
+            return 0
+        atoms = &self.atoms.sets[i]
+        self.oracle.direction(
+            i, -1.0, atoms.count, atoms.alpha, atoms.labels, &self.first[0], NULL)
+        self.oracle.move(i, 1.0, &self.first[0])
+        self.is_behind[i] = False
+        return 0
+
+    def catch_up_all(self):
+        """The same for all blocks."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                self.catch_up(i)
 
     cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil:
         """Update w from v where a direction of block i has changed v."""
@@ -122,6 +144,7 @@ cdef class BlockDual(BlockLabelings):
         cdef double* coefs
         cdef double loss
         self.planes.reserve(256)
+        self.catch_up_all()
         self.oracle.scale_blocks(shares[0])
         coefs = self.planes.coefs
         for i in range(self.oracle.n_blocks):
@@ -184,10 +207,11 @@ cdef class BlockDual(BlockLabelings):
                     loss_change += change * atoms.loss[c]
                     is_moved = is_moved or change != 0.0
                 if is_moved:
-                    self.oracle.direction(
-                        i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
-                        &self.first[0], NULL)
-                    self.oracle.move(i, 1.0, &self.first[0])
+                    if not self.is_behind[i]:
+                        self.oracle.direction(
+                            i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
+                            &self.first[0], NULL)
+                        self.oracle.move(i, 1.0, &self.first[0])
                     for c in range(atoms.count):
                         atoms.alpha[c] = atoms.before[c] + gamma * (
                             atoms.alpha[c] - atoms.before[c])
@@ -199,18 +223,35 @@ cdef class BlockDual(BlockLabelings):
 
     # ----------------------------------------------------------- certificates
 
+    cdef int _mean(
+            self, Py_ssize_t i, double* work, double* values, double* mean
+            ) except -1 nogil:
+        """p_i (ℓ_i + ⟨θ_i, ν_i⟩), for the potentials in `work`."""
+        cdef Atoms* atoms
+        cdef Py_ssize_t c
+        cdef double score = 0.0
+        if self.is_behind[i]:
+            atoms = &self.atoms.sets[i]
+            self.oracle.evaluate_each(i, work, atoms.count, atoms.labels, values)
+            for c in range(atoms.count):
+                score += atoms.alpha[c] * values[c]
+        else:
+            self.oracle.block_score(i, work, &score)
+        mean[0] = self.p[i] * (self.loss_bar[i] + score)
+        return 0
+
     cdef int _check(
             self, Py_ssize_t i, const double* w, double lam, double* work,
             int* labels, double* hinge, double* mean, double* excess
             ) except -1 nogil:
         """p_i max_y H_i(y), or a bound, and p_i (ℓ_i + ⟨θ_i, ν_i⟩); H_i has lam L_i.
 
-        `excess` is the bound minus p_i times the value of the labeling found.
+        `excess` is the bound minus p_i times the value of the labeling found. `work` has
+        room for the values of the cached labelings at its end.
         """
         cdef double score, loss, value
         self.oracle.potentials(i, w, work)
-        self.oracle.block_score(i, work, &score)
-        mean[0] = self.p[i] * (self.loss_bar[i] + score)
+        self._mean(i, work, work + self.work.shape[0], mean)
         self.oracle.max_oracle(i, lam, work, labels, &score, &loss)
         value = score + lam * loss
         hinge[0] = self.p[i] * self.oracle.upper_bound(i, work, value)
@@ -223,6 +264,8 @@ cdef class BlockDual(BlockLabelings):
         cdef Py_ssize_t i, n = self.oracle.n_blocks
         cdef Py_ssize_t n_work = self.work.shape[0], n_labels = self.labels.shape[0]
         cdef int t
+        if self.keeps_atoms:
+            n_work += self.atoms.most
         if not self.oracle.thread_safe or n_threads < 1:
             n_threads = 1
         cdef double[::1] work = np.zeros(n_threads * n_work)
@@ -258,13 +301,12 @@ cdef class BlockDual(BlockLabelings):
     def check_means(self):
         """p_i (ℓ_i + ⟨θ_i, ν_i⟩) of all blocks, without calling the oracle."""
         cdef Py_ssize_t i
-        cdef double score
+        cdef double* values = self.atoms.values if self.keeps_atoms else NULL
         with nogil:
             for i in range(self.oracle.n_blocks):
                 if self.p[i] > 0.0:
                     self.oracle.potentials(i, &self.w[0], &self.work[0])
-                    self.oracle.block_score(i, &self.work[0], &score)
-                    self.means[i] = self.p[i] * (self.loss_bar[i] + score)
+                    self._mean(i, &self.work[0], values, &self.means[i])
         return float(np.sum(self.means))
 
     def hinge(self, const double[::1] w, double lam=1.0, int n_threads=1):
@@ -307,6 +349,7 @@ cdef class BlockDual(BlockLabelings):
     def rebuild_weights(self):
         """Recompute v and w from the blocks, after the blocks, λ or p have changed."""
         cdef Py_ssize_t i
+        self.catch_up_all()
         np.asarray(self.v)[...] = 0.0
         if self.minus_a is not None:
             np.asarray(self.v)[...] = np.divide(self.minus_a, self.lam)
@@ -335,6 +378,7 @@ cdef class BlockDual(BlockLabelings):
         cdef Py_ssize_t i, c, truth
         cdef Atoms* atoms
         cdef double rho = lam / self.lam
+        self.catch_up_all()
         self.oracle.scale_blocks(rho)
         gaps = np.asarray(self.gaps)
         gaps += (1.0 - rho) * np.asarray(self.means)
@@ -359,6 +403,7 @@ cdef class BlockDual(BlockLabelings):
         """The dual point, picklable; see `set_state`."""
         cdef Py_ssize_t i, c, n_labels
         cdef Atoms* atoms
+        self.catch_up_all()
         state = {"blocks": self.oracle.get_blocks(), "loss": np.array(self.loss_bar)}
         state |= self.primal_state()
         if self.keeps_mass:
@@ -392,6 +437,7 @@ cdef class BlockDual(BlockLabelings):
                 "The dual point was found by plain steps, or exact ones, and has no "
                 "active sets, which pairwise, away and corrective steps need.")
         self.oracle.set_blocks(state["blocks"])
+        np.asarray(self.is_behind)[...] = False
         restore("loss", self.loss_bar, state["loss"])
         if self.keeps_mass:
             atoms = as_tuple("corners (active sets)", state["corners"], n)

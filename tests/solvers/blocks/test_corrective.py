@@ -48,6 +48,35 @@ def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
         np.testing.assert_allclose(solver.gram(i), expected, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_blocks_that_lag_behind_their_masses_have_the_same_certificate(
+    kind, layout, rescaling
+):
+    """The gap and the means by the masses, then by the blocks computed from them."""
+    problem = random_problem(kind, layout)
+    oracle = problem.make_oracle()
+    if rescaling == "slack":
+        if not oracle.has_candidates:
+            pytest.skip("without candidates there is no exact search")
+        oracle = SlackOracle(oracle)
+    solver = BlockFrankWolfe(oracle, problem.listed.uniform, LAM, step="corrective")
+    solver.run(visits(N, passes=4))
+    solver.run_cached(visits(N, passes=2))
+    found = []
+    for _ in range(2):
+        hinge, gap = solver.check_gaps()
+        found.append([hinge, gap, solver.check_means(), *solver.block_means])
+        solver.catch_up_all()
+    atol = 1e-12 * (1.0 + np.abs(found[0]).max())
+    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=atol)
+    # The weights that the blocks give are those that the visits have left.
+    before = solver.weights.copy()
+    solver.rebuild_weights()
+    scale = 1.0 + np.abs(before).max()
+    np.testing.assert_allclose(solver.weights, before, rtol=0, atol=1e-11 * scale)
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("density", [0.1, 1.0])
 @pytest.mark.parametrize("case", ["chain", "tree", "pairs", "relaxed pairs"])
