@@ -63,6 +63,9 @@ def are_sound(list items, width):
     cdef Py_ssize_t n_columns
     cdef bint is_dense = type(items[0]) is np.ndarray
     try:
+        # Tuples are read without a check of their lengths.
+        if len(items[0].shape) != 2:
+            return False
         n_columns = items[0].shape[1] if width is None else width
         for item in items:
             shape = item.shape

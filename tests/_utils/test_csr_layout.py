@@ -105,6 +105,8 @@ def test_arrays_are_sound_if_nothing_is_wrong_with_them(dtype):
     others += [array.tolist(), np.asfortranarray(array), np.ma.array(array)]
     for other in others:
         assert not are_sound([*good, other], 3)
+        # A first item of one axis has no second length.
+        assert not are_sound([other, *good], None)
     # Values of another library are left to others.
     assert not are_sound(["ab", "cd"], None) and not are_sound([3.0], None)
 
