@@ -218,6 +218,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
                     names=names,
                     with_seen=counted == "smoothed",
                 ),
+                weights=task.weights,
             )
         model, probabilities, rows, folds = shared["probabilities"]
         used = slice(None) if rows is None else rows

@@ -10,8 +10,8 @@ each, in which the bias of having seen them is the same.
 import numpy as np
 from scipy.special import expit
 
-# Quantiles are means of log odds in this many bins of equal numbers of rows, or fewer
-# with less than ROWS_PER_BIN rows in each. From five to 50 bins do equally well.
+# Quantiles are means of log odds in this many bins of equal weight, or fewer with less
+# than ROWS_PER_BIN different log odds for each. From five to 50 bins do equally well.
 BINS, ROWS_PER_BIN = 10, 10
 
 # A fold's classifier predicts about as many rows that it has seen as rows that it has
@@ -25,7 +25,7 @@ def seen_rows(train, test):
     return train[:: max(1, len(train) // n_wanted)]
 
 
-def on_scale_of(fitted, held_out, folds, seen):
+def on_scale_of(fitted, held_out, folds, seen, weights):
     """Probabilities out of folds, on the scale of a classifier fitted to all rows.
 
     Parameters
@@ -38,6 +38,8 @@ def on_scale_of(fitted, held_out, folds, seen):
         The part of `held_out` that belongs to each fold.
     seen : list of (ndarray of shape (m,), ndarray of shape (m, 2))
         For each fold: rows that its classifier has seen, and its probabilities of these.
+    weights : ndarray of shape (n,)
+        Weights of all rows.
 
     Returns
     -------
@@ -55,18 +57,20 @@ def on_scale_of(fitted, held_out, folds, seen):
 
     moved = np.empty(len(held_out))
     for fold, (rows, of_fold) in zip(folds, seen, strict=True):
-        matched = matched_quantiles(log_odds(of_fold), log_odds(fitted[rows]))
+        own = log_odds(of_fold), log_odds(fitted[rows])
+        matched = matched_quantiles(*own, weights[rows])
         moved[fold] = matched(log_odds(held_out[fold]))
     found = np.column_stack([expit(-moved), expit(moved)])
     return found.astype(held_out.dtype, copy=False)
 
 
-def matched_quantiles(before, after):
+def matched_quantiles(before, after, weights):
     """A piecewise linear function that moves quantiles of `before` to those of `after`.
 
     Parameters
     ----------
-    before, after : ndarrays of shape (m,)
+    before, after, weights : ndarrays of shape (m,)
+        An integer weight is as good as that many rows.
 
     Returns
     -------
@@ -80,15 +84,15 @@ def matched_quantiles(before, after):
     ...     matched_quantiles,
     ... )
     >>> z = np.linspace(-3, 5, 101)
-    >>> matched = matched_quantiles(z, 2 * z + 1)
+    >>> matched = matched_quantiles(z, 2 * z + 1, np.ones(101))
     >>> matched(np.array([-9.0, 0.0, 9.0])).round(6).tolist()
     [-17.0, 1.0, 19.0]
     """
-    n_bins = max(1, min(BINS, len(before) // ROWS_PER_BIN))
-    x, y = (
-        np.array([part.mean() for part in np.array_split(np.sort(values), n_bins)])
-        for values in (before, after)
-    )
+    n_values = len(np.unique(before[weights > 0.0]))
+    if n_values == 0:
+        return lambda z: z
+    n_bins = max(1, min(BINS, n_values // ROWS_PER_BIN))
+    x, y = (bin_means(values, weights, n_bins) for values in (before, after))
     # Equal values, such as those of most rows of a small tree, have one image.
     x, of_bin = np.unique(x, return_inverse=True)
     y = np.bincount(of_bin, weights=y) / np.bincount(of_bin)
@@ -101,3 +105,13 @@ def matched_quantiles(before, after):
         return y[at] + slopes[at] * (z - x[at])
 
     return matched
+
+
+def bin_means(values, weights, n_bins):
+    """Means of sorted values in bins of equal weight."""
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order]
+    ends = np.append(0.0, np.cumsum(weights))
+    sums = np.append(0.0, np.cumsum(weights * values))
+    cuts = np.linspace(0.0, ends[-1], n_bins + 1)
+    return np.diff(np.interp(cuts, ends, sums)) * (n_bins / ends[-1])

@@ -83,7 +83,9 @@ class OverProbabilities(
         }
         return route_fit(self, to_fit, fit_params, **metadata)
 
-    def _fit_probabilities(self, classifier, X, y, routed, *, fit, read, hold_out):
+    def _fit_probabilities(
+        self, classifier, X, y, routed, *, fit, read, hold_out, weights=None
+    ):
         """Fit the classifier, unless it is already fitted, and get its probabilities.
 
         Parameters
@@ -95,6 +97,8 @@ class OverProbabilities(
         hold_out : callable
             (classifier, X, y, routed) -> rows, probabilities, folds and seen rows, if
             there is `cv`. Given seen rows, probabilities are moved to the model's scale.
+        weights : ndarray or None
+            Weights of the rows, for this move.
 
         Returns
         -------
@@ -116,7 +120,7 @@ class OverProbabilities(
             if rows is None:
                 probabilities = fitted
             else:
-                probabilities = on_scale_of(fitted, probabilities, folds, seen)
+                probabilities = on_scale_of(fitted, probabilities, folds, seen, weights)
         return model, probabilities, rows, folds
 
 

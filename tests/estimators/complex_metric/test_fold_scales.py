@@ -24,7 +24,9 @@ def test_quantiles_of_a_line_are_matched_by_that_line(m):
     before = rng.standard_cauchy(m)
     # One bin shows no slope.
     slope = rng.uniform(0.1, 3.0) if m >= 20 else 1.0
-    matched = matched_quantiles(before, rng.permutation(slope * before - 2.0))
+    matched = matched_quantiles(
+        before, rng.permutation(slope * before - 2.0), np.ones(m)
+    )
     z = 10.0 * rng.standard_normal(50)
     np.testing.assert_allclose(matched(z), slope * z - 2.0, rtol=1e-6, atol=1e-6)
 
@@ -34,9 +36,23 @@ def test_matched_quantiles_keep_the_order_of_ties_too(n_values):
     rng = new_rng(n_values)
     before, after = rng.integers(n_values, size=(2, 300)) * [[1.0], [2.5]]
     z = np.sort(rng.uniform(-n_values, 2 * n_values, 1000))
-    found = matched_quantiles(before, after)(z)
+    found = matched_quantiles(before, after, np.ones(300))(z)
     assert np.isfinite(found).all()
     assert (np.diff(found) >= -1e-9).all()
+
+
+def test_a_weight_is_a_number_of_rows():
+    rng = new_rng(5)
+    before, after = rng.standard_normal((2, 100))
+    weights = rng.integers(4, size=100)
+    many = [np.repeat(values, weights) for values in (before, after)]
+    z = 3.0 * rng.standard_normal(50)
+    np.testing.assert_allclose(
+        matched_quantiles(before, after, 0.1 * weights)(z),
+        matched_quantiles(*many, np.ones(weights.sum()))(z),
+        rtol=1e-9,
+        atol=1e-9,
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -45,7 +61,7 @@ def test_equal_scales_are_left_as_they_are(dtype):
     P = proba(4.0 * rng.standard_normal(500)).astype(dtype)
     P[:3] = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
     rows = rng.permutation(500)[:300]
-    found = on_scale_of(P, P, [slice(0, 500)], [(rows, P[rows])])
+    found = on_scale_of(P, P, [slice(0, 500)], [(rows, P[rows])], np.ones(500))
     assert found.dtype == dtype
     rounding = 1e3 * np.finfo(dtype).eps
     np.testing.assert_allclose(found[2:], P[2:], atol=rounding)
