@@ -31,6 +31,13 @@
 #define PREFETCH(address)
 #endif
 
+/* Prefetch numbers that will be needed after something else. */
+static inline void ask_ahead(ptrdiff_t n, const double *x)
+{
+    for (ptrdiff_t j = 0; j < n; j += 8)
+        PREFETCH(x + j);
+}
+
 /* This many running maxima fit in the first-level cache with room to spare. */
 #define MAX_PLUS_WIDTH 64
 

@@ -13,8 +13,11 @@ from sklearn_structsvm.structures._forest cimport Forest, parent_of, true_edge
 from sklearn_structsvm.structures._sum_product cimport sum_product
 
 
-cdef extern from "structures/_sum_product.h" nogil:
+cdef extern from "_utils/_vector.h" nogil:
     void ask_ahead(Py_ssize_t n, const double* x) noexcept
+
+
+cdef extern from "structures/_sum_product.h" nogil:
     void vector_sum(
         Py_ssize_t n, const double* x, const double* y, double* out) noexcept
     void vector_mix(

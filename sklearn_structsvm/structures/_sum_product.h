@@ -100,13 +100,6 @@ static void vector_mix(ptrdiff_t n, double gamma, const double *x, const double 
         out[j] = x[j] + gamma * (y[j] - x[j]);
 }
 
-/* Prefetch numbers that will be needed after something else. */
-static inline void ask_ahead(ptrdiff_t n, const double *x)
-{
-    for (ptrdiff_t j = 0; j < n; j += 8)
-        PREFETCH(x + j);
-}
-
 #ifdef __GNUC__
 typedef double four_t __attribute__((vector_size(32), aligned(8), may_alias));
 #define FOUR(address) (*(const four_t *) (address))

@@ -38,7 +38,7 @@ from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
 
 
-cdef extern from "structures/_sum_product.h" nogil:
+cdef extern from "_utils/_vector.h" nogil:
     void ask_ahead(Py_ssize_t n, const double* x) noexcept
 
 
