@@ -42,8 +42,10 @@ from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
 
-# A pure L1 penalty on a chain: Newton's method takes about ten steps, whose Hessian costs
-# as much as a pass for each 7 weights. Ascent that needs fewer passes goes on.
+# On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
+# for each 7 weights. With few of them, "auto" goes on with it where ascent is slow. So it
+# does with more if there is an L1 penalty, unless ascent needs fewer passes than that.
+FEW_WEIGHTS = 100
 PASSES_PER_WEIGHT = 1.5
 
 
@@ -111,15 +113,16 @@ class CRFClassifier(ProbabilisticClassifier):
           distribution over the labelings of one example at a time [1]_.
         - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
           threads.
-        - "newton" takes Newton steps by conjugate gradients (flat structures only). It is
-          by far the fastest for high accuracy and for large `C`. With ``l1_ratio > 0``
-          each step minimizes the penalty and a quadratic model exactly [4]_, also for
-          sequences with at most 2,048 weights.
+        - "newton" takes Newton steps (flat structures, and sequences with at most 2,048
+          weights). It is by far the fastest for high accuracy and for large `C`. Steps
+          are found by conjugate gradients; with ``l1_ratio > 0`` or sequences each of
+          them minimizes the penalty and a quadratic model exactly [4]_.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
-          (flat structures, and sequences with few weights if ``l1_ratio=1``) or "lbfgs".
+          (flat structures, and sequences with at most 100 weights, or 2,048 if
+          ``l1_ratio > 0``) or "lbfgs".
 
         With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
         "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
@@ -400,10 +403,10 @@ class CRFClassifier(ProbabilisticClassifier):
             method.resolved["solver_"] = name
             return successor
 
-        is_chain = self.l1_ratio == 1.0 and self._has_chain_newton(problem)
+        is_chain = self._prefers_chain_newton(problem)
         goes_to_newton = is_chain or has_exact_steps(problem.structure)
         least_left = 0.0
-        if is_chain:
+        if is_chain and self.l1_ratio > 0.0:
             least_left = min(PASSES_PER_WEIGHT * oracle.n_weights, self.max_iter)
         solve = partial(
             run_crf,
@@ -439,7 +442,7 @@ class CRFClassifier(ProbabilisticClassifier):
                 return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
             return "newton", NewtonSteps(risk, lam, self.tol)
         oracle, weights, squares = problem.make_sums()
-        if self.l1_ratio == 1.0 and self._has_chain_newton(problem):
+        if self._prefers_chain_newton(problem):
             data = oracle, weights, problem.make_hessian(), lam, self.l1_ratio
             return "newton", ChainNewtonSteps(*data, n_threads)
         options = {"n_threads": n_threads, "squares": squares}
@@ -450,7 +453,12 @@ class CRFClassifier(ProbabilisticClassifier):
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""
         known = not (problem.is_remote or problem.has_hidden)
-        return known and has_written_hessian(problem.structure, self.l1_ratio)
+        return known and has_written_hessian(problem.structure)
+
+    def _prefers_chain_newton(self, problem):
+        """Whether it replaces slow ascent."""
+        is_few = problem.structure.n_weights_ <= FEW_WEIGHTS or self.l1_ratio > 0.0
+        return is_few and self._has_chain_newton(problem)
 
     def _resolved_solver(self, problem, state):
         """The resolved solver. `state` is that of the previous fit, or None."""
@@ -486,15 +494,15 @@ class CRFClassifier(ProbabilisticClassifier):
         if self.solver == "newton" and not (has_newton or is_few):
             raise ValueError(
                 "solver='newton' requires structure=BinaryStructure, MulticlassStructure "
-                "or MultilabelStructure, or l1_ratio > 0 and a ChainStructure with at "
-                f"most {MOST_WRITTEN} weights and all labels known; got "
+                "or MultilabelStructure, or a ChainStructure with at most "
+                f"{MOST_WRITTEN} weights and all labels known; got "
                 f"structure={type(structure).__name__}. Use solver='dual' or 'lbfgs'."
             )
         if self.solver != "auto":
             return self.solver
         # If there are only weights, ascent was left or never begun.
         has_weights = state is not None and "factors" not in state
-        if has_weights and is_few and self.l1_ratio == 1.0:
+        if has_weights and self._prefers_chain_newton(problem):
             return "newton"
         if self.l1_ratio > 0.0 and not has_weights:
             return "dual"

@@ -120,11 +120,10 @@ def has_exact_steps(structure):
     return type(structure) in (BinaryStructure, MulticlassStructure, MultilabelStructure)
 
 
-def has_written_hessian(structure, l1_ratio):
+def has_written_hessian(structure):
     """Whether Newton's method writes out the Hessian of the log-loss of sequences.
 
-    Without an L1 penalty, L-BFGS takes few passes. A subclass may have changed the
-    features.
+    A subclass may have changed the features.
     """
     is_chain = type(structure) is ChainStructure and structure._has_curvature
-    return l1_ratio > 0.0 and is_chain and structure.n_weights_ <= MOST_WRITTEN
+    return is_chain and structure.n_weights_ <= MOST_WRITTEN

@@ -186,7 +186,7 @@ def _of_crf(estimator, problem):
     ratio = getattr(estimator, "l1_ratio", 0.0)
     if ratio > 0.0 and has_exact_steps(problem.structure):
         return "solver='newton'" if estimator.solver in ("dual", "lbfgs") else ""
-    if has_written_hessian(problem.structure, ratio) and not problem.has_hidden:
+    if has_written_hessian(problem.structure) and not problem.has_hidden:
         return "solver='newton'" if estimator.solver != "newton" else ""
     if ratio == 1.0:
         return "l1_ratio=0.99, which needs fewer passes"

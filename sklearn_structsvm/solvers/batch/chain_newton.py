@@ -1,4 +1,4 @@
-"""Newton's method for few weights of structures with sums, under an L1 penalty."""
+"""Newton's method for few weights of structures with sums, with an elastic net."""
 
 import numpy as np
 
