@@ -226,7 +226,7 @@ PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
         (CRFClassifier(), None),
         (CRFClassifier(solver="dual"), "solver='auto'"),
         (CRFClassifier(solver="lbfgs"), "solver='newton'"),
-        (CRFClassifier("chain", solver="lbfgs"), "solver='auto'"),
+        (CRFClassifier("chain", solver="lbfgs"), "solver='newton'"),
         (
             BMRMClassifier("chain"),
             "BCFWClassifier with this structure, which solves the same problem",
