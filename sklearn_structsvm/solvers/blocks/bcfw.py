@@ -31,6 +31,12 @@ CACHE_SIZE = 50
 EXPENSIVE_FOR_STEPS = 4.0
 EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 
+# A visit without the oracle does more than scoring, so that a call that declares 170
+# times its operations takes eight times as long. Corrections that spare calls pay beyond
+# this: chains of 60 and 100 labels, grids of four, and slack rescaling of OCR words (150
+# to 470) take two to six times as long with them.
+EXPENSIVE_FOR_CORRECTIONS = 1000.0
+
 # An oracle that declares no cost, such as one in Python, counts as expensive enough for
 # planes over the cached labelings. Each plane solves a program over up to 250 planes. On
 # 20 grids of 8 labels (2,000 evaluations a call), 57 passes with them take as long as 364
@@ -39,7 +45,7 @@ EXPENSIVE_FOR_PLANES = np.inf
 
 # Passes over the cached labelings between two passes that ask the oracle, for
 # corrections. More passes would solve the wrong problem. If the oracle counts as
-# expensive for a cache, passes go on until the remaining gain is at most a share of the
+# expensive for corrections, they go on until the remaining gain is at most a share of the
 # last known gap. If that takes too many passes, as with few weights, half as many are
 # made the next time.
 CACHED_PASSES = 2
@@ -386,7 +392,7 @@ def is_costly(iterate):
     """Whether calls of the oracle dominate the cost."""
     if not iterate.is_corrective:
         return False
-    return iterate.oracle.relative_cost >= EXPENSIVE_FOR_CACHE
+    return iterate.oracle.relative_cost >= EXPENSIVE_FOR_CORRECTIONS
 
 
 def mixes_cached(iterate):
