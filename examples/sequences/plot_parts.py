@@ -3,7 +3,7 @@ Pose estimation with a pictorial structure
 ==========================================
 
 On their own, detectors find 39% of a figure's joints. Tied together by springs, because
-a hand is at the end of an arm, they find 93%. You will train such a pictorial
+a hand is at the end of an arm, they find 92%. You will train such a pictorial
 structure, parts with scores at every position of an image and springs between them, and
 draw the figure that it has learned to expect.
 """
