@@ -270,3 +270,20 @@ def run_passes(
                 if finishes or not is_checked:
                     checked_row(True)
     return history.result(status)
+
+
+def run_steps(steps, **limits):
+    """`run_passes` with steps that know their weights and their row of the history.
+
+    Parameters
+    ----------
+    steps : object
+        Its `move` takes a deadline and returns whether there was a step, `row` returns a
+        row of the history, and `weights` is the solution that it describes.
+    **limits : as for `run_passes`
+    """
+    return run_passes(
+        lambda deadline: None if steps.move(deadline) else "stalled",
+        lambda done: (steps.row(), steps.weights),
+        **limits,
+    )

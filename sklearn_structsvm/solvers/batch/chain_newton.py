@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     SHRINK,
     SUFFICIENT_DECREASE,
 )
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import run_steps
 
 # With more weights than this, their Hessian is not written out.
 MOST_WRITTEN = 2048
@@ -49,9 +49,8 @@ def run_chain_newton(
         sums over the labelings of an example; the Hessian counts as one for each.
     """
     steps = ChainNewtonSteps(oracle, weights, hessian, lam, l1_ratio, n_threads, w0)
-    return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
-        lambda done: (steps.row(), steps.weights),
+    return run_steps(
+        steps,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,

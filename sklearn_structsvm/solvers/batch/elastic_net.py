@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.batch.owlqn import SHARES, OrthantSteps
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import run_steps
 
 
 def run_elastic_net(
@@ -47,9 +47,8 @@ def run_elastic_net(
         sums over the labelings of an example.
     """
     steps = SparseSteps(oracle, weights, lam, l1_ratio, n_threads, w0, squares)
-    return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
-        lambda done: (steps.row(), steps.weights),
+    return run_steps(
+        steps,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,

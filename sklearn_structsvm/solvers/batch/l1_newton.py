@@ -15,7 +15,7 @@ from sklearn_structsvm.solvers.batch.newton import (
 )
 from sklearn_structsvm.solvers.batch.owlqn import L1Risk, orthant_step
 from sklearn_structsvm.solvers.batch.quasi_newton import MAX_SHRINKS
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import run_steps
 
 # A second derivative counts as at least this share of the largest one that the loss can
 # have: rows that are far from their margin now may be near it after the step.
@@ -110,9 +110,8 @@ def run_l1_newton(
     """
     kind = L1NewtonSteps if not hasattr(risk, "hinge") else MultiplierSteps
     steps = kind(risk, lam, w0)
-    return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
-        lambda done: (steps.row(), steps.weights),
+    return run_steps(
+        steps,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,

@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     update_pair,
     wolfe_step,
 )
-from sklearn_structsvm.solvers.loop import History, run_passes
+from sklearn_structsvm.solvers.loop import History, run_steps
 
 # The rounding of a difference of two objective values, as a share of the objective.
 VALUE_ROUNDING = 1e-13
@@ -77,9 +77,8 @@ def run_lbfgs(
     history = History() if history is None else history
     if concave is not None:
         history.step = 0
-    return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
-        lambda done: (steps.row(), steps.weights),
+    return run_steps(
+        steps,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,

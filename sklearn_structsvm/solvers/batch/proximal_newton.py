@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     SHRINK,
     SUFFICIENT_DECREASE,
 )
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import run_steps
 from sklearn_structsvm.solvers.qp.sparse_quadratic import minimize_sparse_quadratic
 
 # A model has all weights if there are at most this many. Otherwise it has the nonzero
@@ -77,9 +77,8 @@ def run_proximal_newton(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         steps = ProximalNewtonSteps(risk, lam, l1_ratio, w0)
-    return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
-        lambda done: (steps.row(), steps.weights),
+    return run_steps(
+        steps,
         tol=tol,
         max_iter=max_iter,
         max_time=max_time,

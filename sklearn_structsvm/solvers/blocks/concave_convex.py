@@ -25,7 +25,7 @@ Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import run_steps
 
 # Each step is solved to this share of its initial gap, but no further than a share of
 # `tol` that leaves room for the effect of the next plane.
@@ -147,12 +147,7 @@ class ConcaveConvex:
         history.step, status = 0, None
         if self.first is not None:
             steps, first_tol = self.first, max(tol, first_tol)
-            made = run_passes(
-                lambda deadline: None if steps.move(deadline) else "stalled",
-                lambda done: (steps.row(), steps.weights),
-                tol=first_tol,
-                **own,
-            )
+            made = run_steps(steps, tol=first_tol, **own)
             status = made.status if made.status in CUT else None
             self.w, self.first = steps.weights, None
             self.iterate.n_oracle_calls += history.rows[-1]["n_oracle_calls"]
