@@ -256,7 +256,9 @@ def test_the_best_of_the_k_best_labelings_is_the_prediction(kind):
         assert labelings[i].shape == (min(4, 3**T), T)
         assert (np.diff(scores[i]) <= 0).all()
         assert len(set(map(tuple, labelings[i]))) == len(labelings[i])
-        np.testing.assert_array_equal(labelings[i][0], predicted[i])
+        # The optimum may leave the two best tied, up to rounding.
+        equal = labelings[i][scores[i] >= scores[i][0] - 1e-12]
+        assert (equal == predicted[i]).all(axis=1).any()
         for labeling, score in zip(labelings[i], scores[i], strict=True):
             phi = model.structure_.joint_feature(problem.X[i], labeling)
             assert abs(score - phi @ model.coef_) <= 1e-12 * max(1.0, abs(score))
@@ -274,7 +276,8 @@ def test_max_marginals_peak_at_the_prediction(kind):
     ):
         assert table.shape == (len(labels), 3)
         np.testing.assert_allclose(table.max(axis=1), best[0], rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(table.argmax(axis=1), labels)
+        of_prediction = table[np.arange(len(labels)), labels]
+        np.testing.assert_allclose(of_prediction, best[0], rtol=1e-12, atol=1e-12)
 
 
 def test_predictions_of_chains_are_a_flat_object_array_even_at_equal_lengths():
@@ -302,7 +305,7 @@ def test_the_score_is_that_of_its_kind(kind):
     counts = np.array([row.sum() for row in right])
     for s in (np.ones(problem.n), weights):
         expected = (s @ counts) / (s @ lengths)
-        assert 0 < expected < 1
+        assert 0 < expected <= 1
         score = model.score(problem.X, problem.y, sample_weight=s)
         assert abs(score - expected) <= 1e-14
     assert model.score(problem.X, problem.y) == pytest.approx(

@@ -70,18 +70,14 @@ def run_l1_newton(
 
     A Newton step changes the nonzero weights, within their orthant. A proximal gradient
     step, scaled by the Hessian's diagonal, frees and zeroes weights. As in [1]_, the
-    method makes the step whose part of the subgradient is larger. The hinge is minimized
-    by the method of multipliers [2]_: it is smoothed around a dual point, which then
-    moves to that of the smoothed problem's solution, and the smoothing becomes narrower.
-    Each gradient, scaled down until no zero weight would move, is a dual point. The best
-    of these gives the certificate.
+    method makes the step whose part of the subgradient is larger.
 
-    The hinge is minimized by the method of multipliers [2]_: it is smoothed about a dual
-    point, which moves to that of the smoothed problem's solution, and the smoothing
+    The hinge is minimized by the method of multipliers [2]_: it is smoothed around a dual
+    point, which then moves to that of the smoothed problem's solution, and the smoothing
     becomes narrower.
 
-    Each gradient, scaled down until no zero weight would move, is a dual point, and the
-    certificate the best of these.
+    Each gradient, scaled down until no zero weight would move, is a dual point. The best
+    of these gives the certificate.
 
     Parameters
     ----------
@@ -161,9 +157,11 @@ class L1NewtonSteps:
         newton_first = sizes[used].max(initial=0.0) >= sizes[~used].max(initial=0.0)
         if newton_first and self._newton_step(deadline):
             return True
-        return self._proximal_step() or (
-            not newton_first and self._newton_step(deadline)
-        )
+        if self._proximal_step():
+            return True
+        if newton_first:
+            return False
+        return self._newton_step(deadline) or self._freeing_step(deadline)
 
     def _scales(self, response):
         """The Hessian's diagonal, bounded from below."""
@@ -183,14 +181,12 @@ class L1NewtonSteps:
         smooth = objective.value - lam * float(np.abs(w).sum())
         for _ in range(MAX_SHRINKS):
             stretched = self.stretch * scales
-            target = w - gradient / stretched
-            sizes = np.maximum(np.abs(target) - lam / stretched, 0.0)
-            target = np.sign(target) * sizes
+            target = self._proximal_target(stretched)
             change = target - w
             scores = risk.scores(target)
             value = objective.evaluate(target, scores)
             model = smooth + gradient @ change + 0.5 * (stretched * change) @ change
-            model += lam * sizes.sum()
+            model += lam * np.abs(target).sum()
             if value <= model + VALUE_ROUNDING * abs(model):
                 self.stretch = max(1.0, self.stretch / STRETCH)
                 if value < objective.value:
@@ -199,6 +195,12 @@ class L1NewtonSteps:
                 return False
             self.stretch *= STRETCH
         return False
+
+    def _proximal_target(self, scales):
+        objective = self.objective
+        target = objective.weights - objective.smooth_gradient / scales
+        sizes = np.maximum(np.abs(target) - objective.lam / scales, 0.0)
+        return np.sign(target) * sizes
 
     def _newton_step(self, deadline):
         objective = self.objective
@@ -215,14 +217,33 @@ class L1NewtonSteps:
         objective = self.objective
         before = objective.weights, objective.scores, objective.value
         size = np.abs(objective.gradient).max()
-        target = objective.weights + direction
-        target[target * objective.weights < 0.0] = 0.0
-        scores = objective.risk.scores(target)
-        objective.go_to(target, scores, objective.evaluate(target, scores))
+        self._go_along(direction)
         if np.abs(objective.gradient).max() < 0.5 * size:
             return True
         objective.go_to(*before)
         return False
+
+    def _freeing_step(self, deadline):
+        """The same for a proximal step, followed by a Newton step of what it freed."""
+        objective = self.objective
+        before = objective.weights, objective.scores, objective.value
+        size = np.abs(objective.gradient).max()
+        _, response = objective.risk.respond(objective.scores)
+        target = self._proximal_target(self.stretch * self._scales(response))
+        self._go_along(target - objective.weights)
+        self._go_along(self._direction(deadline))
+        if np.abs(objective.gradient).max() < 0.5 * size:
+            return True
+        objective.go_to(*before)
+        return False
+
+    def _go_along(self, direction):
+        """Make a whole step; weights stop where they change sign."""
+        objective = self.objective
+        target = objective.weights + direction
+        target[target * objective.weights < 0.0] = 0.0
+        scores = objective.risk.scores(target)
+        objective.go_to(target, scores, objective.evaluate(target, scores))
 
     def _direction(self, deadline):
         """-H⁻¹ g for the nonzero weights."""

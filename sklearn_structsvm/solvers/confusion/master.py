@@ -94,6 +94,10 @@ START_SHARE = 0.1
 SUFFICIENT = 1e-4
 SMALLEST_STEP = 1e-3
 
+# ψ jumps if it rises by more than this after a step that is no step.
+NO_STEP = 1e-9
+JUMP = 1e-3
+
 # The accuracy of the program relative to a gap of the order of 1, and the finest
 # accuracy.
 FINEST_PROGRAM = 1e-10
@@ -456,6 +460,30 @@ class SmoothMaster(Master):
     def move(self, target, c, Q):
         step = target - self.weights
         _search_line(self, target, -float(step @ (c + Q @ (self.weights + 0.5 * step))))
+        if self.n_still and self._jumps(target):
+            self._move_to_column(c + Q @ self.weights)
+
+    def _jumps(self, target):
+        """Whether the merit rises at once on the way to the target.
+
+        A class without examples has no error until it is predicted (its rate is 0/0), so
+        one column that predicts it spoils each mixture. Slopes do not see this.
+        """
+        near = self.weights + NO_STEP * (target - self.weights)
+        merits = [self.merit(self.columns.mix(w))[0] for w in (self.weights, near)]
+        return merits[1] - merits[0] > JUMP
+
+    def _move_to_column(self, slopes):
+        """Move toward the column with the least slope for which the merit falls."""
+        for t in np.argsort(slopes):
+            predicted = float(slopes @ self.weights - slopes[t])
+            if not predicted > 0.0:
+                return
+            column = np.zeros(len(slopes))
+            column[t] = 1.0
+            _search_line(self, column, predicted)
+            if self.n_still == 0:
+                return
 
     def objective_minorant(self, C, multipliers):
         L, h = self.problem.tangent(C)

@@ -1001,11 +1001,11 @@ class TestRefusals:
 
 
 class CheapestOfSome(LMO):
-    """Knows five logistic regressions, and picks the cheapest."""
+    """Knows seven logistic regressions, two of them constant, and picks the cheapest."""
 
     def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
         super().fit(X, y, sample_weight, cells, n_cells)
-        grid = [{0: 1, 1: w} for w in (0.2, 1, 2, 5, 20)]
+        grid = [{0: 1, 1: w} for w in (1e-6, 0.2, 1, 2, 5, 20, 1e6)]
         self.models_ = [LogisticRegression(class_weight=w).fit(X, y) for w in grid]
         self.tensors_ = [self.count(model.predict(X)) for model in self.models_]
         return self

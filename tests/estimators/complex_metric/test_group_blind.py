@@ -399,7 +399,7 @@ class TestInScikitLearn:
 
     @pytest.fixture
     def data(self):
-        return make_data(2, n=240)
+        return make_data(2, n=480)
 
     @pytest.fixture
     def model(self):

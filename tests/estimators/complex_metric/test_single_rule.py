@@ -238,19 +238,27 @@ def test_the_rule_in_words_is_the_rule():
         cv=None,
     ).fit(X, names, sensitive_features=groups)  # fmt: skip
     rule = model.rule_
-    title, *lines = str(rule).splitlines()
-    assert title == "g_mean with EqualOpportunity(pos_label='fraud', slack=0.2):"
+    title = "g_mean with EqualOpportunity(pos_label='fraud', slack=0.2):"
     table = rule.columns
-    assert table["group"] == ["old", "young"]
-    assert table["label"] == ["fraud"] * 2
-    assert table["otherwise"] == ["ok"] * 2
+    n_rules = len(table["threshold"])
+    assert table["label"] == ["fraud"] * n_rules
+    assert table["otherwise"] == ["ok"] * n_rules
     p = model.estimator_.predict_proba(X)[:, 0]
-    for group, threshold, line in zip(
-        table["group"], table["threshold"], lines, strict=True
+    if n_rules == 1:
+        # Both groups have the same threshold.
+        lines = [str(rule).removeprefix(title)]
+        start, parts = " ", {"": groups != ""}
+    else:
+        first, *lines = str(rule).splitlines()
+        assert first == title
+        assert table["group"] == ["old", "young"]
+        start = "  group {}: "
+        parts = {group: groups == group for group in table["group"]}
+    for (group, rows), threshold, line in zip(
+        parts.items(), table["threshold"], lines, strict=True
     ):
-        words = f"  group {group}: fraud if p(fraud) >= {threshold!r}, else ok"
+        words = start.format(group) + f"fraud if p(fraud) >= {threshold!r}, else ok"
         assert line == words
-        rows = groups == group
         guess = np.where(p[rows] >= threshold, "fraud", "ok")
         expected = model.predict(X[rows], sensitive_features=groups[rows])
         np.testing.assert_array_equal(guess, expected)
