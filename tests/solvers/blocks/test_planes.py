@@ -16,7 +16,12 @@ from _problems import (
 )
 from _references import visits
 from _seeds import new_rng, new_seed
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_iris,
+    load_wine,
+    make_multilabel_classification,
+)
 from sklearn.preprocessing import PolynomialFeatures
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
@@ -495,6 +500,15 @@ def test_raw_chains_converge_by_default(offset, top, Model):
     model = Model(ChainStructure(), C=C, random_state=0).fit(X, y)
     assert model.dual_gap_ <= 1e-3
     assert model.n_iter_ <= 300
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_raw_counts_of_many_labels_converge_by_default(seed):
+    """With two passes over the cached labelings after each pass, 1,000 are not enough."""
+    X, Y = make_multilabel_classification(150, n_classes=6, random_state=seed)
+    model = SlackRescaledSSVM(random_state=0).fit(X, Y)
+    assert model.dual_gap_ <= 1e-3
+    assert model.n_iter_ <= 500
 
 
 @pytest.mark.parametrize("name", ["wine", "cancer"])
