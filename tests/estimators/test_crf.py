@@ -174,7 +174,7 @@ def assert_same_model(model, other, X, atol):
 @pytest.mark.parametrize(
     # λ/2 ‖w - w*‖² <= gap, of ours, which the dual's has no more than 16 digits of.
     ("solver", "atol"),
-    [("auto", 1e-8), ("newton", 1e-8), ("lbfgs", 1e-8), ("dual", 1e-6)],
+    [("auto", 1e-8), ("newton", 1e-8), ("lbfgs", 1e-7), ("dual", 1e-6)],
 )
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("C", [0.01, 1.0])

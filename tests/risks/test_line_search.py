@@ -88,7 +88,7 @@ def test_selection_equals_sorting_where_all_examples_are_tied(kind):
         for lam in (1e-3, 0.25):
             expected = by_sorting(risk, *search, lam)
             step = risk.line_search(*search, lam)
-            assert step == pytest.approx(expected, rel=1e-12, abs=1e-14)
+            assert step == pytest.approx(expected, rel=1e-11, abs=1e-14)
 
 
 def test_a_sample_that_misleads_changes_nothing():
