@@ -208,14 +208,14 @@ def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
         y = np.column_stack([y, 1 - y])
 
     def outcome(value):
-        """A short fit, or why there is none."""
+        """A short fit, or why there is none. (Warnings are errors here.)"""
         model = cls(**{option: value})
         model.set_params(**{"max_iter": 3} if "max_iter" in model.get_params() else {})
         if "random_state" in model.get_params():
             model.set_params(random_state=0)
         try:
             return model.fit(X, y).predict(X).tolist()
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, UserWarning) as error:
             return str(error).replace("np.str_(", "").replace("')", "'")
 
     for value in listed_values(cls(), option):
