@@ -124,3 +124,18 @@ def test_the_hessian_that_is_written_out_is_that_of_products():
             np.testing.assert_allclose(
                 found[place], column[own], rtol=1e-9, atol=1e-12 * np.abs(found).max()
             )
+
+
+@pytest.mark.parametrize("kind", [Logistic, SquaredHinge])
+def test_a_weight_whose_gain_is_lost_in_rounding_is_freed(kind):
+    """Its slope exceeds λ by 3e-9 of it, but its gap counts."""
+    rng, lam = new_rng(), 0.1
+    for _ in range(20):
+        X, y = rng.standard_normal((40, 2)), np.arange(40) % 2
+        X[:, 0] += y
+        only = kind(X[:, :1], y)
+        w = run_l1_newton(only, lam, tol=1e-14).solution
+        slopes = kind(X, y).gradient(only.plane(only.scores(w))[0])
+        X[:, 1] *= lam * (1.0 + 3e-9) / np.abs(slopes[1])
+        result = run_l1_newton(kind(X, y), lam, w0=np.append(w, 0.0), tol=1e-12)
+        assert result.gap <= 1e-12
