@@ -92,7 +92,7 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
 
 
 def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
-    """One of them predicts a class that has no examples, which spoils mixtures with it."""
+    """One of them predicts a class without examples, which spoils mixtures with it."""
     problem = random_problem(np.random.default_rng(2), "macro_f1", "absent")
     result = check_solver("column_generation", problem, 1000)
     tensors = [C for C in problem.oracle.tensors if problem.violation(C) <= 0.0]
