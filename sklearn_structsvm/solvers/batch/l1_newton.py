@@ -209,10 +209,10 @@ class L1NewtonSteps:
         if not slope < 0.0:
             return False
         if -slope <= DECREASE_ROUNDING * abs(objective.value):
-            return self._last_step(direction)
+            return self._last_newton_step(direction)
         return orthant_step(objective, direction, 1.0)
 
-    def _last_step(self, direction):
+    def _last_newton_step(self, direction):
         """If the objective can no longer decide, the gradient does."""
         objective = self.objective
         before = objective.weights, objective.scores, objective.value

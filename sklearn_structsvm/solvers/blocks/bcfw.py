@@ -57,7 +57,7 @@ CORRECTIONS_OF_COSTLY_PASS = 10
 
 # After this many passes the steps of different blocks hinder each other, and calls are
 # spared whatever they cost. Slack rescaling of six labels with 20 raw counts then takes
-# 370 passes instead of 1,660, and less time.
+# 310 passes instead of 1,660, and less time.
 PATIENCE = 100
 
 # Steps that each new block gets before the others make any, within one pass. On OCR

@@ -91,6 +91,18 @@ def test_parts_of_the_weights_and_other_steps_reach_the_same_optimum(kind, monke
     assert max(one.dual_objective for one in found) <= min(values) + 1e-14
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_steps_end_where_only_rounding_is_left(kind, monkeypatch):
+    monkeypatch.setattr(proximal_newton, "MOST_OF_ALL", 0)
+    monkeypatch.setattr(proximal_newton, "MOST_MODELED", 0)
+    rng = new_rng(KINDS.index(kind))
+    for _ in range(5):
+        risk = make_risk(kind, rng.normal(size=(60, 5)), rng)
+        result = run_proximal_newton(risk, 0.05, 0.5, tol=1e-18)
+        assert result.status in ("converged", "stalled")
+        assert result.gap <= 1e-13
+
+
 def test_a_penalty_above_all_gradients_leaves_nothing():
     rng = new_rng()
     risk = make_risk("multinomial", rng.normal(size=(20, 3)), rng)
