@@ -302,6 +302,9 @@ def vector_tokens(rng, form, n, dtype=np.float32):
     plain = [random_token(rng, "dicts")[0] for _ in range(n)]
     names = ["vector"] if form == "pairs" else ["left:v", "v"]
     drawn = {name: rng.normal(0, 10, (n, VECTORS[name])).astype(dtype) for name in names}
+    # Integers may all be zero, but a vector of zeros stands for none here.
+    for own in drawn.values():
+        own[~own.any(axis=1), 0] = 1
     if form == "pairs":
         return list(zip(plain, drawn["vector"], strict=True)), plain, drawn
     tokens = []
