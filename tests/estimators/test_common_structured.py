@@ -110,9 +110,14 @@ def test_each_example_is_predicted_by_itself(make_problem, kind):
     problem = make_problem(kind)
     model = problem.fitted()
     together = model.predict(problem.X)
-    order = new_rng(0).permutation(problem.n)
+    clear = np.ones(problem.n, dtype=bool)
+    if kind == "multiclass":
+        # An optimum may leave the two best classes tied, up to rounding.
+        scores = np.sort(model.decision_function(problem.X), axis=1)
+        clear = scores[:, -1] - scores[:, -2] > 1e-12
+    order = new_rng(0).permutation(np.flatnonzero(clear))
     assert_same_labels(model.predict(problem.take(order)[0]), together[order])
-    for i in range(problem.n):
+    for i in np.flatnonzero(clear):
         assert_same_labels(model.predict(problem.take([i])[0]), together[i : i + 1])
 
 

