@@ -67,11 +67,11 @@ def test_resting_saves_steps_and_changes_nothing_else():
     fits = {}
     for sampling in ("gap", "permuted"):
         model = BCFWClassifier(
-            C=0.1, step="exact", sampling=sampling, acceleration=False, tol=1e-8,
+            C=0.1, step="exact", sampling=sampling, acceleration=False, tol=1e-6,
             max_iter=10**5, fit_intercept=False, random_state=0,
         )  # fmt: skip
         fits[sampling] = model.fit(X, y)
-    assert abs(fits["gap"].objective_ - fits["permuted"].objective_) <= 1e-8
+    assert abs(fits["gap"].objective_ - fits["permuted"].objective_) <= 1e-6
     assert fits["gap"].n_oracle_calls_ < 0.5 * fits["permuted"].n_oracle_calls_
 
 
