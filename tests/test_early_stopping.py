@@ -125,7 +125,7 @@ def test_a_part_is_held_out_with_its_weights(layout):
     assert model.objective_ >= plain.dual_objective_ - 1e-9
 
 
-# Passes that leave the best weights as they are have no score, so fits may not stop early.
+# Passes that leave the best weights as they are have no score, so fits may go on.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_classes_have_equal_shares_of_both_parts():
     X, y = make_data(n_classes=2)
