@@ -502,13 +502,12 @@ def test_raw_chains_converge_by_default(offset, top, Model):
     assert model.n_iter_ <= 300
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3])
-def test_raw_counts_of_many_labels_converge_by_default(seed):
-    """With two passes over the cached labelings after each pass, 1,000 are not enough."""
-    X, Y = make_multilabel_classification(150, n_classes=6, random_state=seed)
+def test_raw_counts_of_several_labels_converge_by_default():
+    """With two passes over the cached labelings after each pass, 600 are needed."""
+    X, Y = make_multilabel_classification(300, n_classes=4, random_state=new_seed(7))
     model = SlackRescaledSSVM(random_state=0).fit(X, Y)
     assert model.dual_gap_ <= 1e-3
-    assert model.n_iter_ <= 500
+    assert model.n_iter_ <= 400
 
 
 @pytest.mark.parametrize("name", ["wine", "cancer"])

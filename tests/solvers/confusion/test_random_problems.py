@@ -93,10 +93,18 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
 
 def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
     """One of them predicts a class without examples, which spoils mixtures with it."""
-    problem = random_problem(np.random.default_rng(2), "macro_f1", "absent")
+    rows = [
+        [[5, 2, 5], [4, 4, 4]],
+        [[1, 4, 0], [4, 5, 0]],
+        [[3, 2, 0], [5, 1, 0]],
+    ]
+    tensors = np.zeros((3, 1, 3, 3))
+    tensors[:, 0, :2] = rows / (2.0 * np.sum(rows, axis=2, keepdims=True))
+    cells = Cells(tensors[0].sum(axis=2), np.arange(3))
+    metric = get_metric("macro_f1", cells.classes)
+    problem = ConfusionProblem(metric, FiniteOracle(tensors), cells, [])
     result = check_solver("column_generation", problem, 1000)
-    tensors = [C for C in problem.oracle.tensors if problem.violation(C) <= 0.0]
-    assert result.objective < min(map(problem.value, tensors)) - TOL
+    assert result.objective < min(map(problem.value, tensors)) - 1e-2
 
 
 @pytest.mark.parametrize("kind", ["any", "free"])
