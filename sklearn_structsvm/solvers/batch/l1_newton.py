@@ -196,6 +196,12 @@ class L1NewtonSteps:
             self.stretch *= STRETCH
         return False
 
+    def _proximal_change(self):
+        objective = self.objective
+        _, response = objective.risk.respond(objective.scores)
+        target = self._proximal_target(self.stretch * self._scales(response))
+        return target - objective.weights
+
     def _proximal_target(self, scales):
         objective = self.objective
         target = objective.weights - objective.smooth_gradient / scales
@@ -209,41 +215,31 @@ class L1NewtonSteps:
         if not slope < 0.0:
             return False
         if -slope <= DECREASE_ROUNDING * abs(objective.value):
-            return self._last_newton_step(direction)
+            return self._whole_steps(lambda: direction)
         return orthant_step(objective, direction, 1.0)
 
-    def _last_newton_step(self, direction):
-        """If the objective can no longer decide, the gradient does."""
-        objective = self.objective
-        before = objective.weights, objective.scores, objective.value
-        size = np.abs(objective.gradient).max()
-        self._go_along(direction)
-        if np.abs(objective.gradient).max() < 0.5 * size:
-            return True
-        objective.go_to(*before)
-        return False
-
     def _freeing_step(self, deadline):
-        """The same for a proximal step, followed by a Newton step of what it freed."""
+        """Free weights by a proximal step, and make a Newton step with them."""
+        return self._whole_steps(self._proximal_change, lambda: self._direction(deadline))
+
+    def _whole_steps(self, *directions):
+        """Make steps that the gradient judges, as the objective can no longer decide.
+
+        Each direction is a function, called after the steps before it. Weights stop where
+        they change sign.
+        """
         objective = self.objective
         before = objective.weights, objective.scores, objective.value
         size = np.abs(objective.gradient).max()
-        _, response = objective.risk.respond(objective.scores)
-        target = self._proximal_target(self.stretch * self._scales(response))
-        self._go_along(target - objective.weights)
-        self._go_along(self._direction(deadline))
+        for direction in directions:
+            target = objective.weights + direction()
+            target[target * objective.weights < 0.0] = 0.0
+            scores = objective.risk.scores(target)
+            objective.go_to(target, scores, objective.evaluate(target, scores))
         if np.abs(objective.gradient).max() < 0.5 * size:
             return True
         objective.go_to(*before)
         return False
-
-    def _go_along(self, direction):
-        """Make a whole step; weights stop where they change sign."""
-        objective = self.objective
-        target = objective.weights + direction
-        target[target * objective.weights < 0.0] = 0.0
-        scores = objective.risk.scores(target)
-        objective.go_to(target, scores, objective.evaluate(target, scores))
 
     def _direction(self, deadline):
         """-H⁻¹ g for the nonzero weights."""
