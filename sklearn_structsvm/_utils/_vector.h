@@ -4,32 +4,7 @@
 #ifndef SKLEARN_STRUCTSVM_VECTOR_H
 #define SKLEARN_STRUCTSVM_VECTOR_H
 
-#include <stddef.h>
-
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
-#include <features.h>
-#if defined(__GLIBC__) && defined(__has_attribute)
-#if __has_attribute(target_clones)
-#define FOR_EACH_WIDTH \
-    __attribute__((unused, target_clones("avx512f", "avx2", "default")))
-#endif
-#endif
-#endif
-#ifndef FOR_EACH_WIDTH
-#ifdef __GNUC__
-#define FOR_EACH_WIDTH __attribute__((unused))
-#else
-#define FOR_EACH_WIDTH
-#endif
-#endif
-
-#ifdef __GNUC__
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define ALWAYS_INLINE inline
-#define PREFETCH(address)
-#endif
+#include "_utils/_compiler.h"
 
 /* Prefetch numbers that will be needed after something else. */
 static inline void ask_ahead(ptrdiff_t n, const double *x)

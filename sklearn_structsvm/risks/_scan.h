@@ -11,17 +11,11 @@
 #define LANES 8
 
 /* The loops over lanes only appear to have branches. */
-#ifdef __GNUC__
-#define SIMD _Pragma("omp simd")
-#define INLINE __attribute__((always_inline)) static inline
-#else
-#define SIMD
-#define INLINE static inline
-#endif
+#define SIMD LOOP(omp simd)
 
 /* Rows are read a column at a time, a pattern that the processor does not recognize by
  * itself. */
-INLINE void ask_for_row(ptrdiff_t k, const double *row)
+static ALWAYS_INLINE void ask_for_row(ptrdiff_t k, const double *row)
 {
     for (ptrdiff_t c = 0; c < k; c += 8)
         PREFETCH(row + c);
@@ -55,7 +49,7 @@ struct tile {
     double z0[LANES], a0[LANES], truth[LANES];
 };
 
-INLINE void add_row(struct tile *tile, int l, ptrdiff_t i, ptrdiff_t next, ptrdiff_t k,
+static ALWAYS_INLINE void add_row(struct tile *tile, int l, ptrdiff_t i, ptrdiff_t next, ptrdiff_t k,
                     const double *Z, const double *A, const int *truth,
                     const double *costs)
 {
@@ -72,7 +66,7 @@ INLINE void add_row(struct tile *tile, int l, ptrdiff_t i, ptrdiff_t next, ptrdi
 
 /* Cost of label c, its score minus the truth's, and the same difference for the
  * direction. */
-INLINE void read_column(const struct tile *tile, ptrdiff_t c, const enum costs kind,
+static ALWAYS_INLINE void read_column(const struct tile *tile, ptrdiff_t c, const enum costs kind,
                         double margin, double *cost, double *rise, double *slope)
 {
     for (int l = 0; l < LANES; l++) {
@@ -88,7 +82,7 @@ INLINE void read_column(const struct tile *tile, ptrdiff_t c, const enum costs k
             cost[l] = tile->cost[l][c];
 }
 
-INLINE void slopes_of(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
+static ALWAYS_INLINE void slopes_of(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t k,
                       const double *Z, const double *A, const int *truth,
                       const double *costs, const enum costs kind, double margin,
                       const double *etas, const struct slopes *out)
@@ -149,7 +143,7 @@ static void multiclass_slopes(ptrdiff_t count, const ptrdiff_t *rows, ptrdiff_t 
         slopes_of(count, rows, k, Z, A, truth, costs, RESCALED, margin, etas, out);
 }
 
-INLINE void worst_of(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k, const double *Z,
+static ALWAYS_INLINE void worst_of(ptrdiff_t first, ptrdiff_t count, ptrdiff_t k, const double *Z,
                      const double *A, const int *truth, const double *costs,
                      const enum costs kind, double margin, const int steepest,
                      double rtol, double *losses, int *labels)

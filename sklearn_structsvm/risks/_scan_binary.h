@@ -66,7 +66,7 @@ static void binary_losses(ptrdiff_t count, const double *Z, const double *signs,
     }
 }
 
-INLINE double sum_of(ptrdiff_t count, const double *terms)
+static ALWAYS_INLINE double sum_of(ptrdiff_t count, const double *terms)
 {
     double sums[LANES] = {0.0}, total = 0.0;
     ptrdiff_t j = 0;

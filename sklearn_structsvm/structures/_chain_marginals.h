@@ -67,7 +67,7 @@ static inline void chain_lay_out(ptrdiff_t n, ptrdiff_t k, double *room,
     sums->divisors = sums->pair_exps + k * k + LANES;
 }
 
-#ifdef __GNUC__
+#ifdef GNU_C
 
 /* An aligned pack, and one at any double. */
 typedef double pack_t __attribute__((vector_size(32), may_alias));

@@ -272,7 +272,7 @@ cdef class ChainSums(ChainBlocks):
             return
         ends = len(self.grams) + np.cumsum(np.where(is_new, squares, 0))
         new = np.where(is_new, ends - squares, -1).astype(np.intp)
-        grams = np.concatenate([self.grams, np.zeros(ends[-1] - len(self.grams))])
+        grams = np.concatenate([self.grams, np.zeros(squares[is_new].sum())])
         self.features.add_grams(self.offsets, new, grams)
         self.grams, self.gram_at = grams, np.where(is_new, new, places)
 

@@ -42,7 +42,9 @@ cdef inline Py_ssize_t parent_of(const Links* links, Py_ssize_t t) noexcept nogi
 
 cdef inline const double* table_of(const Links* links, Py_ssize_t t) noexcept nogil:
     """The transitions that lead to position t; NULL for none."""
-    return NULL if links.transition == NULL else links.transition + t * links.stride
+    if links.transition == NULL:
+        return NULL
+    return links.transition + t * links.stride
 
 
 cdef inline const double* row_of(
@@ -478,8 +480,11 @@ cdef Links links_of(
     """The links from position to position; the arrays must outlive them."""
     cdef Links links
     links.T, links.K = theta.shape
-    links.parents = NULL if parents is None else &parents[0]
-    links.transition = NULL if flat is None else &flat[0]
+    links.parents = links.transition = NULL
+    if parents is not None:
+        links.parents = &parents[0]
+    if flat is not None:
+        links.transition = &flat[0]
     links.stride = 0 if transition is None or transition.ndim == 2 else links.K * links.K
     return links
 

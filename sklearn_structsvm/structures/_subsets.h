@@ -12,18 +12,6 @@
 #define RUN (1 << RUN_LABELS)
 #define LANES 8
 
-#if defined(__GNUC__)
-#define BITS_SET(x) __builtin_popcount(x)
-#else
-static int BITS_SET(unsigned x)
-{
-    int count = 0;
-    for (; x; x &= x - 1)
-        count++;
-    return count;
-}
-#endif
-
 /* sums[S] = start + Σ_{l in S} terms[l] */
 FOR_EACH_WIDTH
 static void subset_sums(int k, double start, const double *terms, double *sums)
@@ -126,7 +114,7 @@ static void subset_gains(int k, double *scores, double *gains)
     for (int l = k - 1; l >= 0; l--) {
         const ptrdiff_t half = (ptrdiff_t)1 << l;
         const ptrdiff_t lanes = half < LANES ? half : LANES;
-        double with[LANES], without[LANES];
+        double with[LANES] = {0.0}, without[LANES] = {0.0};
         for (ptrdiff_t lane = 0; lane < lanes; lane++) {
             without[lane] = scores[lane];
             with[lane] = scores[half + lane];

@@ -100,7 +100,7 @@ static void vector_mix(ptrdiff_t n, double gamma, const double *x, const double 
         out[j] = x[j] + gamma * (y[j] - x[j]);
 }
 
-#ifdef __GNUC__
+#ifdef GNU_C
 typedef double four_t __attribute__((vector_size(32), aligned(8), may_alias));
 #define FOUR(address) (*(const four_t *) (address))
 #endif
@@ -114,7 +114,7 @@ static double vector_move_to(ptrdiff_t n, const double *x, const double *y,
 {
     double slope = 0.0, old = 0.0, new = 0.0;
     ptrdiff_t j = 0;
-#ifdef __GNUC__
+#ifdef GNU_C
     four_t slopes[2] = {{0.0}, {0.0}}, olds[2] = {{0.0}, {0.0}};
     four_t news[2] = {{0.0}, {0.0}};
     for (; j + 8 <= n; j += 8)

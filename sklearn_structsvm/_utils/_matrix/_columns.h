@@ -7,7 +7,7 @@
 
 #include "_utils/_vector.h"
 
-#ifdef __GNUC__
+#ifdef GNU_C
 
 #define LANES 4
 #define MOST_PACKS 8

@@ -7,30 +7,13 @@
 #include <string.h>
 #include "_utils/_vector.h"
 
-/* Same as FOR_EACH_WIDTH, with multiply-add also for vectors of four doubles. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) \
-    && !defined(__clang__) && defined(__GLIBC__)
-#define FOR_EACH_FMA \
-    __attribute__((unused, target_clones("avx512f", "fma", "default")))
-#else
-#define FOR_EACH_FMA FOR_EACH_WIDTH
-#endif
-
-#ifdef __GNUC__
-#define ALWAYS_INLINE __attribute__((always_inline)) static inline
-#define RESTRICT __restrict__
-#else
-#define ALWAYS_INLINE static inline
-#define RESTRICT
-#endif
-
 /* The columns of W are packed in panels of three groups of four, one after the other: 16
  * vector registers hold the sums of a panel for PANEL_ROWS rows. */
 #define GROUP 4
 #define PANEL 12
 #define PANEL_ROWS 4
 
-#ifdef __GNUC__
+#ifdef GNU_C
 typedef double group __attribute__((vector_size(GROUP * sizeof(double))));
 #define TIMES_ADD(sum, x, w) sum += (x) * (w)
 #else
@@ -53,7 +36,7 @@ typedef struct { double at[GROUP]; } group;
  * four rows at a time by itself if they are shorter than a page. */
 #define LONG_ROW 512
 
-ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
+static ALWAYS_INLINE void ask_for_rows(ptrdiff_t f, ptrdiff_t left, const double *x)
 {
     if (f >= LONG_ROW)
         return;
@@ -194,14 +177,14 @@ static void dense_score(ptrdiff_t count, ptrdiff_t f, const double *X, const dou
     }
 }
 
-ALWAYS_INLINE void add_row(ptrdiff_t f, double b, const double *RESTRICT x,
+static ALWAYS_INLINE void add_row(ptrdiff_t f, double b, const double *RESTRICT x,
                            double *RESTRICT sum)
 {
     for (ptrdiff_t j = 0; j < f; j++)
         sum[j] += b * x[j];
 }
 
-ALWAYS_INLINE void add_rows(ptrdiff_t f, const double *b, ptrdiff_t k,
+static ALWAYS_INLINE void add_rows(ptrdiff_t f, const double *b, ptrdiff_t k,
                             const double *RESTRICT x, double *RESTRICT sum)
 {
     const double b0 = b[0], b1 = b[k], b2 = b[2 * k], b3 = b[3 * k];

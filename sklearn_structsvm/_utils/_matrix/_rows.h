@@ -73,7 +73,7 @@ static inline double row_dot(ptrdiff_t count, const double *x, const int *at,
     return (a + b) + (c + d);
 }
 
-#ifdef __GNUC__
+#ifdef GNU_C
 /* Eight columns at once, at any alignment. */
 typedef double pack_t __attribute__((vector_size(64), aligned(8), may_alias));
 #define PACK 8

@@ -62,7 +62,9 @@ cdef class Rows:
             else:
                 self._take(*packed)
         self.view.is_single = self.values.dtype == np.float32
-        self.view.indices = NULL if self.indices is None else &self.indices[0]
+        self.view.indices = NULL
+        if self.indices is not None:
+            self.view.indices = &self.indices[0]
         self.view.values = address_of(self.values)
         self.view.starts = &self.starts[0]
         self.view.n_features = self.n_features

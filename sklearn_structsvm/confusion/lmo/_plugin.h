@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "_utils/_compiler.h"
 
 /* Rows of a block: with few classes, a block and its choices fit in the first-level
  * cache. */
@@ -31,7 +32,7 @@
 /* One row in this many votes on the most frequent choice. */
 #define VOTES_APART 16
 
-#if defined(__GNUC__) && !defined(SKLEARN_STRUCTSVM_PLAIN_LOOPS)
+#ifdef GNU_C
 #define HAS_VECTORS
 #define EACH_OF_GROUP _Pragma("GCC unroll 4") for (int u = 0; u < GROUP_VECTORS; u++)
 #define ALIGNED __attribute__((aligned(WIDEST_BYTES)))

@@ -5,12 +5,6 @@
 #include "_utils/_vector.h"
 
 /* Sums and maxima may be computed in any order. */
-#ifdef __GNUC__
-#define REORDER(what) _Pragma(#what)
-#else
-#define REORDER(what)
-#endif
-
 /* values = cost + theta and raised = values + beta nu; `best` and `highest` are their
  * maxima. */
 FOR_EACH_WIDTH
@@ -19,7 +13,7 @@ static void class_values(ptrdiff_t k, double beta, const double *cost,
                          double *raised, double *best, double *highest)
 {
     double most = cost[0] + theta[0], most_raised = most + beta * nu[0];
-    REORDER(omp simd reduction(max : most, most_raised))
+    LOOP(omp simd reduction(max : most, most_raised))
     for (ptrdiff_t c = 0; c < k; c++) {
         const double value = cost[c] + theta[c];
         const double up = value + beta * nu[c];
@@ -39,10 +33,10 @@ static double class_hinge(ptrdiff_t k, const double *cost, const double *theta,
                           const double *nu, double *behind)
 {
     double most = cost[0] + theta[0], sum = 0.0;
-    REORDER(omp simd reduction(max : most))
+    LOOP(omp simd reduction(max : most))
     for (ptrdiff_t c = 0; c < k; c++)
         most = cost[c] + theta[c] > most ? cost[c] + theta[c] : most;
-    REORDER(omp simd reduction(+ : sum))
+    LOOP(omp simd reduction(+ : sum))
     for (ptrdiff_t c = 0; c < k; c++)
         sum += nu[c] * (most - cost[c] - theta[c]);
     *behind = sum;

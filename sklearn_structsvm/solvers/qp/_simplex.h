@@ -6,22 +6,16 @@
 
 #include "_utils/_vector.h"
 
-#ifdef __GNUC__
-#define REORDER(what) _Pragma(#what)
-#else
-#define REORDER(what)
-#endif
-
 /* Replace x by the nearest point of {x >= 0, sum of x = 1}; n > 0. */
 FOR_EACH_WIDTH
 static void simplex_project(ptrdiff_t n, double *x)
 {
     double top = x[0], sum = 0.0, theta;
-    REORDER(omp simd reduction(max : top))
+    LOOP(omp simd reduction(max : top))
     for (ptrdiff_t j = 0; j < n; j++)
         top = x[j] > top ? x[j] : top;
     /* With zero for the largest entry, theta is in [-1, 0) however large they are. */
-    REORDER(omp simd reduction(+ : sum))
+    LOOP(omp simd reduction(+ : sum))
     for (ptrdiff_t j = 0; j < n; j++) {
         x[j] -= top;
         sum += x[j];
@@ -31,7 +25,7 @@ static void simplex_project(ptrdiff_t n, double *x)
     theta = theta > -1.0 ? theta : -1.0;
     for (;;) {
         double excess = -1.0, count = 0.0;
-        REORDER(omp simd reduction(+ : excess, count))
+        LOOP(omp simd reduction(+ : excess, count))
         for (ptrdiff_t j = 0; j < n; j++) {
             const double above = x[j] - theta;
             excess += above > 0.0 ? above : 0.0;
@@ -43,7 +37,7 @@ static void simplex_project(ptrdiff_t n, double *x)
         theta += excess;
     }
     sum = 0.0;
-    REORDER(omp simd reduction(+ : sum))
+    LOOP(omp simd reduction(+ : sum))
     for (ptrdiff_t j = 0; j < n; j++) {
         const double above = x[j] - theta;
         x[j] = above > 0.0 ? above : 0.0;
