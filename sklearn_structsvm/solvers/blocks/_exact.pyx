@@ -17,8 +17,7 @@ from sklearn_structsvm._utils.borders import check_shape, restore
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport uint64_t
-from numpy.random cimport bitgen_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from sklearn_structsvm._utils._matrix._rows cimport (
     Rows, ask_for, rows_add, rows_ask, rows_scores)
@@ -40,6 +39,14 @@ cdef Py_ssize_t ENTRIES_PER_WEIGHT = 8
 # w after sweep t has a weight of about t**3: the first half of the sweeps has 1/16 of the
 # total weight.
 cdef double AVERAGE_POWER = 3.0
+
+
+cdef struct BitGenerator:
+    # How the struct begins that NumPy publishes for random numbers in C. With its header,
+    # the kernels would be built for one major version of NumPy.
+    void* state
+    uint64_t (*next_uint64)(void* state) noexcept nogil
+    uint32_t (*next_uint32)(void* state) noexcept nogil
 
 
 cdef class ExactAscent(ProximalIterate):
@@ -141,7 +148,7 @@ cdef class ExactAscent(ProximalIterate):
         """The examples that do not rest, in a random order."""
         cdef Py_ssize_t b, other, i, n = 0
         cdef Py_ssize_t[::1] order = self.order
-        cdef bitgen_t* bits = <bitgen_t*> PyCapsule_GetPointer(
+        cdef BitGenerator* bits = <BitGenerator*> PyCapsule_GetPointer(
             rng.bit_generator.capsule, "BitGenerator")
         with rng.bit_generator.lock, nogil:
             for b in range(order.shape[0]):
