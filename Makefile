@@ -9,25 +9,29 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 KERNELS := $(shell find sklearn_structsvm -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-# Prints what pyproject.toml asks for: the build, the package, or one of its extras.
+# Prints what pyproject.toml asks for: the build, the package, or one of its extras; if
+# OLDEST is set, the oldest versions that it allows.
 define REQUIREMENTS
-import sys, tomllib
+import os, re, sys, tomllib
 table = tomllib.load(open("pyproject.toml", "rb"))
 project = table["project"]
 groups = {"build": table["build-system"]["requires"], "package": project["dependencies"]}
 groups.update(project["optional-dependencies"])
-print(*(line for name in sys.argv[1:] for line in groups[name]), sep="\n")
+lines = [line for name in sys.argv[1:] for line in groups[name]]
+if os.environ.get("OLDEST"):
+    lines = [re.sub(r">=([0-9.]+)(,<[0-9]+)?", r"==\1.*", line) for line in lines]
+print(*lines, sep="\n")
 endef
 export REQUIREMENTS
 
 # $(call install,groups): install these groups of requirements into the environment.
 define install
-$(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt
-$(PIP) install --quiet --requirement $(VENV)/requirements.txt
+$(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt && \
+    $(PIP) install --quiet --requirement $(VENV)/requirements.txt
 endef
 
 .PHONY: help demo test doc site lint bench bench-quick coverage debug sanitize parallel \
-    fuzz clean version release-notes release-check
+    fuzz oldest newest clean version release-notes release-check
 .DELETE_ON_ERROR:
 
 help:
@@ -43,6 +47,8 @@ help:
 	@echo "make sanitize  the suite over kernels that the compiler's sanitizers watch"
 	@echo "make parallel  the suite, each test in four threads at once"
 	@echo "make fuzz      10,000 random calls of the public interface"
+	@echo "make oldest    demo and suite with the oldest versions of all requirements"
+	@echo "make newest    demo and suite with the newest Python of Debian's packages"
 	@echo "make release-check  sdist and wheel, built, checked, and tested as installed"
 	@echo "make clean     remove what was built, but not $(VENV)"
 
@@ -51,10 +57,10 @@ demo: $(VENV)/.built
 
 # Two workers, each with one thread of the BLAS; -n 0 runs all in one process. Each takes
 # half of the files, then tests of the other's: what a file prepares is prepared once.
-test: $(VENV)/.built
+test: $(VENV)/.built $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist worksteal $(PYTEST)
 
-doc: $(VENV)/.built $(VENV)/.doc
+doc: $(VENV)/.built $(VENV)/.test $(VENV)/.doc
 	$(PY) -m sphinx -W --keep-going -b html doc doc/_build/html
 	$(PY) doc/check_links.py
 	$(PY) doc/check_numbers.py
@@ -63,7 +69,7 @@ doc: $(VENV)/.built $(VENV)/.doc
 site: doc $(VENV)/.dev
 	$(PY) doc/check_pages.py
 
-lint: $(VENV)/.packages $(VENV)/.dev
+lint: $(VENV)/.built $(VENV)/.test $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint sklearn_structsvm
 	$(VENV)/bin/codespell
@@ -84,7 +90,7 @@ bench-quick: $(VENV)/.built $(VENV)/.bench
 	    --no-only-changed $(BASE) HEAD
 
 # The traced kernels are slow, so the next target builds them anew without tracing.
-coverage: $(VENV)/.built $(VENV)/.dev
+coverage: $(VENV)/.built $(VENV)/.test $(VENV)/.dev
 	rm $(VENV)/.built
 	find sklearn_structsvm -name '*.so' -delete
 	SKLEARN_STRUCTSVM_TRACE=1 $(PIP) install --quiet --no-build-isolation --no-deps -e .
@@ -103,12 +109,12 @@ SUITE = -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -n 2 $(PYTEST)
     --pyargs sklearn_structsvm $(CURDIR)/tests $(CURDIR)/doc
 IN_BUILD = cd build/$@ && PYTHONPATH="$$PWD" OPENBLAS_NUM_THREADS=1
 
-debug: $(VENV)/.packages
+debug: $(VENV)/.built $(VENV)/.test
 	$(call build,SKLEARN_STRUCTSVM_DEBUG)
 	$(IN_BUILD) $(CURDIR)/$(PY) $(SUITE)
 
 # What the sanitizers find ends the process.
-sanitize: $(VENV)/.packages
+sanitize: $(VENV)/.built $(VENV)/.test
 	$(call build,SKLEARN_STRUCTSVM_SANITIZE)
 	libraries="$$($(CC) -print-file-name=libasan.so) \
 	    $$($(CC) -print-file-name=libstdc++.so)" && \
@@ -118,13 +124,17 @@ sanitize: $(VENV)/.packages
 	    $(CURDIR)/$(PY) $(SUITE)
 
 # Each test in four threads at once; with PYTHON=python3.14t, and no GIL to help.
-parallel: $(VENV)/.built $(VENV)/.dev
+parallel: $(VENV)/.built $(VENV)/.test $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest \
 	    --parallel-threads=4 -m "not slow" $(PYTEST) tests
 
 # make fuzz FUZZ="--seed 3 --first 2000 --calls 500" goes on from there.
-fuzz: $(VENV)/.built
+fuzz: $(VENV)/.built $(VENV)/.test
 	$(PY) tests/fuzz/fuzz.py $(FUZZ)
+
+# In copies of the checkout; .ci/stack says where.
+oldest newest:
+	.ci/stack $@
 
 version:
 	@sed -n 's/^__version__ = "\(.*\)"$$/\1/p' sklearn_structsvm/_version.py
@@ -160,31 +170,25 @@ $(VENV)/.created:
 	@touch $@
 
 # What an older definition of the build left behind is not to be built upon.
-$(VENV)/.packages: pyproject.toml setup.py $(VENV)/.created
+$(VENV)/.build: pyproject.toml setup.py $(VENV)/.created
 	rm -rf build
-	$(call install,build package plot progress test)
+	$(call install,build)
 	@touch $@
 
-# Libraries of kernels that are gone go too; the others are copied back from build/.
-$(VENV)/.built: $(VENV)/.packages $(KERNELS)
+# Libraries of kernels that are gone go too; the others are copied back from build/. What
+# the package needs comes while the compiler works.
+$(VENV)/.built: $(VENV)/.build $(KERNELS)
 	find sklearn_structsvm -name '*.so' -delete
+	($(call install,package plot progress)) & installed=$$!; \
+	    $(PY) setup.py -q build_ext --inplace > $(VENV)/build.log 2>&1 \
+	    || { cat $(VENV)/build.log; exit 1; }; wait $$installed
 	$(PIP) install --quiet --no-build-isolation --no-deps -e .
 	@touch $@
 
-$(VENV)/.doc: pyproject.toml $(VENV)/.packages
-	$(call install,doc)
-	@touch $@
-
-$(VENV)/.dev: pyproject.toml $(VENV)/.created
-	$(call install,dev)
-	@touch $@
-
-$(VENV)/.bench: pyproject.toml $(VENV)/.created
-	$(call install,bench)
-	@touch $@
-
-$(VENV)/.release: pyproject.toml $(VENV)/.created
-	$(call install,release)
+# The extras, each when a target needs it.
+EXTRAS := $(addprefix $(VENV)/.,test doc dev bench release)
+$(EXTRAS): $(VENV)/.%: pyproject.toml $(VENV)/.created
+	$(call install,$*)
 	@touch $@
 
 clean:

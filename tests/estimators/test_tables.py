@@ -53,6 +53,9 @@ def test_a_table_is_the_array_of_its_columns(model, library):
     columns, y, weights = draw_columns()
     X = np.column_stack(list(columns.values()))
     table, labels, shares = make_table(library, columns, y, weights)
+    if library == "pyarrow" and isinstance(model, ComplexMetricClassifier):
+        if parse_version(sklearn.__version__) < parse_version("1.7"):
+            pytest.skip("scikit-learn 1.6 takes no rows of Arrow tables")
     expected = clone(model).fit(X, y, sample_weight=weights)
     fitted = clone(model).fit(table, labels, sample_weight=shares)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
