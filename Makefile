@@ -171,7 +171,7 @@ $(VENV)/.created:
 
 # What an older definition of the build left behind is not to be built upon.
 $(VENV)/.build: pyproject.toml setup.py $(VENV)/.created
-	rm -rf build
+	rm -rf build $(VENV)/.installed
 	$(call install,build)
 	@touch $@
 
@@ -182,8 +182,9 @@ $(VENV)/.built: $(VENV)/.build $(KERNELS)
 	($(call install,package plot progress)) & installed=$$!; \
 	    $(PY) setup.py -q build_ext --inplace > $(VENV)/build.log 2>&1 \
 	    || { cat $(VENV)/build.log; exit 1; }; wait $$installed
-	$(PIP) install --quiet --no-build-isolation --no-deps -e .
-	@touch $@
+	test -e $(VENV)/.installed || \
+	    $(PIP) install --quiet --no-build-isolation --no-deps -e .
+	@touch $(VENV)/.installed $@
 
 # The extras, each when a target needs it.
 EXTRAS := $(addprefix $(VENV)/.,test doc dev bench release)
