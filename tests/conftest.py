@@ -25,6 +25,7 @@ settings.load_profile("repeatable")
 OF_THE_PROCESS = {"routing", "no_figure_is_left_open"}
 # Doctests that need an optional package, by the beginnings of their names.
 OPTIONAL = {
+    "deployment.rst": "onnxruntime",
     "sklearn_structsvm.callbacks.": "sklearn.callback",
     "sklearn_structsvm.onnx.": "skl2onnx",
     "sklearn_structsvm.structures.polytope.": "highspy",
