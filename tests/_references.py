@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import sklearn
 from _seeds import new_rng
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.fixes import parse_version
 
 
 def flat_feature(x, mu, bias=0.0):
@@ -381,6 +384,16 @@ def messy_csr(X, seed=0):
     dtype = np.int64 if seed % 2 else np.int32
     result.indices, result.indptr = np.array(indices, dtype), np.array(indptr, dtype)
     return result
+
+
+def logistic_regression(*, l1_ratio, **options):
+    """That of scikit-learn, which up to 1.7 has to be told the penalty by its name."""
+    if parse_version(sklearn.__version__) < parse_version("1.8"):
+        name = "l1" if l1_ratio == 1.0 else "elasticnet"
+        return LogisticRegression(penalty=name, **options).set_params(
+            l1_ratio=None if name == "l1" else l1_ratio
+        )
+    return LogisticRegression(l1_ratio=l1_ratio, **options)
 
 
 def random_chains(n=6, k=3, n_features=3, longest=3, seed=0):

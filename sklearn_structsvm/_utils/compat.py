@@ -81,7 +81,7 @@ except ImportError:  # scikit-learn < 1.9
         def _init_callback_context(self, **kwargs):
             return None
 
-        def set_callbacks(self, *callbacks):
+        def set_callbacks(self, *callbacks: Any) -> Any:
             if callbacks:
                 raise ImportError("Callbacks need scikit-learn 1.9 or later.")
             return self

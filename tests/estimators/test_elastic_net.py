@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from _references import logistic_regression
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
@@ -54,7 +54,8 @@ def test_rows_have_the_objective_of_logistic_regression(k, l1_ratio):
     X, y = rng.normal(size=(60, 8)), rng.integers(k, size=60)
     options = {"C": 0.3, "l1_ratio": l1_ratio, "fit_intercept": False}
     model = fitted(X, y, **options)
-    peer = LogisticRegression(solver="saga", max_iter=500, tol=1e-6, **options).fit(X, y)
+    peer = logistic_regression(solver="saga", max_iter=500, tol=1e-6, **options)
+    peer.fit(X, y)
     values = []
     for coef in (model.coef_, peer.coef_):
         scores = X @ coef.T

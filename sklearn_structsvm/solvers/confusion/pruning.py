@@ -244,7 +244,7 @@ def _least_change(rows, weights):
     """The weights with the smallest relative changes for which all these rows are 0."""
     wanted = np.vstack([rows, np.ones(len(weights))]) * weights
     with one_blas_thread():
-        shares = np.linalg.lstsq(wanted, np.append(-rows @ weights, 0.0))[0]
+        shares = np.linalg.lstsq(wanted, np.append(-rows @ weights, 0.0), rcond=None)[0]
     moved = np.maximum(weights * (1.0 + shares), 0.0)
     return moved / moved.sum()
 

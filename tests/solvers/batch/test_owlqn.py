@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from _references import logistic_regression
 from _seeds import new_rng
 from scipy.sparse import csr_array
-from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm.risks import Logistic
 from sklearn_structsvm.solvers.batch.owlqn import L1Risk, OrthantSteps, run_owlqn
@@ -29,7 +29,7 @@ def objective_at(risk, lam, w):
 @pytest.mark.parametrize("lam", [0.1, 0.01])
 def test_both_agree_with_scikit_learn(direction, solver, lam):
     X, y, s = data()
-    peer = LogisticRegression(
+    peer = logistic_regression(
         l1_ratio=1.0,
         C=1.0 / (lam * s.sum()),
         solver=solver,

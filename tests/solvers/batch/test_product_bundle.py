@@ -18,7 +18,7 @@ LAM = 1e-3
 def text_risk(n_classes, n=60, d=400):
     """Many features of which few are in a row."""
     rng = new_rng(n_classes)
-    X = sparse.random_array((n, d), density=0.02, rng=rng, format="csr")
+    X = sparse.csr_array(rng.random((n, d)) * (rng.random((n, d)) < 0.02))
     y = rng.integers(0, n_classes, n)
     y[:n_classes] = np.arange(n_classes)
     kind = BinaryHinge if n_classes == 2 else MulticlassHinge
