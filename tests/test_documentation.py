@@ -28,7 +28,9 @@ def pages(folder):
 
 
 API, GUIDE = pages("api"), pages("guide")
-PUBLIC = ("", ".metrics", ".structures", ".confusion", ".datasets", ".plotting")
+PUBLIC = (
+    *("", ".metrics", ".structures", ".confusion", ".datasets", ".plotting", ".export"),
+)
 
 
 def entries():

@@ -264,7 +264,7 @@ def test_the_global_output_leaves_items_of_tokens_as_they_are():
     assert sparse.issparse(item)
 
 
-@pytest.mark.parametrize("value", [object(), [1, 2], 3j, [["a"]]])
+@pytest.mark.parametrize("value", [object(), [1, 2], 3j, [["a"]], np.array("a")])
 def test_values_of_features_that_are_none_are_refused(value):
     with pytest.raises(TypeError):
         SequenceTransformer().fit([[{"a": 1.0}, {"b": value}]])
@@ -274,6 +274,17 @@ def test_a_missing_value_is_seen_by_the_estimator():
     X = SequenceTransformer().fit_transform([[{"a": 1.0}, {"b": None}]])
     with pytest.raises(ValueError, match="NaN"):
         BCFWClassifier("chain").fit(X, [["x", "y"]])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.True_, np.float32(1.0), np.int8(1), np.array(True), np.array(1.0)],
+    ids=repr,
+)
+def test_scalars_of_numpy_are_read_as_those_of_python(value):
+    tokens = [{"f": 2.0, "g": {"h": True}}, {"f": value, "g": {"h": value}}]
+    (made,) = SequenceTransformer().fit_transform([tokens])
+    np.testing.assert_array_equal(made.toarray(), [[2, 1], [1, 1]])
 
 
 def test_dicts_in_dicts_and_words_alone_are_features():
@@ -386,6 +397,19 @@ def test_vectors_that_fit_had_not_are_left_out():
     (made,) = model.transform([[{"u": np.ones(9), "v": np.array([1, 2])}]])
     np.testing.assert_array_equal(made, [[1, 2]])
     assert made.dtype == np.float32
+
+
+@pytest.mark.parametrize("n_vectors", [1, 3])
+@pytest.mark.parametrize("form", ["dict", "list"])
+def test_an_attribute_named_as_a_column_of_a_vector_is_an_unknown_one(form, n_vectors):
+    """Whether few tokens or most have the vector, so that it is sparse or dense."""
+    tokens = [{"w": "a", "v": np.ones(2)}] * n_vectors + [{"w": "b"}] * (4 - n_vectors)
+    model = SequenceTransformer().fit([tokens])
+    new = {"dict": {"w": "a", "v[1]": 5.0}, "list": ["w=a", "v[1]"]}[form]
+    (made,) = model.transform([[new]])
+    np.testing.assert_array_equal(made.toarray(), [[1, 0, 0, 0]])
+    (made,) = pickle.loads(pickle.dumps(model)).transform([[new]])
+    np.testing.assert_array_equal(made.toarray(), [[1, 0, 0, 0]])
 
 
 def test_vectors_that_few_tokens_have_are_sparse_columns():

@@ -20,6 +20,8 @@ LARGEST_INDEX = np.iinfo(np.intc).max
 # Vectors that at least this share of the tokens has are dense columns: as many bytes of
 # float32 as CSR would take, and less time.
 DENSE_SHARE = 0.5
+# Kinds of the types of numbers and flags, as arrays have them.
+NUMERIC = "biuf"
 
 
 class TokenError(ValueError):
@@ -88,13 +90,27 @@ class TokenVectorizer(  # type: ignore[call-arg]
             now_pair = "is a pair of attributes and a vector, and none was"
             not_pair = "is no pair of attributes and a vector, as all were"
             raise TokenError(0, f"{not_pair if self.is_pair_ else now_pair} in fit.")
-        table = vars(self).get("_table")
-        if table is None or table.columns is not self.vocabulary_:
-            self._table = table = Vocabulary(self.vocabulary_)
+        table = self._attribute_table()
         rows = table.rows_of(X) if type(X) is list else None
         if rows is not None:
             return self._with_vectors(*rows, {})
         return self._matrix(*_read_tokens(X, is_pair, table.columns_of))
+
+    def _attribute_table(self):
+        """Columns of attributes by name. Those of vectors are for their arrays alone."""
+        known, table = vars(self).get("_table", (None, None))
+        if known is not self.vocabulary_:
+            known, n = self.vocabulary_, self.n_attributes
+            own = known if n == len(known) else {k: j for k, j in known.items() if j < n}
+            table = Vocabulary(own)
+            self._table = known, table
+        return table
+
+    @property
+    def n_attributes(self):
+        """The number of columns before those of vectors."""
+        firsts = [first for first, _ in self.vectors_.values()]
+        return min(firsts, default=len(self.vocabulary_))
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -243,7 +259,7 @@ def _read_tokens(tokens, are_pairs, places_of):
 def _add_vector(vectors, name, row, value):
     """Add the value to the vectors of its name; False if it does not hold numbers."""
     vector = np.asarray(value)
-    if vector.dtype.kind not in "biuf":
+    if vector.dtype.kind not in NUMERIC:
         return False
     if vector.ndim != 1:
         raise TokenError(
@@ -259,7 +275,7 @@ def _features_of(name, value, row, vectors):
     """Pairs of the name of a feature and its value, of an entry of a token's dict."""
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
-    elif isinstance(value, Number) or value is None:
+    elif isinstance(value, Number) or value is None or _is_scalar(value):
         yield name, np.nan if value is None else value
     elif isinstance(value, Mapping):
         for inner, own in value.items():
@@ -280,3 +296,12 @@ def _features_of(name, value, row, vectors):
             "The value of a token's feature must be a number, a string, a list of "
             f"strings, a 1-D array or a dict; got {value!r} for {name!r}."
         )
+
+
+def _is_scalar(value):
+    """Whether it is a number or a flag of NumPy, such as the result of a comparison."""
+    return (
+        isinstance(value, (np.generic, np.ndarray))
+        and value.ndim == 0
+        and value.dtype.kind in NUMERIC
+    )
