@@ -7,6 +7,8 @@ import inspect
 import json
 import re
 import runpy
+import subprocess
+import sys
 import textwrap
 import tomllib
 from pathlib import Path
@@ -75,6 +77,58 @@ def test_every_public_name_is_in_the_api_page(thing, name):
 def test_every_entry_of_the_api_page_exists(entry):
     module, _, name = entry.rpartition(".")
     assert hasattr(importlib.import_module(module), name)
+
+
+# Imports all of the package as Python 3.13 and newer do, which compile docstrings without
+# their indentation, and prints the docstrings.
+STRIPPED = """
+import ast, inspect, json, pkgutil, sys
+from importlib import import_module, machinery
+
+class Loader(machinery.SourceFileLoader):
+    def get_code(self, name):
+        tree = ast.parse(self.get_data(self.path))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                if doc := ast.get_docstring(node, clean=True):
+                    node.body[0].value.value = doc
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+def hook(path):
+    if not path.startswith(sys.argv[1]):
+        raise ImportError
+    loaders = (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES)
+    return machinery.FileFinder(path, loaders, (Loader, machinery.SOURCE_SUFFIXES))
+
+sys.path_hooks.insert(0, hook)
+sys.path_importer_cache.clear()
+sys.path.insert(0, sys.argv[1])
+docs = {}
+package = import_module("sklearn_structsvm")
+for found in pkgutil.walk_packages(package.__path__, "sklearn_structsvm."):
+    module = import_module(found.name)
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        docs[module.__name__, name] = inspect.getdoc(value)
+        if inspect.isclass(value):
+            for own in vars(value):
+                docs[module.__name__, name, own] = inspect.getdoc(getattr(value, own))
+print(json.dumps([*docs.items()]))
+"""
+
+
+def test_docstrings_do_not_depend_on_how_python_compiles_them():
+    root = str(Path(sklearn_structsvm.__file__).parents[1])
+    command = [sys.executable, "-c", STRIPPED, root]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert len(found) > 1000
+    for (module, *names), doc in found:
+        thing = importlib.import_module(module)
+        for name in names:
+            thing = getattr(thing, name)
+        assert inspect.getdoc(thing) == doc, (module, names)
 
 
 GUIDE_LABELS = set(re.findall(r"^\.\. _(guide-[\w-]+):$", GUIDE, flags=re.MULTILINE))

@@ -6,6 +6,7 @@ Those with parameters of their own, or without such an object, are written out.
 
 import warnings
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -75,9 +76,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _document(function: Function, doc: str) -> Function:
-    """Set a docstring, with what is shared in it filled in."""
+    """Set a docstring, with what is shared in it filled in.
+
+    It is not indented: Python 3.13 and newer compile docstrings so, older ones do not.
+    """
+    doc = cleandoc(doc)
     for name, part in _SHARED_TEXTS.items():
-        doc = doc.replace(f"    {name}\n", part[1:])
+        doc = doc.replace(name, cleandoc(part))
     function.__doc__ = doc
     return function
 
