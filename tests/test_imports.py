@@ -1,6 +1,9 @@
-"""Imports of the kernels keep to the contracts that import-linter holds Python to."""
+"""Kernels keep to the contracts that import-linter holds Python to; little is loaded."""
 
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -54,3 +57,21 @@ def test_kernels_import_downwards_only(path, container, layers):
 
 def test_kernels_were_found():
     assert len(KERNELS) > 40
+
+
+LOADED = """
+import json, sys
+import sklearn.linear_model
+before = set(sys.modules)
+import sklearn_structsvm
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+
+
+def test_the_face_loads_no_package_that_scikit_learn_does_not():
+    """Those of the extras above all, such as Dask, matplotlib and skl2onnx."""
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    others = set(json.loads(done.stdout)) - sys.stdlib_module_names
+    assert PACKAGE in others
+    assert others <= {PACKAGE, "sklearn", "scipy", "numpy", "joblib"}
