@@ -9,6 +9,9 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 KERNELS := $(shell find sklearn_structsvm -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
+# Bytecode of the tests is kept: each process would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Prints what pyproject.toml asks for: the build, the package, or one of its extras; if
 # OLDEST is set, the oldest versions that it allows.
 define REQUIREMENTS
