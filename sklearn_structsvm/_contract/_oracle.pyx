@@ -81,7 +81,7 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dasum
 
 from sklearn_structsvm._utils._matrix._features cimport mark_range, soft_threshold
-from sklearn_structsvm._utils._memory cimport grow
+from sklearn_structsvm._utils._memory cimport grow, no_memory
 
 cdef const char* LABELINGS = "the labelings of an example"
 
@@ -259,8 +259,7 @@ cdef class BlockOracle:
             ) except -1 nogil:
         cdef double* w = <double*> calloc(max(self.n_weights, 1), sizeof(double))
         if w == NULL:
-            with gil:
-                raise MemoryError("no memory for a vector of weights")
+            no_memory("a vector of weights")
         try:
             self.scatter(i, 1.0, direction, w)
             self.potentials(i, w, work)

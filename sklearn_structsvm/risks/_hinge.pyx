@@ -13,6 +13,8 @@ from cython.parallel cimport prange
 from libc.math cimport NAN
 from libc.stdlib cimport free, malloc
 
+from sklearn_structsvm._utils._memory cimport no_memory
+
 
 cdef class Hinge:
     """Abstract: n examples, k scores each, and their weights p."""
@@ -167,7 +169,7 @@ cdef class Hinge:
                 b * BLOCK, min(m, (b + 1) * BLOCK), &rows[0], &Z[0, 0], &along[0, 0],
                 lower, upper, count, places, eta_out, slope_out)
         if failed:
-            raise MemoryError("No room for the segments of an example.")
+            no_memory("the segments of an example")
         return 0
 
     cdef int segment_block(

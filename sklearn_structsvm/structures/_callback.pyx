@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport (
     BlockOracle, Plane, reserve_points, reserve_scratch)
-from sklearn_structsvm._utils._memory cimport grow
+from sklearn_structsvm._utils._memory cimport grow, no_memory
 
 
 def sparse_vector(phi):
@@ -83,8 +83,7 @@ cdef int resize(Vector* vector, Py_ssize_t count) except -1 nogil:
             if indices == NULL or values == NULL:
                 free(indices)
                 free(values)
-                with gil:
-                    raise MemoryError("no memory for a joint feature")
+                no_memory("a joint feature")
         free(vector.indices)
         free(vector.values)
         vector.indices, vector.values = indices, values
@@ -167,7 +166,7 @@ cdef class CallbackOracle(BlockOracle):
         self.is_in = <unsigned char*> calloc(max(n_weights, 1), 1)
         self.blocks = <Block*> calloc(max(self.n_blocks, 1), sizeof(Block))
         if self.sums == NULL or self.is_in == NULL or self.blocks == NULL:
-            raise MemoryError("no memory for the dual variables")
+            no_memory("the dual variables")
         for i in range(self.n_blocks):
             self._reserve(i, 1)
             self.blocks[i].slots[0].is_used = True

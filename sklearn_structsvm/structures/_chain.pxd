@@ -17,9 +17,9 @@ cdef class ChainOracle(ChainSums):
         self, Py_ssize_t i, const double* work, const double* transition,
         Py_ssize_t n_rows, const int* rows, Py_ssize_t n, const int* labelings,
         double* scores) noexcept nogil
-    cdef void read_potentials(
+    cdef int read_potentials(
         self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
-        Py_ssize_t n, const int* labelings, double* work) noexcept nogil
+        Py_ssize_t n, const int* labelings, double* work) except -1 nogil
     cdef double penalty(
         self, Py_ssize_t i, double one, const double* work) noexcept nogil
     cdef Forest front_forest(self, Py_ssize_t i, const double* work) noexcept nogil

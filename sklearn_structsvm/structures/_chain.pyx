@@ -297,9 +297,9 @@ cdef class ChainOracle(ChainSums):
             i, work, w + self.transition_at, n_rows, rows, n, labelings, scores)
         return 0
 
-    cdef void read_potentials(
+    cdef int read_potentials(
             self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
-            Py_ssize_t n, const int* labelings, double* work) noexcept nogil:
+            Py_ssize_t n, const int* labelings, double* work) except -1 nogil:
         """Same as `potentials`, only for the true and the given labels at these nodes.
 
         If all labels of a node take no longer than a few, it computes them all.
@@ -317,7 +317,7 @@ cdef class ChainOracle(ChainSums):
                 t = rows[r]
                 self.features.scores(start + t, start + t + 1, w, k, work + t * k)
                 self.add_biases(t, T, w, work + t * k)
-            return
+            return 0
         for r in range(n_rows):
             t = rows[r]
             labels = labelings + t
@@ -349,6 +349,7 @@ cdef class ChainOracle(ChainSums):
                 work[place] += w[self.first_at + place]
             if self.has_last and t == T - 1:
                 work[place] += w[self.last_at + place - t * k]
+        return 0
 
     cdef double loss(self, Py_ssize_t i, const int* labels) except? -1 nogil:
         cdef Py_ssize_t t

@@ -62,7 +62,7 @@ cdef class ChainBlocks(BlockOracle):
     cdef void add_place_biases(
         self, Py_ssize_t last, double coef, const double* direction, const Table* nodes,
         double* target) noexcept nogil
-    cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil
+    cdef double find_outer(self, Py_ssize_t i, double* out) except -1.0 nogil
 
 
 cdef void add(Py_ssize_t n, double coef, const double* x, double* y) noexcept nogil

@@ -332,7 +332,7 @@ cdef class ChainBlocks(BlockOracle):
         squared_norm[0] = norm
         return 0
 
-    cdef double find_outer(self, Py_ssize_t i, double* out) noexcept nogil:
+    cdef double find_outer(self, Py_ssize_t i, double* out) except -1.0 nogil:
         """Compute X'Δ and return its squared norm; if it is known, just return 0."""
         if out[self.flag_at] != 0.0:
             return 0.0

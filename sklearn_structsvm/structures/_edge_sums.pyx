@@ -12,9 +12,9 @@ from libc.math cimport fabs
 from libc.stdlib cimport calloc, free
 from scipy.linalg.cython_blas cimport daxpy, ddot
 
-from sklearn_structsvm._utils._memory cimport grow
+from sklearn_structsvm._utils._memory cimport grow, no_memory
 
-cdef const char* SUMS = "the marginals of the edges of an example"
+cdef const char* SUMS = "the marginals of edges"
 
 # The sums of labelings that were dropped are zero except for rounding. They are deleted
 # when others need their room.
@@ -38,7 +38,7 @@ cdef class EdgeSums:
         self.n_blocks, self.size = n_blocks, size
         self.blocks = <Sums*> calloc(max(n_blocks, 1), sizeof(Sums))
         if self.blocks == NULL:
-            raise MemoryError("no memory for the marginals of edges")
+            no_memory(SUMS)
         if size <= FEW:
             for i in range(n_blocks):
                 self.all_values(i)
@@ -77,8 +77,7 @@ cdef class EdgeSums:
             return sums.values
         values = <double*> calloc(max(self.size, 1), sizeof(double))
         if values == NULL:
-            with gil:
-                raise MemoryError("no memory for the marginals of edges")
+            no_memory(SUMS)
         for j in range(sums.count):
             values[sums.places[j]] = sums.values[j]
         self._forget(i)

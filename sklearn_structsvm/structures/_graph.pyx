@@ -31,6 +31,7 @@ from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
+from sklearn_structsvm._utils._memory cimport no_memory
 from sklearn_structsvm.structures._chain cimport ChainOracle
 from sklearn_structsvm.structures._chain_blocks cimport add, dot
 from sklearn_structsvm.structures._edge_sums cimport Table, table_fill
@@ -253,16 +254,16 @@ cdef class GraphOracle(ChainOracle):
     cdef int potentials(
             self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
         ChainOracle.potentials(self, i, w, work)
-        self._set_tables(i, w + self.pair_at, work)
-        return 0
+        return self._set_tables(i, w + self.pair_at, work)
 
-    cdef void _set_tables(
-            self, Py_ssize_t i, const double* weights, double* work) noexcept nogil:
+    cdef int _set_tables(
+            self, Py_ssize_t i, const double* weights, double* work) except -1 nogil:
         """Scores of the pairs of labels of each edge, and the weights themselves."""
         self.edge_features.scores(
             self.edge_offsets[i], self.edge_offsets[i + 1], weights, self.n_pairs,
             work + self.tables_at)
         memcpy(work + self.weights_at, weights, self.n_sums * sizeof(double))
+        return 0
 
     cdef ScoredGraph scored(self, Py_ssize_t i, const double* work) noexcept nogil:
         cdef ScoredGraph result
@@ -443,10 +444,9 @@ cdef class GraphOracle(ChainOracle):
             int* labels) except -1 nogil:
         cdef Forest forest = self.forest(i, work)
         cdef Py_ssize_t at
-        cdef int* found = <int*> malloc(forest.n * sizeof(int))
+        cdef int* found = <int*> malloc(max(forest.n, 1) * sizeof(int))
         if found == NULL:
-            with gil:
-                raise MemoryError("no memory for a labeling")
+            no_memory("a labeling")
         forest_labels(&forest, plane, j, found)
         for at in range(forest.n):
             labels[self.order[self.offsets[i] + at]] = found[at]
@@ -589,8 +589,7 @@ cdef class GraphOracle(ChainOracle):
             self, Py_ssize_t i, const double* direction, double* work
             ) except -1 nogil:
         ChainOracle.image(self, i, direction, work)
-        self._set_tables(i, direction + self.sums_at, work)
-        return 0
+        return self._set_tables(i, direction + self.sums_at, work)
 
     cdef int move(
             self, Py_ssize_t i, double gamma, const double* direction

@@ -24,6 +24,8 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from sklearn_structsvm._utils._memory cimport no_memory
+
 
 cdef struct Links:
     # T positions over K labels. `parents` is NULL for a chain. `transition` has the
@@ -355,7 +357,7 @@ def k_best(theta, transition, k, parents=None):
     cdef double[::1] scores = values
     cdef Candidate* heap = <Candidate*> malloc((1 + m * T) * sizeof(Candidate))
     if heap == NULL:
-        raise MemoryError(f"No room for the {m} best labelings of {T} positions.")
+        no_memory("so many labelings")
     with nogil:
         list_labelings(&links, m, &suffix[0, 0], heap, &labels[0, 0], &scores[0])
         free(heap)

@@ -221,7 +221,7 @@ cdef class PictorialOracle(BlockOracle):
     # --------------------------------------------------------------- potentials
 
     cdef double score(
-            self, Py_ssize_t i, const double* w, const int* labels) noexcept nogil:
+            self, Py_ssize_t i, const double* w, const int* labels) except? -1.0 nogil:
         """⟨w, φ(x_i, labels)⟩"""
         cdef Py_ssize_t T = self.T, area = self.area(i), columns = self.shapes[i, 2]
         cdef Py_ssize_t n_features = self.features.n_features, v, e, row, pair
@@ -287,9 +287,9 @@ cdef class PictorialOracle(BlockOracle):
 
     # ----------------------------------------------------------------- decoding
 
-    cdef void fill_table(
+    cdef int fill_table(
             self, Py_ssize_t i, Py_ssize_t v, double lam, const double* work,
-            double* table) noexcept nogil:
+            double* table) except -1 nogil:
         """Scores plus losses of a part, up to a constant over all its positions."""
         cdef Py_ssize_t T = self.T, first = self.first_row(i, v), area = self.area(i)
         cdef Py_ssize_t n_rows = self.shapes[i, 1], n_columns = self.shapes[i, 2]
@@ -304,7 +304,7 @@ cdef class PictorialOracle(BlockOracle):
                 for p in range(area):
                     table[t * area + p] += bias
         if lam == 0.0:
-            return
+            return 0
         # Beyond the radius, a part costs 1 anywhere. (One more, as r² is rounded.)
         reach = 1 + <Py_ssize_t> min(floor(radius), <double> max(n_rows, n_columns))
         for row in range(max(0, true_row - reach), min(n_rows, true_row + reach + 1)):
@@ -316,6 +316,7 @@ cdef class PictorialOracle(BlockOracle):
                     self.cost, <double> (down * down + across * across), radius))
                 for t in range(T):
                     table[t * area + row * n_columns + column] -= gain
+        return 0
 
     cdef void send(
             self, Py_ssize_t i, Py_ssize_t v, double* work, double* tables
@@ -390,9 +391,9 @@ cdef class PictorialOracle(BlockOracle):
         score[0] = dot(self.n_weights, work, &self.means[i, 0])
         return 0
 
-    cdef void add_feature(
+    cdef int add_feature(
             self, Py_ssize_t i, double coef, const int* labels, double* out
-            ) noexcept nogil:
+            ) except -1 nogil:
         """out += coef · φ(x_i, labels)"""
         cdef Py_ssize_t T = self.T, columns = self.shapes[i, 2], v, e, row, pair
         cdef const int* own
@@ -420,6 +421,7 @@ cdef class PictorialOracle(BlockOracle):
             costs[1] -= coef * down * down
             costs[2] -= coef * across
             costs[3] -= coef * across * across
+        return 0
 
     cdef int direction(
             self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,

@@ -195,14 +195,15 @@ cdef class TreeOracle(ChainOracle):
             result.edge = work + self.flipped_at
         return result
 
-    cdef void read_potentials(
+    cdef int read_potentials(
             self, Py_ssize_t i, const double* w, Py_ssize_t n_rows, const int* rows,
-            Py_ssize_t n, const int* labelings, double* work) noexcept nogil:
+            Py_ssize_t n, const int* labelings, double* work) except -1 nogil:
         cdef Py_ssize_t k = self.k, r
         ChainOracle.read_potentials(self, i, w, n_rows, rows, n, labelings, work)
         for r in range(n_rows if self.has_root else 0):
             if self.parents[self.offsets[i] + rows[r]] < 0:
                 add(k, 1.0, w + self.first_at, work + rows[r] * k)
+        return 0
 
     cdef void add_scores(
             self, Py_ssize_t i, const double* work, const double* transition,

@@ -43,19 +43,20 @@ cdef class BarredScores(Features):
                 high = middle
         return low
 
-    cdef void add_scores(
+    cdef int add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         cdef Py_ssize_t i, j
         cdef double penalty = self.penalty
         cdef double* row
         for i in range(self.first_at(start), self.rows.shape[0]):
             if self.rows[i] >= stop:
-                return
+                break
             row = out + (self.rows[i] - start) * k
             for j in range(k):
                 # Without a branch, which would be unpredictable.
                 row[j] -= penalty * <double> (1 - <int> self.allowed[i, j])
+        return 0
 
     def n_entries(self, offsets):
         return np.zeros(len(offsets) - 1, dtype=np.intp)

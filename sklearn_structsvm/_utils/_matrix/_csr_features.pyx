@@ -7,8 +7,8 @@ from scipy.linalg.cython_blas cimport ddot
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, is_zero, mark_range, soft_threshold)
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, fill_with_nan, free_room, gather_entries, make_room, room_t,
-    widen)
+    address_of, checked_entries, checked_room, entry, free_room, gather_entries, no_room,
+    room_t)
 
 # Columns of a row are read or written one by one if at most one in this many is needed:
 # a vector holds that many at once.
@@ -110,9 +110,9 @@ cdef class CSRFeatures(Features):
         self.header = 1 + (self.n_features + 1) // 2 + (most + 1) // 2
         return self.header + most * k
 
-    cdef void scores(
+    cdef int scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         cdef Py_ssize_t t, p, count
         cdef double x
         cdef double* row
@@ -133,36 +133,35 @@ cdef class CSRFeatures(Features):
             if count == 0:
                 continue
             if k < FEW_COLUMNS:
-                gather_entries(
-                    count, self.indices.shape[0] - p, self.values, p, self.is_single,
-                    &self.indices[p], weights, k, row)
+                if gather_entries(
+                        count, self.indices.shape[0] - p, self.values, p, self.is_single,
+                        &self.indices[p], weights, k, row):
+                    no_room()
                 continue
-            entries = widen(self.values, p, count, self.is_single, &room)
-            if entries == NULL:
-                fill_with_nan(row, k)
-            else:
-                gather_columns(
-                    count, self.indices.shape[0] - p if asks_ahead else 0, entries,
-                    &self.indices[p], weights, k, row)
+            entries = checked_entries(self.values, p, count, self.is_single, &room)
+            gather_columns(
+                count, self.indices.shape[0] - p if asks_ahead else 0, entries,
+                &self.indices[p], weights, k, row)
             free_room(&room)
+        return 0
 
-    cdef void add_scores(
+    cdef int add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         cdef Py_ssize_t t
         cdef room_t room
-        cdef double* row = make_room(k, &room)
-        if row == NULL:
-            fill_with_nan(out, (stop - start) * k)
-        else:
+        cdef double* row = checked_room(k, &room)
+        try:
             for t in range(start, stop):
                 self.scores(t, t + 1, weights, k, row)
                 vector_axpy(k, 1.0, row, out + (t - start) * k)
-        free_room(&room)
+        finally:
+            free_room(&room)
+        return 0
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1.0 nogil:
         cdef int* slots = <int*> (out + 1)
         cdef int* touched = <int*> (out + 1 + (self.n_features + 1) // 2)
         cdef double* rows = out + self.header
@@ -199,9 +198,9 @@ cdef class CSRFeatures(Features):
         for s in range(<Py_ssize_t> outer[0]):
             vector_axpy(k, coef, rows + s * k, target + touched[s] * k)
 
-    cdef void add_outer_scores(
+    cdef int add_outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
-            double* out) noexcept nogil:
+            double* out) except -1 nogil:
         cdef const int* slots = <const int*> (outer + 1)
         cdef const double* rows = outer + self.header
         cdef Py_ssize_t t, p
@@ -212,6 +211,7 @@ cdef class CSRFeatures(Features):
                 if slot:
                     vector_axpy(k, self.at(p), rows + (slot - 1) * k,
                                 out + (t - start) * k)
+        return 0
 
     def n_entries(self, offsets):
         return np.diff(np.asarray(self.indptr)[np.asarray(offsets)])
@@ -245,17 +245,18 @@ cdef class CSRFeatures(Features):
                                    self.indptr[offsets[i] + t + 1]):
                         row[self.indices[p]] = 0.0
 
-    cdef void add_rows(
+    cdef int add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+            const double* delta, Py_ssize_t k, double* target) except -1 nogil:
         cdef Py_ssize_t t
         for t in range(start, stop):
             if not is_zero(delta + (t - start) * k, k):
                 self.add_row(t, coef, delta + (t - start) * k, k, target)
+        return 0
 
-    cdef void add_row(
+    cdef int add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
-            double* target) noexcept nogil:
+            double* target) except -1 nogil:
         cdef Py_ssize_t p = self.indptr[row], count = self.indptr[row + 1] - p
         cdef room_t room
         cdef const double* entries
@@ -263,18 +264,15 @@ cdef class CSRFeatures(Features):
             for p in range(self.indptr[row], self.indptr[row + 1]):
                 target[self.indices[p]] += coef * self.at(p) * delta[0]
         elif count > 0:
-            entries = widen(self.values, p, count, self.is_single, &room)
-            if entries == NULL:
-                fill_with_nan(target, k)
-            else:
-                scatter_columns(
-                    count, coef, entries, &self.indices[p], delta, k, target)
+            entries = checked_entries(self.values, p, count, self.is_single, &room)
+            scatter_columns(count, coef, entries, &self.indices[p], delta, k, target)
             free_room(&room)
+        return 0
 
-    cdef void add_places(
+    cdef int add_places(
             self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
             Py_ssize_t n, const int* places, Py_ssize_t k, double* target
-            ) noexcept nogil:
+            ) except -1 nogil:
         cdef Py_ssize_t t = 0, first = 0, end, p, count
         cdef room_t room
         cdef const double* x
@@ -282,20 +280,19 @@ cdef class CSRFeatures(Features):
             end = end_of_row(n, places, first, k, &t)
             p = self.indptr[start + t]
             count = self.indptr[start + t + 1] - p
-            x = widen(self.values, p, count, self.is_single, &room)
-            if x == NULL:
-                fill_with_nan(target, k)
-            elif count > 0:
+            if count > 0:
+                x = checked_entries(self.values, p, count, self.is_single, &room)
                 # Columns are given as places, which are offset by t k.
                 add_to_columns(
                     count, coef, x, &self.indices[p], end - first, places + first,
                     t * k, delta, k, target)
-            free_room(&room)
+                free_room(&room)
             first = end
+        return 0
 
-    cdef void add_place_scores(
+    cdef int add_place_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
+            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) except -1 nogil:
         cdef Py_ssize_t t = 0, first = 0, end, p, count
         cdef room_t room
         cdef const double* x
@@ -306,15 +303,13 @@ cdef class CSRFeatures(Features):
             if count > 0 and (end - first) * COLUMNS_PER_PLACE > k:
                 self.add_scores(start + t, start + t + 1, weights, k, out + t * k)
             elif count > 0:
-                x = widen(self.values, p, count, self.is_single, &room)
-                if x == NULL:
-                    fill_with_nan(out + t * k, k)
-                else:
-                    add_column_scores(
-                        count, x, &self.indices[p], weights, k, end - first,
-                        places + first, t * k, out)
+                x = checked_entries(self.values, p, count, self.is_single, &room)
+                add_column_scores(
+                    count, x, &self.indices[p], weights, k, end - first,
+                    places + first, t * k, out)
                 free_room(&room)
             first = end
+        return 0
 
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,

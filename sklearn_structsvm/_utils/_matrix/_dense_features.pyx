@@ -8,7 +8,7 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dger
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, is_zero, mark_range, soft_threshold)
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, fill_with_nan, free_room, make_room, room_t, widen)
+    address_of, checked_entries, checked_room, entry, free_room, room_t)
 
 # Entries of dense rows in one BLAS call: BLAS reads float64, so float32 rows are copied
 # first, and the copy should stay in the second-level cache.
@@ -54,20 +54,20 @@ cdef class DenseFeatures(Features):
         return low
 
     cdef const double* read(
-            self, Py_ssize_t start, Py_ssize_t stop, room_t* room) noexcept nogil:
+            self, Py_ssize_t start, Py_ssize_t stop, room_t* room) except NULL nogil:
         """Rows as `widen` gives them."""
         cdef Py_ssize_t i = self._item(start), f = self.n_features, t, j
         cdef const void* item = <const void*> self.addresses[i]
         cdef double* copy
         if self.order is None:
-            return widen(item, (start - self.starts[i]) * f, (stop - start) * f,
-                         self.is_single, room)
-        copy = make_room((stop - start) * f, room)
-        if copy != NULL:
-            for t in range(start, stop):
-                for j in range(f):
-                    copy[(t - start) * f + j] = entry(
-                        item, self.order[t] * f + j, self.is_single)
+            return checked_entries(
+                item, (start - self.starts[i]) * f, (stop - start) * f, self.is_single,
+                room)
+        copy = checked_room((stop - start) * f, room)
+        for t in range(start, stop):
+            for j in range(f):
+                copy[(t - start) * f + j] = entry(
+                    item, self.order[t] * f + j, self.is_single)
         return copy
 
     def _rows(self, Py_ssize_t start, Py_ssize_t stop):
@@ -92,43 +92,42 @@ cdef class DenseFeatures(Features):
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
         return self.n_features * k
 
-    cdef void add_scores(
+    cdef int add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         cdef Py_ssize_t end
         if self.n_features == 0:
-            return
+            return 0
         while start < stop:
             end = min(start + self.tile, stop)
             self._add_tile_scores(start, end, weights, k, out)
             out += (end - start) * k
             start = end
+        return 0
 
-    cdef void _add_tile_scores(
+    cdef int _add_tile_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         # To BLAS, row-major C += X W is column-major Cᵀ += Wᵀ Xᵀ.
         cdef int m = <int> k, n = <int> (stop - start), f = <int> self.n_features
         cdef int one_inc = 1
         cdef double one = 1.0
         cdef room_t room
         cdef double* x = <double*> self.read(start, stop, &room)
-        if x == NULL:
-            fill_with_nan(out, n * k)
+        if n == 1 and k == 1:
+            out[0] += ddot(&f, x, &one_inc, <double*> weights, &one_inc)
         elif n == 1:
-            if k == 1:
-                out[0] += ddot(&f, x, &one_inc, <double*> weights, &one_inc)
-            else:
-                dgemv("N", &m, &f, &one, <double*> weights, &m, x, &one_inc,
-                      &one, out, &one_inc)
+            dgemv("N", &m, &f, &one, <double*> weights, &m, x, &one_inc, &one, out,
+                  &one_inc)
         else:
             dgemm("N", "N", &m, &n, &f, &one, <double*> weights, &m, x, &f,
                   &one, out, &m)
         free_room(&room)
+        return 0
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1.0 nogil:
         cdef int size = <int> (self.n_features * k), one_inc = 1
         memset(out, 0, self.n_features * k * sizeof(double))
         self.add_rows(start, stop, 1.0, delta, k, out)
@@ -145,12 +144,12 @@ cdef class DenseFeatures(Features):
             own = np.asarray(grams)[places[i]:places[i] + size * size]
             own += (rows @ rows.T).ravel()
 
-    cdef void add_rows(
+    cdef int add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+            const double* delta, Py_ssize_t k, double* target) except -1 nogil:
         cdef Py_ssize_t t = start, end
         if self.n_features == 0:
-            return
+            return 0
         # Runs of rows with nonzero delta; there are often few, as most labels agree.
         while t < stop:
             if is_zero(delta + (t - start) * k, k):
@@ -162,20 +161,18 @@ cdef class DenseFeatures(Features):
                 end += 1
             self._add_run(t, end, coef, delta + (t - start) * k, k, target)
             t = end
+        return 0
 
-    cdef void _add_run(
+    cdef int _add_run(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+            const double* delta, Py_ssize_t k, double* target) except -1 nogil:
         cdef int m = <int> k, f = <int> self.n_features, n = <int> (stop - start)
         cdef double one = 1.0
         cdef room_t room
         cdef double* x = <double*> self.read(start, stop, &room)
-        if x == NULL:
-            fill_with_nan(target, self.n_features * k)
-        else:
-            dgemm("N", "T", &m, &f, &n, &coef, <double*> delta, &m, x, &f, &one,
-                  target, &m)
+        dgemm("N", "T", &m, &f, &n, &coef, <double*> delta, &m, x, &f, &one, target, &m)
         free_room(&room)
+        return 0
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,
@@ -183,29 +180,28 @@ cdef class DenseFeatures(Features):
         cdef int size = <int> (self.n_features * k), one_inc = 1
         daxpy(&size, &coef, <double*> outer, &one_inc, target, &one_inc)
 
-    cdef void add_outer_scores(
+    cdef int add_outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
-            double* out) noexcept nogil:
-        self.add_scores(start, stop, outer, k, out)
+            double* out) except -1 nogil:
+        return self.add_scores(start, stop, outer, k, out)
 
-    cdef void add_row(
+    cdef int add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
-            double* target) noexcept nogil:
+            double* target) except -1 nogil:
         cdef int f = <int> self.n_features, m = <int> k, one_inc = 1
         cdef double step
         cdef room_t room
         cdef double* x
         if f == 0:
-            return
+            return 0
         x = <double*> self.read(row, row + 1, &room)
-        if x == NULL:
-            fill_with_nan(target, f * k)
-        elif k == 1:
+        if k == 1:
             step = coef * delta[0]
             daxpy(&f, &step, x, &one_inc, target, &one_inc)
         else:
             dger(&m, &f, &coef, <double*> delta, &one_inc, x, &one_inc, target, &m)
         free_room(&room)
+        return 0
 
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
@@ -235,22 +231,20 @@ cdef class GivenScores(DenseFeatures):
     cdef Py_ssize_t outer_size(self, const Py_ssize_t[::1] offsets, Py_ssize_t k):
         return 1
 
-    cdef void _add_tile_scores(
+    cdef int _add_tile_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         cdef Py_ssize_t j, count = (stop - start) * k
         cdef room_t room
         cdef const double* x = self.read(start, stop, &room)
-        if x == NULL:
-            fill_with_nan(out, count)
-        else:
-            for j in range(count):
-                out[j] += weights[0] * x[j]
+        for j in range(count):
+            out[j] += weights[0] * x[j]
         free_room(&room)
+        return 0
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1.0 nogil:
         out[0] = 0.0
         self.add_rows(start, stop, 1.0, delta, k, out)
         return out[0] * out[0]
@@ -258,30 +252,28 @@ cdef class GivenScores(DenseFeatures):
     def n_entries(self, offsets):
         return np.full(len(offsets) - 1, -np.inf)
 
-    cdef void _add_run(
+    cdef int _add_run(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+            const double* delta, Py_ssize_t k, double* target) except -1 nogil:
         cdef Py_ssize_t j, count = (stop - start) * k
         cdef double total = 0.0
         cdef room_t room
         cdef const double* x = self.read(start, stop, &room)
-        if x == NULL:
-            fill_with_nan(target, 1)
-        else:
-            for j in range(count):
-                total += x[j] * delta[j]
-            target[0] += coef * total
+        for j in range(count):
+            total += x[j] * delta[j]
+        target[0] += coef * total
         free_room(&room)
+        return 0
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,
             double* target) noexcept nogil:
         target[0] += coef * outer[0]
 
-    cdef void add_row(
+    cdef int add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
-            double* target) noexcept nogil:
-        self._add_run(row, row + 1, coef, delta, k, target)
+            double* target) except -1 nogil:
+        return self._add_run(row, row + 1, coef, delta, k, target)
 
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,

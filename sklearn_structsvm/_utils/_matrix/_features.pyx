@@ -52,25 +52,26 @@ cdef class Features:
         """Doubles that `outer` needs for any block offsets[i]:offsets[i + 1]."""
         return 0
 
-    cdef void scores(
+    cdef int scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         """out = X[start:stop] @ W."""
         memset(out, 0, (stop - start) * k * sizeof(double))
-        self.add_scores(start, stop, weights, k, out)
+        return self.add_scores(start, stop, weights, k, out)
 
     def scores_whole_rows(self, Py_ssize_t k):
         """Whether all k scores of a row take no longer than a few of them."""
         return False
 
-    cdef void add_scores(
+    cdef int add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         """out += X[start:stop] @ W."""
+        return 0
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1.0 nogil:
         """D = X[start:stop]ᵀ delta into `out`; returns its squared norm."""
         return 0.0
 
@@ -101,21 +102,22 @@ cdef class Features:
         """Add the Gram matrices of the blocks that have places in `grams`."""
         raise NotImplementedError
 
-    cdef void add_rows(
+    cdef int add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+            const double* delta, Py_ssize_t k, double* target) except -1 nogil:
         """target += coef * X[start:stop]ᵀ delta."""
+        return 0
 
-    cdef void add_places(
+    cdef int add_places(
             self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
             Py_ssize_t n, const int* places, Py_ssize_t k, double* target
-            ) noexcept nogil:
+            ) except -1 nogil:
         """The same for a delta that is zero except at n places, row after row."""
-        self.add_rows(start, stop, coef, delta, k, target)
+        return self.add_rows(start, stop, coef, delta, k, target)
 
-    cdef void add_place_scores(
+    cdef int add_place_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
+            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) except -1 nogil:
         """out += X[start:stop] @ W at n places, row after row.
 
         Other places of these rows may be overwritten with meaningless numbers.
@@ -133,28 +135,31 @@ cdef class Features:
                 first += 1
             self.add_scores(start + t, start + end + 1, weights, k, out + t * k)
             t = end + 1
+        return 0
 
     cdef void add_outer(
             self, double coef, const double* outer, Py_ssize_t k,
             double* target) noexcept nogil:
         """target += coef * D."""
 
-    cdef void outer_scores(
+    cdef int outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
-            double* out) noexcept nogil:
+            double* out) except -1 nogil:
         """out = X[start:stop] @ D."""
         memset(out, 0, (stop - start) * k * sizeof(double))
-        self.add_outer_scores(start, stop, outer, k, out)
+        return self.add_outer_scores(start, stop, outer, k, out)
 
-    cdef void add_outer_scores(
+    cdef int add_outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
-            double* out) noexcept nogil:
+            double* out) except -1 nogil:
         """out += X[start:stop] @ D."""
+        return 0
 
-    cdef void add_row(
+    cdef int add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
-            double* target) noexcept nogil:
+            double* target) except -1 nogil:
         """target += coef * x_row ⊗ delta."""
+        return 0
 
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,
@@ -198,21 +203,23 @@ cdef class FeaturesBeside(Features):
         self.of_left = self.left.outer_size(offsets, k)
         return self.of_left + self.right.outer_size(offsets, k)
 
-    cdef void scores(
+    cdef int scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         self.left.scores(start, stop, weights, k, out)
-        self.right.add_scores(start, stop, weights + self.left.n_weights(k), k, out)
+        return self.right.add_scores(
+            start, stop, weights + self.left.n_weights(k), k, out)
 
-    cdef void add_scores(
+    cdef int add_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1 nogil:
         self.left.add_scores(start, stop, weights, k, out)
-        self.right.add_scores(start, stop, weights + self.left.n_weights(k), k, out)
+        return self.right.add_scores(
+            start, stop, weights + self.left.n_weights(k), k, out)
 
     cdef double outer(
             self, Py_ssize_t start, Py_ssize_t stop, const double* delta,
-            Py_ssize_t k, double* out) noexcept nogil:
+            Py_ssize_t k, double* out) except -1.0 nogil:
         return (self.left.outer(start, stop, delta, k, out)
                 + self.right.outer(start, stop, delta, k, out + self.of_left))
 
@@ -224,26 +231,26 @@ cdef class FeaturesBeside(Features):
         self.left.add_grams(offsets, places, grams)
         self.right.add_grams(offsets, places, grams)
 
-    cdef void add_rows(
+    cdef int add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, double coef,
-            const double* delta, Py_ssize_t k, double* target) noexcept nogil:
+            const double* delta, Py_ssize_t k, double* target) except -1 nogil:
         self.left.add_rows(start, stop, coef, delta, k, target)
-        self.right.add_rows(
+        return self.right.add_rows(
             start, stop, coef, delta, k, target + self.left.n_weights(k))
 
-    cdef void add_places(
+    cdef int add_places(
             self, Py_ssize_t start, Py_ssize_t stop, double coef, const double* delta,
             Py_ssize_t n, const int* places, Py_ssize_t k, double* target
-            ) noexcept nogil:
+            ) except -1 nogil:
         self.left.add_places(start, stop, coef, delta, n, places, k, target)
-        self.right.add_places(
+        return self.right.add_places(
             start, stop, coef, delta, n, places, k, target + self.left.n_weights(k))
 
-    cdef void add_place_scores(
+    cdef int add_place_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
-            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) noexcept nogil:
+            Py_ssize_t k, Py_ssize_t n, const int* places, double* out) except -1 nogil:
         self.left.add_place_scores(start, stop, weights, k, n, places, out)
-        self.right.add_place_scores(
+        return self.right.add_place_scores(
             start, stop, weights + self.left.n_weights(k), k, n, places, out)
 
     cdef void add_outer(
@@ -253,17 +260,18 @@ cdef class FeaturesBeside(Features):
         self.right.add_outer(
             coef, outer + self.of_left, k, target + self.left.n_weights(k))
 
-    cdef void add_outer_scores(
+    cdef int add_outer_scores(
             self, Py_ssize_t start, Py_ssize_t stop, const double* outer, Py_ssize_t k,
-            double* out) noexcept nogil:
+            double* out) except -1 nogil:
         self.left.add_outer_scores(start, stop, outer, k, out)
-        self.right.add_outer_scores(start, stop, outer + self.of_left, k, out)
+        return self.right.add_outer_scores(start, stop, outer + self.of_left, k, out)
 
-    cdef void add_row(
+    cdef int add_row(
             self, Py_ssize_t row, double coef, const double* delta, Py_ssize_t k,
-            double* target) noexcept nogil:
+            double* target) except -1 nogil:
         self.left.add_row(row, coef, delta, k, target)
-        self.right.add_row(row, coef, delta, k, target + self.left.n_weights(k))
+        return self.right.add_row(
+            row, coef, delta, k, target + self.left.n_weights(k))
 
     cdef void project_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* v,

@@ -16,7 +16,7 @@ from cython.parallel cimport prange
 from libc.string cimport memset
 
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, entry, fill_with_nan, free_room, gather_entries, room_t, widen)
+    address_of, entry, free_room, gather_entries, no_room, room_t, widen)
 
 
 cdef extern from "_utils/_matrix/_products.h" nogil:
@@ -129,6 +129,7 @@ cdef class DenseProducts(Products):
             self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
         cdef Py_ssize_t n = self.n_samples, f = self.f, k = W.shape[1], b
         cdef Py_ssize_t n_blocks = (n + ROWS - 1) // ROWS
+        cdef int failed = 0
         cdef double[::1] panels
         if f == 0:
             out[:] = 0.0
@@ -136,9 +137,9 @@ cdef class DenseProducts(Products):
         panels = np.empty(panels_size(f, k))
         pack_panels(f, k, &W[0, 0], &panels[0])
         for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-            self.score_rows(
+            failed |= self.score_rows(
                 b * ROWS, min(n, (b + 1) * ROWS), k, &W[0, 0], &panels[0], &out[0, 0])
-        return 0
+        return no_room() if failed else 0
 
     cdef Py_ssize_t end_of_tile(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         """The end of the rows read at once: all rows, or as many as fit in a tile."""
@@ -147,9 +148,10 @@ cdef class DenseProducts(Products):
             return stop
         return min(stop, start + GROUP_OF_ROWS * max(1, groups))
 
-    cdef void score_rows(
+    cdef bint score_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* W,
             const double* panels, double* out) noexcept nogil:
+        """The scores of some rows; returns whether it is out of memory."""
         cdef Py_ssize_t end, f = self.f
         cdef const double* X
         cdef room_t room
@@ -157,17 +159,19 @@ cdef class DenseProducts(Products):
             end = self.end_of_tile(start, stop)
             X = widen(self.values, start * f, (end - start) * f, self.is_single, &room)
             if X == NULL:
-                fill_with_nan(out + start * k, (end - start) * k)
-            elif k == 1:
+                return True
+            if k == 1:
                 dense_score(end - start, f, X, W, out + start)
             else:
                 dense_scores(end - start, f, k, X, panels, out + start * k)
             free_room(&room)
             start = end
+        return False
 
-    cdef void add_rows(
+    cdef bint add_rows(
             self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t k, const double* B,
             double* sums) noexcept nogil:
+        """The subgradient of some rows; returns whether it is out of memory."""
         cdef Py_ssize_t end, f = self.f
         cdef const double* X
         cdef room_t room
@@ -175,15 +179,16 @@ cdef class DenseProducts(Products):
             end = self.end_of_tile(start, stop)
             X = widen(self.values, start * f, (end - start) * f, self.is_single, &room)
             if X == NULL:
-                fill_with_nan(sums, k * f)
-            else:
-                dense_gradient(end - start, f, k, X, B + start * k, sums)
+                return True
+            dense_gradient(end - start, f, k, X, B + start * k, sums)
             free_room(&room)
             start = end
+        return False
 
     cdef int _gradient(
             self, const double[:, ::1] B, double[:, ::1] out, int n_threads) except -1:
         cdef Py_ssize_t n = self.n_samples, f = self.f, k = B.shape[1], part
+        cdef int failed = 0
         # Few enough that summing the parts costs little in comparison.
         cdef Py_ssize_t n_parts = max(1, min(GRADIENT_PARTS, n // (8 * k)))
         cdef double[:, :, ::1] sums = np.zeros((n_parts, k, f))
@@ -191,9 +196,11 @@ cdef class DenseProducts(Products):
             return 0
         for part in prange(
                 n_parts, nogil=True, num_threads=n_threads, schedule="static"):
-            self.add_rows(
+            failed |= self.add_rows(
                 part * n // n_parts, (part + 1) * n // n_parts, k, &B[0, 0],
                 &sums[part, 0, 0])
+        if failed:
+            no_room()
         np.asarray(out)[:f] = np.sum(sums, axis=0).T
         return 0
 
@@ -237,28 +244,31 @@ cdef class SparseProducts(Products):
             self, const double[:, ::1] W, double[:, ::1] out, int n_threads) except -1:
         cdef Py_ssize_t n = self.n_samples, b
         cdef Py_ssize_t n_blocks = (n + ROWS - 1) // ROWS
+        cdef int failed = 0
         for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            self.score_rows(b * ROWS, min(n, (b + 1) * ROWS), W, out)
-        return 0
+            failed |= self.score_rows(b * ROWS, min(n, (b + 1) * ROWS), W, out)
+        return no_room() if failed else 0
 
-    cdef void score_rows(
+    cdef bint score_rows(
             self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] W,
             double[:, ::1] out) noexcept nogil:
+        """The scores of some rows; returns whether it is out of memory."""
         cdef Py_ssize_t i, j, end, k = W.shape[1]
         cdef double s0, s1
         cdef const double* w
         memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
         if self.indices.shape[0] == 0:
-            return
+            return False
         w = &W[0, 0]
         for i in range(start, stop):
             j, end = self.indptr[i], self.indptr[i + 1]
             if j == end:
                 continue
             if k > 1:
-                gather_entries(
-                    end - j, self.indices.shape[0] - j, self.values, j, self.is_single,
-                    &self.indices[j], w, k, &out[i, 0])
+                if gather_entries(
+                        end - j, self.indices.shape[0] - j, self.values, j,
+                        self.is_single, &self.indices[j], w, k, &out[i, 0]):
+                    return True
                 continue
             s0 = s1 = 0.0
             while j + 1 < end:
@@ -268,6 +278,7 @@ cdef class SparseProducts(Products):
             if j < end:
                 s0 += self.at(j) * w[self.indices[j]]
             out[i, 0] = s0 + s1
+        return False
 
     def _transpose(self):
         cdef Py_ssize_t n = self.n_samples
@@ -286,6 +297,7 @@ cdef class SparseProducts(Products):
         cdef Py_ssize_t[::1] starts
         cdef int[::1] labels
         cdef double[::1] values
+        cdef int failed = 0
         cdef double work = self.work_by_rows(B)
         self.n_sums += 1
         if work <= MAX_SHARE_BY_ROWS * self.indices.shape[0] or (
@@ -306,8 +318,9 @@ cdef class SparseProducts(Products):
         if 2 * starts[n] > n * k:
             for b in prange(
                     n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-                self.gather_columns(b * ROWS, min(self.f, (b + 1) * ROWS), B, out)
-            return 0
+                failed |= self.gather_columns(
+                    b * ROWS, min(self.f, (b + 1) * ROWS), B, out)
+            return no_room() if failed else 0
         labels = np.empty(starts[n], dtype=np.intc)
         values = np.empty(starts[n])
         with nogil:
@@ -359,17 +372,19 @@ cdef class SparseProducts(Products):
                 s0 += self.at_column(j) * B[self.column_rows[j], 0]
             out[c, 0] = s0 + s1
 
-    cdef void gather_columns(
+    cdef bint gather_columns(
             self, Py_ssize_t start, Py_ssize_t stop, const double[:, ::1] B,
             double[:, ::1] out) noexcept nogil:
+        """The sums of some columns; returns whether it is out of memory."""
         cdef Py_ssize_t c, j, nnz = self.column_rows.shape[0], k = out.shape[1]
         memset(&out[start, 0], 0, (stop - start) * k * sizeof(double))
         for c in range(start, stop):
             j = self.column_starts[c]
-            if j < self.column_starts[c + 1]:
-                gather_entries(
+            if j < self.column_starts[c + 1] and gather_entries(
                     self.column_starts[c + 1] - j, nnz - j, self.column_values, j,
-                    self.is_single, &self.column_rows[j], &B[0, 0], k, &out[c, 0])
+                    self.is_single, &self.column_rows[j], &B[0, 0], k, &out[c, 0]):
+                return True
+        return False
 
     cdef void sum_entries(
             self, Py_ssize_t start, Py_ssize_t stop, const Py_ssize_t[::1] starts,

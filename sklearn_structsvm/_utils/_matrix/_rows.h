@@ -111,18 +111,18 @@ static void dense_scores(ptrdiff_t count, const double *x, const double *weights
 #define dense_scores(count, x, weights, k, out)
 #endif
 
-/* out = W'x_i */
-static inline void rows_scores(const rows_t *rows, ptrdiff_t i, const double *weights,
-                               ptrdiff_t k, double *out)
+/* out = W'x_i; returns whether it is out of memory. */
+static inline int rows_scores(const rows_t *rows, ptrdiff_t i, const double *weights,
+                              ptrdiff_t k, double *out)
 {
     const ptrdiff_t start = rows->starts[i], count = rows->starts[i + 1] - start;
     room_t room;
     const double *x = widen(rows->values, start, count, rows->is_single, &room);
     const int *at = rows->indices ? rows->indices + start : NULL;
     const double *constant = weights + rows->n_features * k;
-    if (!x) {
-        fill_with_nan(out, k);
-    } else if (k == 1) {
+    if (!x)
+        return 1;
+    if (k == 1) {
         out[0] = row_dot(count, x, at, weights);
     } else if (!at && k >= PACK) {
         dense_scores(count, x, weights, k, out);
@@ -137,6 +137,7 @@ static inline void rows_scores(const rows_t *rows, ptrdiff_t i, const double *we
     free_room(&room);
     if (rows->bias != 0.0)
         vector_axpy(k, rows->bias, constant, out);
+    return 0;
 }
 
 /* row += x delta, where delta is 0 except in the columns `changed` */
@@ -150,10 +151,11 @@ static inline void add_to_row(double x, const double *delta, ptrdiff_t n_changed
         vector_axpy(k, x, delta, row);
 }
 
-/* W += step x_i delta', where delta is 0 except in the columns `changed` */
-static inline void rows_add(const rows_t *rows, ptrdiff_t i, double step,
-                            const double *delta, ptrdiff_t n_changed,
-                            const int *changed, ptrdiff_t k, double *weights)
+/* W += step x_i delta', where delta is 0 except in the columns `changed`; returns whether
+ * it is out of memory. */
+static inline int rows_add(const rows_t *rows, ptrdiff_t i, double step,
+                           const double *delta, ptrdiff_t n_changed,
+                           const int *changed, ptrdiff_t k, double *weights)
 {
     const ptrdiff_t start = rows->starts[i], count = rows->starts[i + 1] - start;
     room_t room;
@@ -161,8 +163,8 @@ static inline void rows_add(const rows_t *rows, ptrdiff_t i, double step,
     const int *at = rows->indices ? rows->indices + start : NULL;
     double *constant = weights + rows->n_features * k;
     if (!x)
-        fill_with_nan(weights, rows->n_features * k);
-    else if (k == 1 && at)
+        return 1;
+    if (k == 1 && at)
         for (ptrdiff_t j = 0; j < count; j++)
             weights[at[j]] += step * delta[0] * x[j];
     else if (k == 1)
@@ -174,6 +176,7 @@ static inline void rows_add(const rows_t *rows, ptrdiff_t i, double step,
     free_room(&room);
     if (rows->bias != 0.0)
         vector_axpy(k, step * rows->bias, delta, constant);
+    return 0;
 }
 
 #endif

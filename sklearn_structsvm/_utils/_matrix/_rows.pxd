@@ -9,10 +9,10 @@ cdef extern from "_utils/_matrix/_rows.h" nogil:
 
     void ask_for(const void* address, Py_ssize_t n_bytes) noexcept
     void rows_ask(const rows_t* rows, Py_ssize_t i) noexcept
-    void rows_scores(
+    bint rows_scores(
         const rows_t* rows, Py_ssize_t i, const double* weights, Py_ssize_t k,
         double* out) noexcept
-    void rows_add(
+    bint rows_add(
         const rows_t* rows, Py_ssize_t i, double step, const double* delta,
         Py_ssize_t n_changed, const int* changed, Py_ssize_t k,
         double* weights) noexcept

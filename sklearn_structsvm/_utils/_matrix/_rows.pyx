@@ -11,7 +11,7 @@ from sklearn_structsvm._utils.borders import as_contiguous, check_sparse
 from cython cimport floating
 
 from sklearn_structsvm._utils._matrix._widen cimport (
-    address_of, fill_with_nan, free_room, room_t, widen)
+    address_of, checked_entries, free_room, room_t)
 
 # Dense rows are stored as CSR if less than this share of their entries is nonzero: steps
 # read rows in random order, and would read and multiply the zeros for nothing.
@@ -95,11 +95,8 @@ cdef class Rows:
         with nogil:
             for i in range(self.n_rows):
                 count = self.starts[i + 1] - self.starts[i]
-                x = widen(
+                x = checked_entries(
                     self.view.values, self.starts[i], count, self.view.is_single, &room)
-                if x == NULL:
-                    fill_with_nan(&norms[i], 1)
-                    continue
                 for j in range(count):
                     norms[i] += x[j] * x[j]
                 free_room(&room)

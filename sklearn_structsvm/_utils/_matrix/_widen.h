@@ -4,7 +4,6 @@
 #ifndef SKLEARN_STRUCTSVM_WIDEN_H
 #define SKLEARN_STRUCTSVM_WIDEN_H
 
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -63,26 +62,19 @@ static inline void free_room(room_t *room)
     free(room->large);
 }
 
-/* Marks numbers that could not be computed: solvers reject NaN. */
-static inline void fill_with_nan(double *out, ptrdiff_t count)
-{
-    for (ptrdiff_t j = 0; j < count; j++)
-        out[j] = NAN;
-}
-
-/* `vector_gather` of entries start to start + count. */
-static inline void gather_entries(ptrdiff_t count, ptrdiff_t available,
-                                  const void *values, ptrdiff_t start, int is_single,
-                                  const int *indices, const double *weights, ptrdiff_t k,
-                                  double *out)
+/* `vector_gather` of entries start to start + count; returns whether it is out of memory. */
+static inline int gather_entries(ptrdiff_t count, ptrdiff_t available,
+                                 const void *values, ptrdiff_t start, int is_single,
+                                 const int *indices, const double *weights, ptrdiff_t k,
+                                 double *out)
 {
     room_t room;
     const double *x = widen(values, start, count, is_single, &room);
-    if (x)
-        vector_gather(count, available, x, indices, weights, k, out);
-    else
-        fill_with_nan(out, k);
+    if (!x)
+        return 1;
+    vector_gather(count, available, x, indices, weights, k, out);
     free_room(&room);
+    return 0;
 }
 
 #endif

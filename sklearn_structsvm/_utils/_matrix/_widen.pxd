@@ -1,6 +1,8 @@
 from cpython.buffer cimport (
     PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer)
 
+from sklearn_structsvm._utils._memory cimport no_memory
+
 
 cdef extern from "_utils/_matrix/_widen.h" nogil:
     ctypedef struct room_t:
@@ -12,11 +14,30 @@ cdef extern from "_utils/_matrix/_widen.h" nogil:
         room_t* room) noexcept
     double entry(const void* values, Py_ssize_t j, int is_single) noexcept
     void free_room(room_t* room) noexcept
-    void fill_with_nan(double* out, Py_ssize_t count) noexcept
-    void gather_entries(
+    bint gather_entries(
         Py_ssize_t count, Py_ssize_t available, const void* values, Py_ssize_t start,
         int is_single, const int* indices, const double* weights, Py_ssize_t k,
         double* out) noexcept
+
+
+cdef inline int no_room() except -1 nogil:
+    return no_memory("a copy of some features")
+
+
+cdef inline double* checked_room(Py_ssize_t count, room_t* room) except NULL nogil:
+    cdef double* found = make_room(count, room)
+    if found == NULL:
+        no_room()
+    return found
+
+
+cdef inline const double* checked_entries(
+        const void* values, Py_ssize_t start, Py_ssize_t count, int is_single,
+        room_t* room) except NULL nogil:
+    cdef const double* found = widen(values, start, count, is_single, room)
+    if found == NULL:
+        no_room()
+    return found
 
 
 cdef inline const void* address_of(array) except? NULL:

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove
 
-from sklearn_structsvm._utils._memory cimport grow
+from sklearn_structsvm._utils._memory cimport grow, no_memory
 
 cdef const char* ATOM = "another atom"
 
@@ -55,7 +55,7 @@ cdef class ActiveSets:
         self.sets = <Atoms*> calloc(max(self.n_blocks, 1), sizeof(Atoms))
         self.sizes = <Py_ssize_t*> calloc(max(self.n_blocks, 1), sizeof(Py_ssize_t))
         if self.sets == NULL or self.sizes == NULL:
-            raise MemoryError("no memory for the atoms of the blocks")
+            no_memory("the atoms of the blocks")
         for i in range(self.n_blocks):
             self.sizes[i] = sizes[i]
 

@@ -43,7 +43,7 @@ cdef class ExactAscent(ProximalIterate):
     cdef void mix_block(
         self, Py_ssize_t i, double kept, Py_ssize_t n, const Py_ssize_t* planes,
         const double* shares, const unsigned char* held) noexcept nogil
-    cdef void step(self, Py_ssize_t i) noexcept nogil
-    cdef double _check(
-        self, Py_ssize_t i, const double* w, double* theta, bint keep_gap
+    cdef int step(self, Py_ssize_t i) except -1 nogil
+    cdef bint _check(
+        self, Py_ssize_t i, const double* w, double* theta, bint keep_gap, double* hinge
         ) noexcept nogil

@@ -21,6 +21,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from sklearn_structsvm._utils._matrix._rows cimport (
     Rows, ask_for, rows_add, rows_ask, rows_scores)
+from sklearn_structsvm._utils._matrix._widen cimport no_room
 
 # A gap is small below this share of the sweep's mean. Of shares from 0.03 to 1, and rests
 # of up to 7 to 127 sweeps, these took few steps on all of text, census and letter data.
@@ -111,18 +112,21 @@ cdef class ExactAscent(ProximalIterate):
         """max_y H_i(y) at the scores θ + step · along, and its derivative in the step."""
         return 0.0
 
-    cdef void step(self, Py_ssize_t i) noexcept nogil:
+    cdef int step(self, Py_ssize_t i) except -1 nogil:
         """Maximize over block i."""
         cdef double* theta = &self.work[0]
         cdef double* delta = theta + self.k
         cdef double gap
         cdef Py_ssize_t n_changed
-        rows_scores(&self.rows.view, i, &self.w[0], self.k, theta)
+        if rows_scores(&self.rows.view, i, &self.w[0], self.k, theta):
+            no_room()
         n_changed = self.maximize(i, theta, delta, &gap)
-        if n_changed:
-            rows_add(&self.rows.view, i, -self.p[i] / self.proximal_lam(), delta,
-                     n_changed, &self.changed[0], self.k, &self.w[0])
+        if n_changed and rows_add(
+                &self.rows.view, i, -self.p[i] / self.proximal_lam(), delta, n_changed,
+                &self.changed[0], self.k, &self.w[0]):
+            no_room()
         self.gaps[i] = self.p[i] * gap
+        return 0
 
     def run(self, const Py_ssize_t[::1] blocks):
         """One step on each of the given blocks, in their order."""
@@ -255,6 +259,7 @@ cdef class ExactAscent(ProximalIterate):
     def _pass(self, const double[::1] w, bint keep_gaps, int n_threads):
         cdef const Py_ssize_t[::1] blocks = self.active_blocks
         cdef Py_ssize_t b, n = blocks.shape[0], k = self.k
+        cdef int failed = 0
         # Without weights the rows need not be read: their scores are zero.
         cdef const double* weights = &w[0] if np.any(w) else NULL
         n_threads = max(1, min(n_threads, n))
@@ -262,25 +267,29 @@ cdef class ExactAscent(ProximalIterate):
         if n_threads == 1:
             with nogil:
                 for b in range(n):
-                    hinges[b] = self._check(blocks[b], weights, &theta[0], keep_gaps)
+                    failed |= self._check(
+                        blocks[b], weights, &theta[0], keep_gaps, &hinges[b])
         else:
             for b in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-                hinges[b] = self._check(
-                    blocks[b], weights, &theta[threadid() * k], keep_gaps)
+                failed |= self._check(
+                    blocks[b], weights, &theta[threadid() * k], keep_gaps, &hinges[b])
+        if failed:
+            no_room()
         self.n_oracle_calls += n
         # Summed in order, whatever the number of threads.
         return float(np.sum(hinges))
 
-    cdef double _check(
-            self, Py_ssize_t i, const double* w, double* theta, bint keep_gap
-            ) noexcept nogil:
-        cdef double gap, hinge
-        if w:
-            rows_scores(&self.rows.view, i, w, self.k, theta)
-        hinge = self.hinge_and_gap(i, theta, &gap)
+    cdef bint _check(
+            self, Py_ssize_t i, const double* w, double* theta, bint keep_gap,
+            double* hinge) noexcept nogil:
+        """Set p_i max_y H_i(y); returns whether it is out of memory."""
+        cdef double gap
+        if w and rows_scores(&self.rows.view, i, w, self.k, theta):
+            return True
+        hinge[0] = self.p[i] * self.hinge_and_gap(i, theta, &gap)
         if keep_gap:
             self.gaps[i] = self.p[i] * gap
-        return self.p[i] * hinge
+        return False
 
     @property
     def estimated_gap(self):
@@ -323,6 +332,7 @@ cdef class ExactAscent(ProximalIterate):
         """θ_i = Wᵀx_i of all examples, of shape (n, k); zero if p_i is."""
         cdef const Py_ssize_t[::1] blocks = self.active_blocks
         cdef Py_ssize_t b, n = blocks.shape[0]
+        cdef int failed = 0
         check_shape("w", w, self.w.shape[0])
         found = np.zeros((self.rows.n_rows, self.k))
         cdef double[:, ::1] theta = found
@@ -330,7 +340,10 @@ cdef class ExactAscent(ProximalIterate):
             return found
         for b in prange(n, nogil=True, num_threads=max(1, min(n_threads, n)),
                         schedule="static"):
-            rows_scores(&self.rows.view, blocks[b], &w[0], self.k, &theta[blocks[b], 0])
+            failed |= rows_scores(
+                &self.rows.view, blocks[b], &w[0], self.k, &theta[blocks[b], 0])
+        if failed:
+            no_room()
         self.n_oracle_calls += n
         return found
 
@@ -381,9 +394,10 @@ cdef class ExactAscent(ProximalIterate):
                 n_changed = self.answer(
                     i, &theta[i, 0], &self.held[i, j, 0], delta, &loss)
                 b_total += self.p[i] * loss
-                if n_changed:
-                    rows_add(&self.rows.view, i, self.p[i], delta, n_changed,
-                             &self.changed[0], self.k, &target[0])
+                if n_changed and rows_add(
+                        &self.rows.view, i, self.p[i], delta, n_changed,
+                        &self.changed[0], self.k, &target[0]):
+                    no_room()
         return a_total, b_total
 
     def take_plane(self, const double[::1] w, Py_ssize_t j, Py_ssize_t most,
@@ -420,8 +434,10 @@ cdef class ExactAscent(ProximalIterate):
         with nogil:
             for b in range(blocks.shape[0]):
                 i = blocks[b]
-                rows_add(&self.rows.view, i, -self.p[i] / self.lam, &self.nu[i, 0],
-                         self.k, &self.changed[0], self.k, &self.w[0])
+                if rows_add(
+                        &self.rows.view, i, -self.p[i] / self.lam, &self.nu[i, 0],
+                        self.k, &self.changed[0], self.k, &self.w[0]):
+                    no_room()
         self.draw_to_center()
 
     def get_state(self):

@@ -28,6 +28,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from sklearn_structsvm._utils._matrix._features cimport PAGE, clip, soft_threshold
+from sklearn_structsvm._utils._memory cimport no_memory
 from sklearn_structsvm.solvers.blocks._proximal cimport ProximalIterate
 
 cdef struct Part:
@@ -64,7 +65,7 @@ cdef class Parts:
         self.n_pages = (d + PAGE - 1) // PAGE
         self.at = <Part*> malloc(max(self.n_parts, 1) * sizeof(Part))
         if self.at == NULL:
-            raise MemoryError("no memory for the parts of an iterate")
+            no_memory("the parts of an iterate")
         for k in range(self.n_parts):
             part = parts[k]
             part.pages = np.zeros(self.n_pages, dtype=np.uint8)

@@ -12,6 +12,7 @@ from sklearn_structsvm._utils.borders import check_indices, check_shape
 from libc.stdlib cimport free, malloc
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm._utils._memory cimport no_memory
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 from sklearn_structsvm.solvers.blocks._slack_search cimport Search, SlackSearch, begin_at
 
@@ -147,8 +148,7 @@ cdef class SlackOracle(BlockOracle):
         cdef Py_ssize_t j, n_labels = self.inner.n_labels(i)
         cdef double* scaled = <double*> malloc(max(n, 1) * sizeof(double))
         if scaled == NULL:
-            with gil:
-                raise MemoryError("no memory for a direction")
+            no_memory("a direction")
         try:
             for j in range(n):
                 scaled[j] = 0.0

@@ -45,6 +45,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle, free_plane
+from sklearn_structsvm._utils._memory cimport no_memory
 from sklearn_structsvm.solvers.blocks._active_sets cimport ActiveSets
 from sklearn_structsvm.solvers.blocks._angles cimport (
     LARGEST, PHI_ROUNDING, SMALLEST, Angle, Queue, add_line, leave_out, narrow, pop, push,
@@ -143,8 +144,7 @@ cdef class SlackSearch:
         memset(&search.plane, 0, sizeof(Plane))
         search.queried = <int*> malloc(max(n_labels, 1) * sizeof(int))
         if search.queried == NULL:
-            with gil:
-                raise MemoryError("no memory for a labeling")
+            no_memory("a labeling")
         try:
             # Candidates include a labeling that no known one exceeds.
             if self.known is not None and not self._scans_candidates():
