@@ -7,12 +7,17 @@ next message contains the length of this step. See `solvers.blocks._parts`.
 """
 
 from dataclasses import dataclass
+from functools import wraps
+from threading import Lock
 
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of
+
+# The weights are asked for at most this many times in a row because parts were lost.
+MOST_REQUESTS = 20
 
 
 @dataclass
@@ -103,9 +108,10 @@ def merged(replies):
 class BlockShard:
     """A part of the examples, with their dual variables.
 
-    A copy, for example on another worker, includes the dual variables. A lost part that
-    is recomputed begins with all dual mass on the true labelings. Both report this in
-    their next reply.
+    A copy, for example on another worker or on a worker's disk, includes the dual
+    variables, but no planes. A lost part that is recomputed begins with all dual mass on
+    the true labelings. A part that is not as the message assumes reports this in its
+    reply.
 
     Parameters
     ----------
@@ -120,20 +126,29 @@ class BlockShard:
         self.rng = np.random.default_rng(seed)
         self.number, self.awaits_gamma = -1, False
         self.iterate = self.state = None
+        # Numbers of the planes that the iterate has.
+        self.planes = set()
+        self._lock = Lock()
 
     def __getstate__(self):
-        state = vars(self).copy()
-        state["iterate"], state["number"] = None, None
-        if self.iterate is not None:
-            state["state"] = self.iterate.get_state()
+        # A worker makes copies in a thread of its own, beside the one that computes.
+        with self._lock:
+            state = vars(self) | {"iterate": None, "planes": set()}
+            if self.iterate is not None:
+                state["state"] = self.iterate.get_state()
+        del state["_lock"]
         return state
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._lock = Lock()
 
     def read(self, message):
         """Update the iterate to the message. Returns whether the part `is_new`."""
         if self.iterate is None:
             self._start()
         iterate = self.iterate
-        is_new = self.number is None or self.number + 1 != message.number
+        is_new = self.number + 1 != message.number
         if self.awaits_gamma and not is_new:
             iterate.scale_update(iterate.active_blocks, message.gamma)
         self.number, self.awaits_gamma = message.number, False
@@ -162,6 +177,18 @@ class BlockShard:
         )
 
 
+def locked(function):
+    """The function of a shard and a message, with the shard locked meanwhile."""
+
+    @wraps(function)
+    def call(shard, message):
+        with shard._lock:
+            return function(shard, message)
+
+    return call
+
+
+@locked
 def make_round(shard, message):
     """Make a pass over the examples of the part. Returns the changes."""
     is_new, iterate = shard.read(message), shard.iterate
@@ -176,6 +203,7 @@ def make_round(shard, message):
     )
 
 
+@locked
 def check(shard, message):
     """The gaps of the part at the weights."""
     is_new, iterate = shard.read(message), shard.iterate
@@ -189,6 +217,7 @@ def check(shard, message):
     )
 
 
+@locked
 def dual_image(shard, message):
     """The part's share of Aα, with λ for λ'."""
     is_new, iterate = shard.read(message), shard.iterate
@@ -198,16 +227,20 @@ def dual_image(shard, message):
     )
 
 
+@locked
 def take_plane(shard, message):
     """The part's share of the plane at the weights, which the part stores."""
     is_new, iterate = shard.read(message), shard.iterate
     hinge, plane, offset = iterate.take_plane(iterate.weights.copy(), *message.plane)
+    shard.planes.add(message.plane[0])
     return shard.counted(is_new=is_new, vector=plane, loss=offset, hinge=hinge)
 
 
+@locked
 def mix(shard, message):
     """Mix the part's dual variables with its stored planes, unless they are lost."""
     is_new, iterate = shard.read(message), shard.iterate
+    is_new |= not shard.planes.issuperset(range(len(message.shares) - 1))
     if not is_new:
         iterate.mix(message.shares, message.v)
     return shard.counted(is_new=is_new, loss=iterate.loss)
@@ -265,13 +298,18 @@ class DistributedBlocks(ProximalIterate):
 
     def rebuild_weights(self):
         """The weights of the dual variables of all parts."""
-        is_new = True
         self.workers.find_homes()
-        while is_new:
+        for _ in range(MOST_REQUESTS):
             reply = self._tell(dual_image, np.zeros(len(self.weights)), self.lam)
-            is_new = reply.is_new
-        self.set_dual_image(reply.vector)
-        self.loss = reply.loss
+            if not reply.is_new:
+                self.set_dual_image(reply.vector)
+                self.loss = reply.loss
+                return
+        raise RuntimeError(
+            f"The workers lost examples between {MOST_REQUESTS} requests in a row, so "
+            "their weights cannot be computed: workers die again and again, or have too "
+            "little memory to keep their examples. Give them more, or start more workers."
+        )
 
     def check_gaps(self, n_threads=1):
         """True gaps at the weights: (Σ p_i H_i, Σ g_i)."""

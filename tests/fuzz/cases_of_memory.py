@@ -103,7 +103,7 @@ class PathCase:
         return {}
 
 
-def dense(n_classes=3, dtype=np.float64, n=3000, n_features=200):
+def dense(n_classes=3, dtype=np.float64, n=20_000, n_features=100):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, n_features))
     W = rng.standard_normal((n_features, n_classes))
@@ -121,17 +121,17 @@ def csr(n_classes=3, dtype=np.float64):
 
 def wide(kind, dtype=np.float32, n_classes=3):
     """Rows of more entries than the kernels convert on the stack."""
-    X, y = dense(n_classes, dtype, n=150, n_features=4000)
+    X, y = dense(n_classes, dtype, n=400, n_features=4000)
     return (sparse.csr_array(X * (X > 0)) if kind == "csr" else X), y
 
 
-def wide_chains(kind, n=30):
+def wide_chains(kind, n=80):
     X, y = wide(kind)
     cuts = range(0, len(y) - 4, 5)
     return [X[t : t + 5] for t in cuts][:n], [y[t : t + 5] for t in cuts][:n]
 
 
-def chains(kind="dense", dtype=np.float64, n=300, n_classes=5, length=30):
+def chains(kind="dense", dtype=np.float64, n=1500, n_classes=5, length=30):
     X, y = make_chains(
         n, n_features=60, n_classes=n_classes, max_length=length,
         random_state=0, sparse=kind == "csr", n_active=8,
@@ -140,11 +140,11 @@ def chains(kind="dense", dtype=np.float64, n=300, n_classes=5, length=30):
 
 
 def trees():
-    X, y = chains(n=150)
+    X, y = chains(n=600)
     return [(x, np.arange(len(x)) // 2 - (np.arange(len(x)) == 0)) for x in X], y
 
 
-def graphs(n=60):
+def graphs(n=300):
     X, y = chains(n=n, n_classes=2, length=15)
     at = [np.arange(len(x)) for x in X]
     return [(x, np.c_[a, (a + 1) % len(a)]) for x, a in zip(X, at, strict=True)], y
@@ -153,7 +153,7 @@ def graphs(n=60):
 def tokens():
     rng = np.random.default_rng(2)
     X, y = [], []
-    for _ in range(400):
+    for _ in range(2000):
         words = rng.integers(2000, size=rng.integers(5, 20))
         X.append([
             {"word": f"w{w}", "last": str(w % 10), "n": float(w % 3), "is_odd": bool(w % 2)}
@@ -164,26 +164,26 @@ def tokens():
 
 
 def indicators(k=6):
-    return make_multilabel(800, n_features=60, n_classes=k, random_state=0)
+    return make_multilabel(8000, n_features=60, n_classes=k, random_state=0)
 
 
-def python_rows(n=200):
-    X, y = dense(n=n, n_features=400)
+def python_rows(n=300):
+    X, y = dense(n=n, n_features=2000)
     return list(X), y.tolist()
 
 
 def leaves():
-    X, Y, _ = make_hierarchical(300, n_nodes=8, n_leaves=5, random_state=0)
+    X, Y, _ = make_hierarchical(3000, n_nodes=8, n_leaves=5, random_state=0)
     return X, Y
 
 
 def poses():
-    data = make_poses(30, shape=(24, 18), random_state=0)
+    data = make_poses(60, shape=(48, 36), random_state=0)
     return data.X, data.y
 
 
 def edges_of_leaves():
-    return make_hierarchical(300, n_nodes=8, n_leaves=5, random_state=0)[2]
+    return make_hierarchical(3000, n_nodes=8, n_leaves=5, random_state=0)[2]
 
 
 def case(model, data, **params):
@@ -283,7 +283,7 @@ def all_cases():
     for name, model in (("bcfw", BCFWClassifier), ("crf", CRFClassifier)):
         tagger = make_pipeline(SequenceTransformer(), model("chain", **FEW))
         yield f"{name} tokens", case, tagger, tokens
-    data = partial(chains, n=100)
+    data = partial(chains, n=400)
     model = BCFWClassifierCV("chain", eps=0.5, cv=2, max_iter=10, random_state=0)
     yield "bcfw cv chain", case, model, data
     model = CRFClassifierCV("chain", Cs=3, cv=2, max_iter=5, random_state=0)

@@ -420,6 +420,10 @@ cdef class BlockDual(BlockLabelings):
                         atoms.alpha[c], atoms.loss[c]))
                 saved.append(mine)
             state["corners"] = saved
+            if self.is_part:
+                state["before"] = [
+                    [self.atoms.sets[i].before[c] for c in range(len(saved[i]))]
+                    for i in range(len(saved))]
         return state
 
     def set_state(self, state):
@@ -456,5 +460,11 @@ cdef class BlockDual(BlockLabelings):
                     alpha, loss = as_floats("mass and loss", (alpha, loss), 2)
                     c = self.add_atom(i, &labels[0], loss)
                     self.atoms.sets[i].alpha[c] = alpha
+            # Of a part, what `snapshot` had saved.
+            before = state.get("before", [()] * n)
+            for i, masses in enumerate(as_tuple("masses before", before, n)):
+                masses = as_floats("masses before", masses, len(masses))
+                for c in range(min(len(masses), self.atoms.sets[i].count)):
+                    self.atoms.sets[i].before[c] = masses[c]
         self.rebuild_weights()
         self.restore_primal(state)

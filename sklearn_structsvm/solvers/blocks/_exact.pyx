@@ -13,7 +13,7 @@ decides when to stop.
 """
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_shape, restore
+from sklearn_structsvm._utils.borders import as_tuple, check_shape, restore
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cython.parallel cimport prange, threadid
@@ -449,6 +449,8 @@ cdef class ExactAscent(ProximalIterate):
         state |= self.primal_state()
         if self.n_averaged:
             state["average"] = np.array(self.average)
+        if self.is_part:
+            state["before"] = self.before, self.loss_before
         return state
 
     def set_state(self, state):
@@ -461,6 +463,9 @@ cdef class ExactAscent(ProximalIterate):
         """
         restore("blocks", self.nu, state["blocks"])
         restore("loss", self.loss_bar, state["loss"])
+        # Of a part, what `snapshot` had saved.
+        self.before, self.loss_before = as_tuple(
+            "before", state.get("before", (None, 0.0)), 2)
         self.rebuild_weights()
         if "average" in state:
             # It counts as the average of one sweep, and soon has little weight.
