@@ -78,24 +78,27 @@ class FrankWolfe(ConfusionSolver):
         if self.weights is None:
             self.start()
         self.n_steps += 1
-        gap = min(self.incumbent.gap, 1.0)
+        before, gap_before = self.weights, self.incumbent.gap
+        gap = min(gap_before, 1.0)
         minorant = tangent_minorant(self.problem, self.C, gap)
         C, index, _, low = self.incumbent.certify(minorant)
-        n_new = len(self.columns) - len(self.weights)
-        self.weights = np.append(self.weights, np.zeros(n_new))
+        n_new = len(self.columns) - len(before)
+        self.weights = before = np.append(before, np.zeros(n_new))
         # If no classifier is new, the weights of the known ones are not good enough yet.
         self.share = CORRECTIVE_SHARE if n_new else FINER_CORRECTIVE * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:
             return "stationary"
-        before = self.weights
         if self.step == "fully_corrective":
             self.weights = self.corrected(index, gap)
         else:
             self.weights = self.stepped(index, minorant.L.ravel())
         self.C = self.columns.mix(self.weights)
         self.incumbent.take(self.weights)
-        return "stalled" if np.array_equal(before, self.weights) else None
+        # The smaller the gap, the nearer to C the next slope is taken, and the sharper is
+        # its bound.
+        stays = np.array_equal(before, self.weights)
+        return "stalled" if stays and not self.incumbent.gap < gap_before else None
 
     def corrected(self, index, gap):
         """The best weights of all columns."""

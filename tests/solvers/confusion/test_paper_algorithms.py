@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from _confusion_problems import (
+    FiniteOracle,
     check_result,
     finite_problem,
     gaussian_problem,
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_structsvm.confusion import (
+    Cells,
     ConfusionMetric,
     Coverage,
     EqualOpportunity,
@@ -201,18 +203,67 @@ def test_every_step_of_frank_wolfe_converges(step):
     check_result(result, problem, 2e-3)
 
 
-@pytest.mark.parametrize("step", ["away", "pairwise", "fully_corrective"])
-def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
-    # Linear convergence on a polytope, against the zig-zag of plain steps.
-    statuses = []
+def triangle_problem(recalls):
+    """`Squares` over three classifiers with these recalls of three classes."""
+    recalls = np.array(recalls)[:, np.newaxis, :, np.newaxis]
+    tensors = np.where(np.eye(3), recalls, (1.0 - recalls) / 2.0) / 3.0
+    cells = Cells.single(np.full(3, 1.0 / 3.0))
+    return ConfusionProblem(Squares(), FiniteOracle(tensors), cells, [])
+
+
+# Theorem 1 of Lacoste-Julien and Jaggi (2015): of so many steps one divides the distance
+# from the optimum by 1 - ρ. A set of three classifiers has 3! orders.
+STEPS_PER_GOOD_ONE = {"fully_corrective": 1, "away": 2, "pairwise": 3 * 6 + 1}
+
+
+@pytest.mark.parametrize("step", STEPS_PER_GOOD_ONE)
+def test_steps_off_the_worst_classifier_converge_at_their_linear_rate(step):
     for seed in range(5):
-        problem = finite_problem(new_rng(seed), Squares(), n_classes=5, n_tensors=100)
-        result = run_frank_wolfe(problem, step=step, tol=1e-6, max_iter=3000)
+        rng, narrow = new_rng(seed), True
+        while narrow:
+            recalls = rng.random((3, 3))
+            sides = np.linalg.norm(recalls - np.roll(recalls, 1, axis=0), axis=1)
+            area = np.linalg.norm(np.cross(*(recalls[1:] - recalls[0]))) / 2.0
+            # The pyramidal width of a triangle is its least height.
+            width = 2.0 * area / sides.max()
+            narrow = width < 0.5 * sides.max()
+        rho = (width / sides.max()) ** 2 / 4.0
+        # The gap is at most diameter √(2 L h), with L = 2 / 3, and h <= 1 at first.
+        tol = 1e-6
+        enough = tol**2 / (4.0 / 3.0 * sides.max() ** 2)
+        n_good = np.log(enough) / np.log1p(-rho)
+        limit = int(STEPS_PER_GOOD_ONE[step] * n_good) + 1
+        problem = triangle_problem(recalls)
+        result = run_frank_wolfe(problem, step=step, tol=tol, max_iter=limit)
         assert result.status == "converged"
-        plain = run_frank_wolfe(problem, step="line_search", tol=1e-6, max_iter=300)
-        statuses.append(plain.status)
-    # Where the optimum is inside the polytope, plain steps are as fast.
-    assert "max_iter" in statuses
+        check_result(result, problem, tol)
+
+
+@pytest.mark.parametrize("step", STEPS_PER_GOOD_ONE)
+def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
+    # The best mixture is of the last two, but the start is the first: plain steps shrink
+    # its weight in a zigzag, and never to zero.
+    recalls = [[0.35, 0.35, 1.0], [0.7, 0.1, 0.8], [0.1, 0.7, 0.8]]
+    problem = triangle_problem(recalls)
+    result = run_frank_wolfe(problem, step=step, tol=1e-6, max_iter=100)
+    assert result.status == "converged"
+    plain = run_frank_wolfe(problem, step="line_search", tol=1e-6, max_iter=1000)
+    assert plain.status == "max_iter"
+    # Both recalls of 0.4, and one of 0.8.
+    best = (2 * 0.6**2 + 0.2**2) / 3.0
+    assert best - 1e-12 <= result.objective <= best + 1e-6 < plain.objective
+
+
+@pytest.mark.parametrize(
+    "step", ["paper", "line_search", "away", "pairwise", "fully_corrective"]
+)
+def test_frank_wolfe_certifies_a_best_single_classifier_to_any_tol(step):
+    # The first answer, which no step improves: only the bound has to come up to it.
+    problem = triangle_problem([[0.9, 0.9, 0.8], [0.5, 0.6, 0.5], [0.4, 0.3, 0.8]])
+    result = run_frank_wolfe(problem, step=step, tol=1e-13)
+    assert result.status == "converged"
+    check_result(result, problem, 1e-13)
+    assert result.objective == problem.value(problem.oracle.tensors[0])
 
 
 def test_frank_wolfe_needs_a_problem_without_constraints():
