@@ -11,6 +11,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import type_of_target
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.compat import Interval, accepts_weights, validate_params
 
 # Attributes that an estimator has only during a fit, or that lead back to its callbacks.
@@ -212,12 +213,14 @@ class EarlyStopping:
         if self.scoring is None:
             takes_weights = "sample_weight" in signature(estimator.score).parameters
             extra = (weights,) if weights is not None and takes_weights else ()
-            return lambda fitted: float(fitted.score(X, y, *extra))
+            answer = Answer("score", estimator)
+            return lambda fitted: answer.number(fitted.score(X, y, *extra))
         scorer = check_scoring(estimator, self.scoring)
         extra = {}
         if weights is not None and accepts_weights(scorer):
             extra = {"sample_weight": weights}
-        return lambda fitted: float(scorer(fitted, X, y, **extra))
+        answer = Answer("scoring", "EarlyStopping")
+        return lambda fitted: answer.number(scorer(fitted, X, y, **extra))
 
     def teardown(self, estimator, context):
         """Keep the results of a fit."""
@@ -258,8 +261,6 @@ class _Run:
             return False
         self.last = weights
         score = self.score(fitted)
-        if not np.isfinite(score):
-            raise ValueError(f"scoring must return a number; got {score}.")
         self.scores.append(score)
         if self.best is None or score > self.best_score:
             for name in _OF_A_FIT:

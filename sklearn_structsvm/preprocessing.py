@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_sequence, is_empty
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
@@ -160,7 +161,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
             out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
         except TokenError as error:
             raise _with_place(error, lengths) from None
-        return SequenceList(split_rows(out, lengths))
+        return self._sequences("fit_transform", out, lengths)
 
     def transform(self, X: Any) -> list[Any]:
         """Transform the rows of each sequence.
@@ -185,6 +186,12 @@ class SequenceTransformer(  # type: ignore[call-arg]
             out = self.transformer_.transform(rows)
         except TokenError as error:
             raise _with_place(error, lengths) from None
+        return self._sequences("transform", out, lengths)
+
+    def _sequences(self, method, out, lengths):
+        """The rows that the transformer returned, one sequence after another."""
+        if self.transformer is not None:
+            out = Answer(method, self.transformer_).of_each(out, lengths.sum())
         return SequenceList(split_rows(out, lengths))
 
     @available_if(_transformer_has("get_feature_names_out"))

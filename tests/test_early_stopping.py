@@ -1,6 +1,7 @@
 """Early stopping: when it stops, what it holds out, and that it works in other tools."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -217,10 +218,12 @@ def test_bad_options_are_refused_at_once(options, words):
         EarlyStopping(**options)
 
 
-def test_scores_that_are_no_numbers_are_refused():
+@pytest.mark.parametrize("score", [np.nan, None, "good", [0.5], 1j], ids=str)
+def test_scores_that_are_no_numbers_are_refused(score):
     X, y = make_data()
-    stopping = EarlyStopping(X, y, scoring=lambda estimator, X, y: np.nan)
-    with pytest.raises(ValueError, match="scoring must return a number; got nan"):
+    stopping = EarlyStopping(X, y, scoring=lambda estimator, X, y: score)
+    message = f"scoring of EarlyStopping must be a finite number; got {score!r}"
+    with pytest.raises(ValueError, match=re.escape(message)):
         endless().set_callbacks(stopping).fit(X, y)
 
 

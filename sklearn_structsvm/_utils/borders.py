@@ -139,14 +139,19 @@ def check_shape(name, array, *shape):
     An arbitrary length is given by its name: ``check_shape("w", w, "n", 2)``.
     """
     found = array.shape if hasattr(array, "shape") else as_array(name, array).shape
-    if found == shape:
+    if fits(found, shape):
         return
-    if len(found) == len(shape):
-        expected = zip(shape, found, strict=True)
-        if all(isinstance(n, str) or n == m for n, m in expected):
-            return
     listed = str(shape).replace("'", "")
     raise ValueError(f"{name} must have shape {listed}; got {found}.")
+
+
+def fits(found, shape):
+    """Whether a shape is the expected one, in which names stand for any length."""
+    if found == shape:
+        return True
+    return len(found) == len(shape) and all(
+        isinstance(n, str) or n == m for n, m in zip(shape, found, strict=True)
+    )
 
 
 def check_classes(classes):
@@ -227,9 +232,14 @@ def _layout(X):
     """As `csr_layout`; both False for what is no CSR matrix with indices of one type."""
     if X.format != "csr" or X.ndim != 2:
         return False, False
-    scan = csr_layout if X.indices.dtype.itemsize == 4 else csr_layout_of_longs
+    return scan_csr(X.indices, X.indptr, len(X.data), *X.shape)
+
+
+def scan_csr(indices, indptr, n_entries, n_rows, n_columns):
+    """As `csr_layout`, of indices of any type; both False says nothing of odd types."""
+    scan = csr_layout if indices.dtype.itemsize == 4 else csr_layout_of_longs
     try:
-        return scan(X.indices, X.indptr, len(X.data), *X.shape)
+        return scan(indices, indptr, n_entries, n_rows, n_columns)
     except (TypeError, ValueError):
         return False, False
 

@@ -1,8 +1,11 @@
 """The base class of constraints on confusion matrices."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm.confusion.answers import OF_CONSTRAINTS, gate_methods
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored
 
@@ -56,6 +59,11 @@ class Constraint(Scored, BaseEstimator):
     has_convex = False
     has_levels = False
     greater_is_better = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Check what the methods of a user's constraint return."""
+        super().__init_subclass__(**kwargs)
+        gate_methods(cls, OF_CONSTRAINTS)
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         r"""Linear conditions of the constraint.

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._contract.answers import ROUNDING
 from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
-
-# Rounding in float32 may put a probability outside [0, 1] by this much.
-OUT_OF_RANGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,7 @@ class LabelRows:
             matrix.sum_duplicates()
             matrix.eliminate_zeros()
         eta = np.asarray(matrix.data, dtype=np.float64)
-        bad = np.flatnonzero(~((eta >= -OUT_OF_RANGE) & (eta <= 1.0 + OUT_OF_RANGE)))
+        bad = np.flatnonzero(~((eta >= -ROUNDING) & (eta <= 1.0 + ROUNDING)))
         if len(bad):
             row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
             raise ValueError(

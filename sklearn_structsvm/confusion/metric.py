@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm.confusion.answers import OF_METRICS, gate_methods
 from sklearn_structsvm.confusion.cells import Cells, label_index
 from sklearn_structsvm.confusion.scoring import Scored
 
@@ -64,6 +65,11 @@ class ConfusionMetric(Scored, BaseEstimator):
     smooth = False
     needs_groups = False
     greater_is_better = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Check what the methods of a user's metric return."""
+        super().__init_subclass__(**kwargs)
+        gate_methods(cls, OF_METRICS)
 
     def value(self, C: np.ndarray) -> float:
         r"""Compute the loss.

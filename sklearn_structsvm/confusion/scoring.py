@@ -10,6 +10,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
 from sklearn_structsvm._utils.documentation import DocumentedMixin
@@ -265,7 +266,11 @@ def respond(estimator, method, X, sensitive_features, costs=None):
         for name, values in given.items()
         if values is not None and takes(estimator, method, name)
     }
-    return getattr(estimator, method)(X, **given)
+    found = getattr(estimator, method)(X, **given)
+    answer, n = Answer(method, estimator), _num_samples(X)
+    if method == "predict":
+        return answer.of_each(found, n)
+    return answer.probabilities(found, n, len(estimator.classes_))
 
 
 def takes(estimator, method, name):

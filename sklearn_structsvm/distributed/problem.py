@@ -7,6 +7,7 @@ import numpy as np
 from sklearn_structsvm._utils.weights import normalized_lambda
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
+from sklearn_structsvm.structures.answers import oracle_of
 
 
 class RemoteProblem:
@@ -62,7 +63,7 @@ class RemoteProblem:
 
     def make_oracle(self):
         """The oracle of one example, with the properties of the structure's oracles."""
-        return self.structure.make_oracle(*self.example)
+        return oracle_of(self.structure, *self.example)
 
     def make_iterate(self, lam, steps, rng=None, state=None):
         """The iterate whose parts are on the workers, and the resolved options.

@@ -20,6 +20,7 @@ from sklearn_structsvm.distributed.dask_workers import (
 )
 from sklearn_structsvm.distributed.problem import RemoteProblem
 from sklearn_structsvm.distributed.steps import Examples
+from sklearn_structsvm.structures.answers import checked_data, fit_to_checked
 
 
 @dataclass
@@ -126,9 +127,8 @@ def _problem_of_parts(structure, workers, classes=None, class_weight=None):
         classes = labels if classes is None else classes
         first = ([item] for item in used[0].first)
         fitted = copy(structure)
-        fitted.fit(
-            *structure.check_data(*first), classes=classes, class_weight=class_weight
-        )
+        options = {"classes": classes, "class_weight": class_weight}
+        fit_to_checked(fitted, *checked_data(structure, *first), **options)
     names = ["n_features_in_", "n_edge_features_"]
     if not structure.has_classes:
         names.append("n_weights_")
@@ -148,7 +148,7 @@ def _problem_of_parts(structure, workers, classes=None, class_weight=None):
         workers=workers,
         sizes=[s.n for s in used],
         bind=partial(share_items, structure=fitted, total=total),
-        example=fitted.check_data(*first),
+        example=checked_data(fitted, *first),
         largest=max(s.largest for s in used),
     )
 
@@ -173,13 +173,13 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
     if not items:
         return CheckedItems([], [], np.empty(0), None)
     try:
-        X, y = structure.check_data(items, labelings)
+        X, y = checked_data(structure, items, labelings)
         kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
         if not kept:
             return CheckedItems([], [], np.empty(0), None)
         X, y = [X[i] for i in kept], [y[i] for i in kept]
         fitted = copy(structure)
-        fitted.fit(X, y, **options)
+        fit_to_checked(fitted, X, y, **options)
     except ValueError as error:
         others = ", ".join(map(str, numbers))
         raise ValueError(

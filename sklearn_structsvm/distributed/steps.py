@@ -11,6 +11,7 @@ from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.solvers.blocks.bcfw import make_corrected_pass, start_bcfw
 from sklearn_structsvm.structures import BinaryStructure, MultilabelStructure
+from sklearn_structsvm.structures.answers import oracle_of
 
 
 def as_it_is(oracle):
@@ -37,7 +38,7 @@ class Examples:
 
     def make_oracle(self):
         """A new dual state."""
-        return self.structure.make_oracle(self.X, self.y)
+        return oracle_of(self.structure, self.X, self.y)
 
 
 @dataclass

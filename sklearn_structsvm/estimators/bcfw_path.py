@@ -38,6 +38,7 @@ from sklearn_structsvm.solvers.blocks.path import (
 )
 from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures.answers import bounds_of
 
 # 2**-15, the end of the grid in the paper's appendix K.
 MIN_LAMBDA = 2.0**-15
@@ -263,7 +264,7 @@ def fit_values(estimator, problem, *, eps, min_lambda, max_iter, max_time):
 
 def start_path(estimator, problem):
     """A new iterate, with which a path begins."""
-    bounds = problem.structure.weight_bounds()
+    bounds = bounds_of(problem.structure)
     if bounds is not None and not np.isin(bounds, (-np.inf, 0.0, np.inf)).all():
         # With these, w is 1/λ times its value at λ = 1, while α does not change.
         refuse_bounds(problem.structure, "a path, unless they are 0 or infinite,")

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_dense, as_floats
 from sklearn_structsvm.structures import Structure
 
@@ -14,7 +15,7 @@ ZERO = np.zeros(1)
 
 def weight_attributes(structure, weights):
     """The fitted attributes that follow from the structure and its weights."""
-    coef, intercept = structure.split_weights(weights)
+    coef, intercept = parts_of(structure, weights)
     attributes = {"structure_": structure, "coef_": coef}
     if intercept is not None:
         attributes["intercept_"] = intercept
@@ -29,14 +30,29 @@ def joined_weights(structure, attributes, *, finite=True):
     for name, shape in shapes_of_weights(structure).items():
         given = as_dense(attributes.get(name), *shape)
         parts[name] = as_floats(name, given, *shape, finite=finite)
-    return structure.join_weights(*parts.values())
+    weights = structure.join_weights(*parts.values())
+    if np.shape(weights) != (structure.n_weights_,):
+        raise Answer("join_weights", structure).fault(
+            f"have shape ({structure.n_weights_},)", f"shape {np.shape(weights)}"
+        )
+    return weights
+
+
+def parts_of(structure, weights):
+    """`coef_` and `intercept_` of weights, by `split_weights`."""
+    answer = Answer("split_weights", structure)
+    coef, intercept = answer.pair(structure.split_weights(weights))
+    for part in (coef, intercept):
+        if not (isinstance(part, np.ndarray) or part is intercept is None):
+            raise answer.fault("be a pair of arrays, or None for no intercept", part)
+    return coef, intercept
 
 
 def shapes_of_weights(structure):
     """The shapes of `coef_` and, if there is one, `intercept_`."""
     # One number for all of them.
     zeros = np.ndarray(structure.n_weights_, buffer=ZERO, strides=(0,))
-    coef, intercept = structure.split_weights(zeros)
+    coef, intercept = parts_of(structure, zeros)
     shapes = {"coef_": coef.shape}
     if intercept is not None:
         shapes["intercept_"] = intercept.shape

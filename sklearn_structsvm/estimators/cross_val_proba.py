@@ -9,6 +9,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import indexable
 
+from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm._utils.labels import unique
 
@@ -76,7 +77,7 @@ def cross_val_predict_proba(
     True
     """
     X, y = indexable(X, y)
-    folds = list(check_cv(cv).split(X, y, groups))
+    folds = checked_folds(check_cv(cv).split(X, y, groups), len(X))
     test = np.concatenate([test for _, test in folds])
     if not np.array_equal(np.sort(test), np.arange(len(X))):
         raise ValueError("Each example must be in the test part of exactly one fold.")
@@ -105,4 +106,9 @@ def _ask_fold(estimator, X, y, train, test, params):
             f"{type(estimator).__name__} predicts rows, not sequences: use "
             "sklearn.model_selection.cross_val_predict with method='predict_proba'."
         )
-    return estimator.classes_, probabilities
+    k, owner = len(estimator.classes_), type(estimator)
+    Answer("predict_proba", owner).of_each(probabilities, len(test))
+    return estimator.classes_, [
+        Answer("predict_proba", owner, i).probabilities(own, "T", k)
+        for i, own in zip(test, probabilities, strict=True)
+    ]

@@ -20,6 +20,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.parallel import Parallel, delayed
 
+from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     StrOptions,
@@ -333,7 +334,7 @@ class CrossValidatedMixin:
         flat = problem.structure.flat
         X, y = problem.given if flat else (problem.given[0], None)
         splitter = check_cv(self.cv, y, classifier=flat)
-        folds = list(splitter.split(X, y, **for_splits))
+        folds = checked_folds(splitter.split(X, y, **for_splits), len(weights))
         if not folds:
             raise ValueError(
                 "cv yields no folds. If it is an iterator, it may have been consumed by "

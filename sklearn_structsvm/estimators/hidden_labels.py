@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.method import Method
@@ -17,7 +18,7 @@ from sklearn_structsvm.solvers.blocks.concave_convex import (
     Maxima,
 )
 from sklearn_structsvm.solvers.blocks.crf import run_crf
-from sklearn_structsvm.structures._callback import sparse_vector
+from sklearn_structsvm.structures.answers import bounds_of
 from sklearn_structsvm.structures.graph_data import known_part
 
 # The gap to which L-BFGS goes before dual ascent, in units of `tol`. Sums over labelings
@@ -119,7 +120,7 @@ def first_fit(estimator, problem, n_threads):
     weights = weights[kept] / weights[kept].sum()
     oracle = problem.structure.make_oracle(X, y)
     iterate, _, _ = start_bcfw(
-        oracle, weights, lam, bounds=problem.structure.weight_bounds()
+        oracle, weights, lam, bounds=bounds_of(problem.structure)
     )
     return run_bcfw(iterate, rng=estimator._rng(), **limits)
 
@@ -140,10 +141,12 @@ class Completions:
         """Σ_i p_i φ(x_i, y_i)."""
         structure, weights = self.problem.structure, self.problem.weights
         total = np.zeros(structure.n_weights_)
-        for x, labels, p in zip(self.problem.X, y, weights, strict=True):
-            if p > 0.0:
-                indices, values = sparse_vector(structure.joint_feature(x, labels))
-                total[indices] += p * values
+        for i, (x, labels) in enumerate(zip(self.problem.X, y, strict=True)):
+            if weights[i] > 0.0:
+                answer = Answer("joint_feature", structure, i)
+                phi = structure.joint_feature(x, labels)
+                indices, values = answer.vector(phi, len(total))
+                total[indices] += weights[i] * values
         return total
 
     def at(self, w):

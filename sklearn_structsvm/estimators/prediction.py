@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils._matrix._rows import as_features_type
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import check_integer, check_sparse, is_empty
@@ -25,6 +26,7 @@ from sklearn_structsvm.structures.allowed_labels import (
     NoAllowedLabeling,
     check_allowed_labels,
 )
+from sklearn_structsvm.structures.answers import checked_data
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.validation import refuse_tokens
@@ -149,7 +151,7 @@ class PredictionMixin:
             )
         if is_empty(X):
             return []
-        return self.structure_.check_data(X)[0]
+        return checked_data(self.structure_, X)[0]
 
     def _check_allowed(self, X, allowed):
         """Masks of the allowed labels in the checked X, or None for all."""
@@ -208,6 +210,13 @@ class PredictionMixin:
         for i, answer in enumerate(answers):
             result[i] = answer
         return result
+
+    def _of_each(self, method, X, *args):
+        """What a method of the structure returns, with a result for each example."""
+        structure = self.structure_
+        found = getattr(structure, method)(X, *args)
+        n = X.shape[0] if structure.flat else len(X)
+        return Answer(method, structure).of_each(found, n)
 
     def _ask_rows(self, X, call, y):
         if foreign_namespace(X) is not None:
@@ -276,7 +285,7 @@ class PredictionMixin:
         with self._reading() as w:
             return self._ask(
                 X,
-                lambda X, *own: self.structure_.decode_batch(X, w, n_threads, *own),
+                lambda X, *own: self._of_each("decode_batch", X, w, n_threads, *own),
                 self._no_labels(),
                 allowed=masks,
             )
@@ -337,7 +346,7 @@ class PredictionMixin:
             entries = None
             if hasattr(self.structure_, "split_hidden"):
                 y, entries = self.structure_.split_hidden(y)
-            _, y = self.structure_.check_data(X, y)
+            _, y = checked_data(self.structure_, X, y)
             if entries is not None:
                 y, y_pred = self.structure_.known_nodes(y, y_pred, entries)
         else:
@@ -379,10 +388,11 @@ class PredictionMixin:
         X = self._check_X(X)
         masks = self._check_allowed(X, allowed)
         with self._reading() as w:
+            answer, k_best = Answer("k_best", self.structure_), self.structure_.k_best
             pairs = self._ask(
                 X,
                 lambda X, *own: one_by_one(
-                    lambda x, *mask: self.structure_.k_best(x, w, k, *mask), X, *own
+                    lambda x, *mask: answer.pair(k_best(x, w, k, *mask)), X, *own
                 ),
                 (self._no_labels()[np.newaxis], np.zeros(1)),
                 allowed=masks,

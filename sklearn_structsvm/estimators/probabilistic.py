@@ -17,6 +17,7 @@ from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.named_structures import named_structure
 from sklearn_structsvm.estimators.prediction import one_by_one, structure_has
 from sklearn_structsvm.estimators.structured import StructuredClassifier
+from sklearn_structsvm.structures.answers import checked_data
 from sklearn_structsvm.structures.base import as_object_array
 
 DECODINGS = ("map", "mbr")
@@ -73,7 +74,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         masks = self._check_allowed(X, allowed)
 
         def decode(X, *own):
-            marginals = structure.marginals(X, w, n_threads, *own)
+            marginals = self._of_each("marginals", X, w, n_threads, *own)
             return structure.least_costly(X, marginals, *own)
 
         with self._reading() as w:
@@ -85,7 +86,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             n_threads = self._n_threads(X)
             return self._ask(
                 X,
-                lambda X, *own: self.structure_.marginals(X, w, n_threads, *own),
+                lambda X, *own: self._of_each("marginals", X, w, n_threads, *own),
                 self._no_scores(),
                 allowed=masks,
             )
@@ -158,7 +159,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         refuse_foreign(y=y)
         require_y(self, y)
         if not self.structure_.flat:
-            _, y = self.structure_.check_data(X, y)
+            _, y = checked_data(self.structure_, X, y)
         else:
             check_sparse(y, "y")
             refuse_missing(y)
@@ -171,8 +172,8 @@ class ProbabilisticClassifier(StructuredClassifier):
         # An empty example has a single labeling.
         return self._ask(
             X,
-            lambda X, y, *own: self.structure_.log_probabilities(
-                X, y, w, n_threads, *own
+            lambda X, *own: self._of_each(
+                "log_probabilities", X, own[0], w, n_threads, *own[1:]
             ),
             nothing=0.0,
             y=y,
@@ -200,7 +201,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         n_threads, w = count_threads(self.n_jobs), self._weights
         return self._ask(
             X,
-            lambda X, *own: self.structure_.entropies(X, w, n_threads, *own),
+            lambda X, *own: self._of_each("entropies", X, w, n_threads, *own),
             nothing=0.0,
             allowed=self._check_allowed(X, allowed),
         )

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.labels import encode, refuse_missing
@@ -36,6 +37,8 @@ from sklearn_structsvm.estimators.named_structures import (
 )
 from sklearn_structsvm.estimators.options import check_dask_options
 from sklearn_structsvm.structures import ChainStructure, Structure
+from sklearn_structsvm.structures._callback import labeling_key
+from sklearn_structsvm.structures.answers import checked_data, fit_to_checked, oracle_of
 from sklearn_structsvm.structures.hidden_labels import first_hidden
 from sklearn_structsvm.structures.validation import refuse_tokens
 
@@ -83,7 +86,7 @@ def bind_local(estimator, X, y, sample_weight=None):
             check_completes(estimator, structure)
         if entries is not None:
             check_takes_hidden(estimator, structure, entries)
-        X, y = structure.check_data(X, y)
+        X, y = checked_data(structure, X, y)
     given = X, y
     if entries is not None:
         given = X, list(y_given)
@@ -96,7 +99,7 @@ def bind_local(estimator, X, y, sample_weight=None):
         options["bias"] = scaling
     allowed = None
     if entries is None:
-        structure.fit(X, y, **options)
+        fit_to_checked(structure, X, y, **options)
     else:
         y, allowed = structure.learn_partial(X, y, [entries[i] for i in kept], **options)
     if not flat and hasattr(structure, "n_features_in_"):
@@ -218,18 +221,22 @@ class LocalProblem:
     def make_oracle(self):
         """A new dual state, for one solver only."""
         if self.allowed is None:
-            return self.structure.make_oracle(self.X, self.y)
-        return self.structure.make_oracle(self.X, self.y, known=self.allowed)
+            return oracle_of(self.structure, self.X, self.y)
+        return oracle_of(self.structure, self.X, self.y, known=self.allowed)
 
     def make_completions(self):
         """The oracle of the allowed labelings, if labels are hidden."""
         allowed = self.allowed
-        return self.structure.make_oracle(self.X, self.y, allowed, known=allowed)
+        return oracle_of(self.structure, self.X, self.y, allowed, known=allowed)
 
     def completed(self, w):
         """Completions of the passed labelings, by the structure's own method."""
-        complete = self.structure.complete
-        return [complete(x, y, w) for x, y in zip(self.X, self.partial, strict=True)]
+        found = []
+        for i, (x, y) in enumerate(zip(self.X, self.partial, strict=True)):
+            labeling = self.structure.complete(x, y, w)
+            labeling_key(Answer("complete", self.structure, i), labeling)
+            found.append(labeling)
+        return found
 
     def make_iterate(self, lam, steps, rng=None, state=None):
         """The iterate of `steps`, from a state of the same examples; resolved options.
@@ -349,6 +356,8 @@ def example_weights(structure, X, y, sample_weight):
     if structure.flat:
         by_class = structure.example_weights(y)
         if by_class is not None:
+            answer = Answer("example_weights", structure)
+            by_class = answer.array(by_class, n_samples, least=0.0)
             with np.errstate(over="ignore"):
                 weights = weights * by_class
     return weights

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from sklearn_structsvm.structures.answers import bounds_of
+
 
 def check_bounds(coef_bounds, structure):
     """`coef_bounds`, within those of the structure, as two vectors of the length of w.
@@ -16,7 +18,7 @@ def check_bounds(coef_bounds, structure):
     ValueError
         For NaN, a shape other than that of `coef_`, or lower > upper.
     """
-    own = structure.weight_bounds()
+    own = bounds_of(structure)
     if coef_bounds is None:
         return own
     if len(coef_bounds) != 2:

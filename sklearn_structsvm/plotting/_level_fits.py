@@ -5,7 +5,9 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples
 
+from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
@@ -40,7 +42,8 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
     for name, data in (("X", X), ("y", y), ("sample_weight", weights)):
         check_sparse(data, name)
     X, y, weights, groups = indexable(X, y, weights, groups)
-    splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    folds = check_cv(cv, y, classifier=True).split(X, y)
+    splits = checked_folds(folds, _num_samples(X))
     by_split = Parallel(n_jobs=n_jobs)(
         delayed(_fit_split)(
             estimator,

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import _num_samples
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import check_weights
@@ -265,7 +267,9 @@ class ThresholdDisplay(Display):
                     "estimator must be a fitted ComplexMetricClassifier with "
                     f"lmo='plugin'; {type(estimator).__name__} has no {attribute!r}."
                 )
+        answer = Answer("predict_proba", estimator.estimator_)
         probabilities = estimator.estimator_.predict_proba(X)
+        probabilities = answer.probabilities(probabilities, _num_samples(X), "n_classes")
         if probabilities.shape[1] != 2:
             raise ValueError(
                 f"Thresholds require two classes; got {probabilities.shape[1]}."

@@ -1,12 +1,12 @@
-"""The oracle of a structure written in Python, and its sparse joint features.
+"""The oracle of a structure written in Python.
 
 Python is called only for decoding, and for the loss and joint feature of a new labeling.
 What is known of labelings is kept in arrays, so that steps over cached labelings need no
 Python.
 """
 import numpy as np
-from scipy import sparse
 
+from sklearn_structsvm._contract.answers import Answer, brief
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_indices
 
 from libc.limits cimport INT_MAX
@@ -16,19 +16,6 @@ from libc.string cimport memcpy, memset
 from sklearn_structsvm._contract._oracle cimport (
     BlockOracle, Plane, reserve_points, reserve_scratch)
 from sklearn_structsvm._utils._memory cimport grow, no_memory
-
-
-def sparse_vector(phi):
-    """A joint feature as sorted (indices, values), zeros left out."""
-    if sparse.issparse(phi):
-        row = sparse.csr_array(phi).reshape((1, -1)).tocsr()
-        row.sum_duplicates()
-        row.sort_indices()
-        keep = row.data != 0
-        return row.indices[keep].astype(np.intp), row.data[keep].astype(np.float64)
-    phi = np.asarray(phi, dtype=np.float64).ravel()
-    indices = np.flatnonzero(phi)
-    return indices, phi[indices]
 
 
 def outline(y):
@@ -49,6 +36,30 @@ def label_key(y):
     if isinstance(y, dict):
         return frozenset((key, label_key(part)) for key, part in y.items())
     return y
+
+
+def labeling_key(answer, label):
+    """The key of a labeling that a method returned; ValueError if it is none."""
+    if label is None:
+        raise answer.fault("be a labeling", None)
+    try:
+        key = label_key(label)
+        hash(key)
+    except TypeError as error:
+        raise answer.fault(
+            f"be an array, list, tuple or dict, or hashable ({error})", brief(label)
+        ) from error
+    return key
+
+
+def check_outline(answer, structure, label, truth):
+    """ValueError if a labeling has not the length of the truth, and must have it."""
+    if structure.variable_length or outline(label) == outline(truth):
+        return
+    raise answer.fault(
+        f"be a labeling of shape {outline(truth)}, as the true one is (set the class "
+        "attribute variable_length = True where shapes may differ)",
+        f"shape {outline(label)}, {brief(label)},")
 
 
 cdef struct Vector:
@@ -157,9 +168,7 @@ cdef class CallbackOracle(BlockOracle):
         for i, y_i in enumerate(y):
             loss = self._loss(i, y_i)
             if loss != 0.0:
-                raise ValueError(
-                    f"loss(y_true, y) of {type(structure).__name__} must be 0 where y is "
-                    f"y_true; got {loss!r} for example {i}.")
+                raise Answer("loss", structure, i).fault("be 0 where y is y_true", loss)
         # Slot 0 is the true labeling: difference zero, loss zero.
         self.labels = [{0: (y_i, label_key(y_i))} for y_i in y]
         self.sums = <double*> calloc(max(n_weights, 1), sizeof(double))
@@ -198,40 +207,22 @@ cdef class CallbackOracle(BlockOracle):
         return w
 
     cdef tuple _joint_feature(self, Py_ssize_t i, object label):
-        name = type(self.structure).__name__
         phi = self.structure.joint_feature(self.X[i], label)
-        shape = np.shape(phi) if not sparse.issparse(phi) else phi.shape
-        if int(np.prod(shape)) != self.n_weights:
-            raise ValueError(
-                f"joint_feature of {name} must have shape ({self.n_weights},) for every "
-                f"labeling; for example {i} it has shape {shape}.")
-        indices, values = sparse_vector(phi)
-        if not np.isfinite(values).all():
-            raise ValueError(
-                f"joint_feature of {name} has NaN or infinite entries for example {i}.")
-        return indices, values
+        return Answer("joint_feature", self.structure, i).vector(phi, self.n_weights)
 
     cdef double _loss(self, Py_ssize_t i, object label) except? -1:
-        loss = float(self.structure.loss(self.y[i], label))
-        if not (loss >= 0.0) or loss == float("inf"):
-            raise ValueError(
-                f"loss(y_true, y) of {type(self.structure).__name__} must be a "
-                f"finite number >= 0; got {loss!r} for example {i}.")
-        return loss
+        loss = self.structure.loss(self.y[i], label)
+        return Answer("loss", self.structure, i).number(loss, 0.0)
 
-    cdef int _store(self, Py_ssize_t i, object label) except -1:
+    cdef int _store(self, Py_ssize_t i, object label, str method) except -1:
         cdef Block* block = &self.blocks[i]
         cdef Py_ssize_t slot
-        key = label_key(label)
+        answer = Answer(method, self.structure, i)
+        key = labeling_key(answer, label)
         for slot, (_, known) in self.labels[i].items():
             if known == key:
                 return slot
-        if not self.structure.variable_length and outline(label) != outline(self.y[i]):
-            raise ValueError(
-                f"loss_augmented_decode of {type(self.structure).__name__} returned a "
-                f"labeling of shape {outline(label)} for example {i}, whose true "
-                f"labeling has shape {outline(self.y[i])}. (Set the class attribute "
-                "variable_length = True where shapes may differ.)")
+        check_outline(answer, self.structure, label, self.y[i])
         loss = self._loss(i, label)
         pieces = zip(self._joint_feature(i, label), self.truth[i], strict=True)
         indices, values = map(np.concatenate, pieces)
@@ -264,7 +255,7 @@ cdef class CallbackOracle(BlockOracle):
         with gil:
             label = self.structure.loss_augmented_decode(
                 self.X[i], self.y[i], self._w(work), lam)
-            labels[0] = self._store(i, label)
+            labels[0] = self._store(i, label, "loss_augmented_decode")
         return self.evaluate(i, work, labels, score, loss)
 
     cdef int evaluate(
@@ -288,7 +279,7 @@ cdef class CallbackOracle(BlockOracle):
             n_known = len(self.labels[i])
             label = self.structure.slack_augmented_decode(
                 self.X[i], self.y[i], self._w(work), one)
-            slot[0] = self._store(i, label)
+            slot[0] = self._store(i, label, "slack_augmented_decode")
             is_new = len(self.labels[i]) > n_known
         self.evaluate(i, work, slot, plane.scores, plane.losses)
         plane.count = (one + plane.scores[0]) * plane.losses[0] > 0.0
@@ -316,7 +307,7 @@ cdef class CallbackOracle(BlockOracle):
                 lam / one, alpha * one, beta * one, strict_alpha, strict_beta)
             if label is None:
                 return False
-            labels[0] = self._store(i, label)
+            labels[0] = self._store(i, label, "constrained_decode")
         self.evaluate(i, work, labels, score, loss)
         return True
 
@@ -463,7 +454,7 @@ cdef class CallbackOracle(BlockOracle):
         return self.labels[i][labels[0]][0]
 
     def labeling_from_object(self, Py_ssize_t i, saved):
-        return np.array([self._store(i, saved)], dtype=np.intc)
+        return np.array([self._store(i, saved, "the saved state")], dtype=np.intc)
 
 
 cdef tuple as_arrays(const Vector* vector):

@@ -1,13 +1,15 @@
 """The base class of all structures, built-in and user-defined."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 
 from sklearn_structsvm._contract._oracle import BlockOracle
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import (
     as_floats,
     check_classes,
@@ -16,7 +18,7 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.documentation import DocumentedMixin
-from sklearn_structsvm.structures._callback import CallbackOracle
+from sklearn_structsvm.structures._callback import CallbackOracle, labeling_key
 
 
 class Structure(DocumentedMixin, BaseEstimator):
@@ -161,6 +163,24 @@ class Structure(DocumentedMixin, BaseEstimator):
         if _has_new_decoders(cls, "labelings"):
             cls.labelings = Structure.labelings
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """The error for what only a fit sets."""
+            if hasattr(type(self), name):
+                # A property that needs it: its own error.
+                return object.__getattribute__(self, name)
+            kind, is_private = type(self).__name__, name.startswith("_")
+            is_fitted = "n_weights_" in vars(self)
+            if not name.startswith("__") and (
+                not is_fitted if is_private else name.endswith("_")
+            ):
+                raise NotFittedError(
+                    f"This {kind} is not fitted yet, and has no {name}: call its fit, or "
+                    "use the structure_ of a fitted estimator."
+                )
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector of an input and a labeling, of shape (d,)."""
         raise NotImplementedError(f"{type(self).__name__} must define joint_feature.")
@@ -243,9 +263,21 @@ class Structure(DocumentedMixin, BaseEstimator):
             The structure, with `n_weights_` set to the dimension of the joint feature
             map.
         """
+        if not self.flat:
+            X, y = Structure.check_data(self, X, as_list(y, "y"))
         y_0 = self.complete(X[0], y[0], None) if hasattr(self, "complete") else y[0]
-        self.n_weights_ = length_of(self.joint_feature(X[0], y_0))
+        self.n_weights_ = Answer("joint_feature", self, 0).length(
+            self.joint_feature(X[0], y_0)
+        )
         return self
+
+    def _fit_checked(self, X, y, **options):
+        """`fit` to data as checked. The library's own structures check no data twice."""
+        self.fit(X, y, **options)
+
+    def _check_anew(self, X, y):
+        """X and y as an unfitted copy checks them: a new fit may be to other features."""
+        return clone(self).check_data(X, as_list(y, "y"))
 
     def _check_parameters(self):
         """Raise an error for invalid parameters, unless scikit-learn skips validation."""
@@ -284,6 +316,8 @@ class Structure(DocumentedMixin, BaseEstimator):
         """Predict all of X, as a 1-D object array or an array of numbers."""
         w = as_floats("w", w, self.n_weights_)
         labelings = [self.decode(x, w) for x in self._items(X)]
+        for i, labeling in enumerate(labelings):
+            labeling_key(Answer("decode", self, i), labeling)
         return np.array(labelings) if self.flat else as_object_array(labelings)
 
     def _items(self, X):
@@ -292,7 +326,10 @@ class Structure(DocumentedMixin, BaseEstimator):
 
     def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Score of predictions: 1 minus the mean loss."""
-        losses = [self.loss(a, b) for a, b in zip(y, y_pred, strict=True)]
+        losses = [
+            Answer("loss", self, i).number(self.loss(*pair), 0.0)
+            for i, pair in enumerate(zip(y, y_pred, strict=True))
+        ]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
     def joined_labels(self, y: Any) -> np.ndarray:
@@ -438,13 +475,3 @@ def boxed(items):
     for i, item in enumerate(items):
         result[i] = item
     return result
-
-
-def length_of(phi):
-    shape = phi.shape if hasattr(phi, "shape") else np.shape(phi)
-    length = int(np.prod(shape))
-    if not shape or length == 0 or max(shape) != length:
-        raise ValueError(
-            f"joint_feature must return a vector of shape (d,) or (1, d); got {shape}."
-        )
-    return length

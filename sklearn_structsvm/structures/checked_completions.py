@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from sklearn_structsvm._contract.answers import brief
 from sklearn_structsvm._utils.labels import MISSING
-from sklearn_structsvm.structures.checked_example import brief
 from sklearn_structsvm.structures.hidden_labels import SETS, is_hidden
 
 COLLECTIONS = (list, tuple, np.ndarray)

@@ -1,15 +1,18 @@
 """One example of a structure under test: its labelings and their values."""
 
 import copy
-import reprlib
 from itertools import islice
 
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._contract.answers import Answer, brief
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm.structures._callback import label_key, outline, sparse_vector
-from sklearn_structsvm.structures.base import length_of
+from sklearn_structsvm.structures._callback import (
+    check_outline,
+    label_key,
+    labeling_key,
+)
 
 # The tolerance relative to the largest values. Wrong values differ by more; decoders in
 # float32 and linear programs are accurate to this.
@@ -49,6 +52,8 @@ class CheckedExample:
         self.structure, self.i, self.x, self.truth = structure, i, x, truth
         self.name = type(structure).__name__
         self.labelings, self.losses, self.norms, self.rows = [], [], [], []
+        # What the labelings were when they were returned.
+        self.keys = []
         self.places, self.answers = {}, {}
         self.is_complete, self.listed = False, []
         self.n_trials = 0
@@ -98,29 +103,16 @@ class CheckedExample:
 
     def add(self, labeling, method):
         """The place of a labeling returned by `method`, which is checked if it is new."""
-        where = f"{method} of {self.name} returns {brief(labeling)} for example {self.i}"
-        if labeling is None:
-            raise ValueError(f"{where}, which is not a labeling.")
-        key = label_key(labeling)
-        try:
-            known = self.places.get(key)
-        except TypeError as error:
-            raise TypeError(
-                f"{where}: a labeling must be an array, list, tuple or dict, or hashable "
-                f"({error})."
-            ) from error
+        answer = Answer(method, self.structure, self.i)
+        key = labeling_key(answer, labeling)
+        known = self.places.get(key)
         if known is not None:
             return known
-        shape, true_shape = outline(labeling), outline(self.truth)
-        if not self.structure.variable_length and shape != true_shape:
-            raise ValueError(
-                f"{where}, of shape {shape}, and the true labeling has shape "
-                f"{true_shape}. (Set the class attribute variable_length = True where "
-                "shapes may differ.)"
-            )
+        check_outline(answer, self.structure, labeling, self.truth)
         place = len(self.labelings)
         phi, loss = self._joint_feature(labeling), self._loss(labeling)
         self.labelings.append(labeling)
+        self.keys.append(key)
         self.losses.append(loss)
         self.norms.append(float(np.linalg.norm(phi[1])))
         self.rows.append(phi)
@@ -129,7 +121,7 @@ class CheckedExample:
             # It may have another type.
             same = self._same_as(place, range(place))
             if same is None:
-                raise ValueError(f"{where}, which is not among its labelings.")
+                raise answer.fault("be among the labelings", brief(labeling))
             place = same
         self.places[key] = place
         return place
@@ -161,38 +153,24 @@ class CheckedExample:
 
     def _joint_feature(self, labeling):
         phi = self.ask("joint_feature", x=self.x, y=labeling)
+        answer = self._answer("joint_feature", labeling)
         phi = phi if sparse.issparse(phi) else np.asarray(phi)
-        where = (
-            f"joint_feature of {self.name} for example {self.i} and the labeling "
-            f"{brief(labeling)}"
-        )
-        if length_of(phi) != self.structure.n_weights_:
-            raise ValueError(
-                f"{where} has shape {phi.shape}; in fit its length was "
-                f"{self.structure.n_weights_}."
-            )
         if phi.dtype.kind != "f":
-            raise ValueError(
-                f"{where} has dtype {phi.dtype}, which may have truncated decimals. "
-                "Return floats."
+            raise answer.fault(
+                "hold floats, as integers may be truncated decimals", f"dtype {phi.dtype}"
             )
-        indices, values = sparse_vector(phi)
-        if not np.isfinite(values).all():
-            raise ValueError(f"{where} has NaN or infinite entries.")
-        return indices, values
+        found = answer.vector(phi, self.structure.n_weights_)
+        answer.check_sorted(phi)
+        return found
 
     def _loss(self, labeling):
         loss = self.ask("loss", y_true=self.truth, y=labeling)
-        try:
-            is_loss = np.ndim(loss) == 0 and 0.0 <= float(loss) < np.inf
-        except (TypeError, ValueError):
-            is_loss = False
-        if not is_loss:
-            raise ValueError(
-                f"loss of {self.name} must be a finite number >= 0; for example {self.i} "
-                f"and the labeling {brief(labeling)} it is {loss!r}."
-            )
-        return float(loss)
+        return self._answer("loss", labeling).number(loss, 0.0)
+
+    def _answer(self, method, labeling):
+        """What a method has returned for a labeling."""
+        where = f"{self.i} and the labeling {brief(labeling)}"
+        return Answer(method, self.structure, where)
 
     @property
     def features(self):
@@ -264,6 +242,16 @@ class CheckedExample:
                 "⟨w, joint_feature⟩ + lam · loss, less that of the true labeling.)"
                 f"{hint}"
             )
+
+    def check_labelings_kept(self):
+        """ValueError if the structure changed a labeling after it had returned it."""
+        for labeling, key in zip(self.labelings, self.keys, strict=True):
+            if label_key(labeling) != key:
+                raise ValueError(
+                    f"A decoder of {self.name} changes a labeling of example {self.i} "
+                    f"that it returned before, which is now {brief(labeling)}. It must "
+                    "return a new one."
+                )
 
     def check_slack_augmented_decode(self, w):
         """Compare its answers with the known labelings."""
@@ -409,10 +397,3 @@ def picture(value):
     if isinstance(value, PLAIN):
         return repr(value)
     return label_key(value) if isinstance(value, np.ndarray) else None
-
-
-def brief(labeling):
-    """A labeling for an error message, cut off if it is long."""
-    if isinstance(labeling, (np.ndarray, np.generic)):
-        labeling = labeling.tolist()
-    return reprlib.repr(labeling)

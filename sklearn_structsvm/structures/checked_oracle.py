@@ -3,13 +3,13 @@
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from sklearn_structsvm._contract._oracle import BlockOracle
+from sklearn_structsvm._contract.answers import brief
 from sklearn_structsvm.structures._probe import Probe
+from sklearn_structsvm.structures.answers import oracle_of
 from sklearn_structsvm.structures.checked_example import (
     LAMS,
     ONES,
     RTOL,
-    brief,
     check_constrained,
 )
 
@@ -33,19 +33,8 @@ def check_oracle(structure, X, y, examples, weights, rng):
     ValueError, TypeError
         The message names the operation, the example and the values.
     """
-    oracle = structure.make_oracle(X, y)
+    oracle = oracle_of(structure, X, y)
     name = f"{type(oracle).__name__} of {type(structure).__name__}"
-    if not isinstance(oracle, BlockOracle):
-        raise TypeError(
-            f"make_oracle of {type(structure).__name__} must return a BlockOracle; "
-            f"got {type(oracle).__name__}."
-        )
-    for what, found, expected in (
-        ("n_blocks", oracle.n_blocks, len(examples)),
-        ("n_weights", oracle.n_weights, structure.n_weights_),
-    ):
-        if found != expected:
-            raise ValueError(f"{what} of {name} is {found}, and should be {expected}.")
     for what in ("max_labels", "n_values"):
         if getattr(oracle, what) < 1:
             raise ValueError(f"{what} of {name} is not set.")

@@ -8,12 +8,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 
+from sklearn_structsvm._contract.answers import brief
 from sklearn_structsvm._utils.borders import as_array, check_integer, check_sparse
+from sklearn_structsvm.structures.answers import (
+    bounds_of,
+    check_n_weights,
+    checked_data,
+    fit_to_checked,
+)
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.checked_completions import check_completions
 from sklearn_structsvm.structures.checked_example import (
     CheckedExample,
-    brief,
     check_constrained,
     picture,
 )
@@ -41,7 +47,8 @@ def check_structure(
       find the best labeling, for random weights and for zero weights;
     - `complete`, if there is one, keeps what y tells and finds the best such labeling, as
       far as that is known, and the loss does not depend on what y hides;
-    - repeated calls give the same answer and leave their arguments unchanged;
+    - repeated calls give the same answer, and leave unchanged their arguments and the
+      labelings that were returned before;
     - parameters survive `sklearn.base.clone`;
     - the structure's own oracle, if `make_oracle` returns one (usually compiled), agrees
       with these methods in every operation, and so do its attributes `has_candidates`,
@@ -144,6 +151,8 @@ def check_structure(
         for w in weights:
             example.ask_decoders(w)
         example.check_decoders(weights)
+    for example in examples:
+        example.check_labelings_kept()
     if max(len(example.labelings) for example in examples) == 1:
         raise ValueError(
             f"{examples[0].name} returns the true labelings for all weights, so nothing "
@@ -193,18 +202,15 @@ def _fit_structure(structure, X, y):
         X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
         y = as_array("y", y)
     else:
-        X, y = structure.check_data(X, y)
+        X, y = checked_data(structure, X, y)
         kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
         X, y = [X[i] for i in kept], [y[i] for i in kept]
-    if not is_fitted:
-        structure.fit(X, y)
-    d = getattr(structure, "n_weights_", None)
-    if not isinstance(d, (int, np.integer)) or d < 1:
-        raise ValueError(
-            f"fit of {name} must set n_weights_, the length of the joint feature; "
-            f"got {d!r}."
-        )
-    w = np.arange(d, dtype=np.float64)
+    if is_fitted:
+        check_n_weights(structure)
+    else:
+        fit_to_checked(structure, X, y)
+    bounds_of(structure)
+    w = np.arange(structure.n_weights_, dtype=np.float64)
     if not np.allclose(structure.join_weights(*structure.split_weights(w)), w):
         raise ValueError(
             f"join_weights of {name} is not the inverse of split_weights, so predictions "

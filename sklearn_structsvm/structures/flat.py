@@ -22,7 +22,7 @@ from sklearn_structsvm._utils.arrays import (
     take_labels,
     with_zeros,
 )
-from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -81,8 +81,11 @@ class FlatStructure(Structure):
         """
         self._check_parameters()
         self.bias_ = float(bias)
+        X, y = X if hasattr(X, "shape") else as_array("X", X), as_array("y", y)
+        check_shape("X", X, "n_samples", "n_features")
+        check_shape("y", y, X.shape[0], *y.shape[1:])
         self.n_features_in_ = X.shape[1]
-        self._fit_labels(np.asarray(y), classes, class_weight)
+        self._fit_labels(y, classes, class_weight)
         self.n_weights_ = self._count_weights()
         return self
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures._k_best import k_best
 from sklearn_structsvm.structures.allowed_labels import (
@@ -209,8 +210,9 @@ class ForestStructure(NodeStructure):
         `more` is the largest difference in any other score that will be added.
         """
         order, parents = self._order(x)
-        theta, transition = self.potentials(x, w)
-        theta = theta[order]
+        theta, transition = Answer("potentials", self).pair(self.potentials(x, w))
+        shape = self._features(x).shape[0], len(self.classes_)
+        theta = Answer("potentials", self).array(theta, *shape)[order]
         if self.allowed_ is not None:
             self._check_possible([x])
             theta, transition = tables.penalized(
@@ -226,6 +228,7 @@ class ForestStructure(NodeStructure):
         `allowed`, of shape (T, n_classes), says which labels the nodes may have. Entries
         are -inf where no labeling is allowed by it and by `transitions`.
         """
+        (x,), _ = self.check_data([x])
         result = super().max_marginals(x, w, allowed)
         if self.allowed_ is not None:
             parents, _ = self._forest([x])

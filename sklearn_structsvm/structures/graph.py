@@ -393,10 +393,6 @@ class GraphStructure(SumBounds):
         theta = theta if mask is None else lowered(theta, mask, tables)
         return self.classes_[rounded_labels(theta, tables, x[1])]
 
-    def decode(self, x: Any, w: np.ndarray) -> Any:
-        (x,), _ = self.check_data([x])
-        return self.decode_batch([x], w)[0]
-
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:

@@ -126,10 +126,20 @@ class NodeStructure(Structure):
         self : object
             The fitted structure.
         """
+        self._learn_all(*self._check_anew(X, y), classes, class_weight)
+        return self
+
+    def _fit_checked(self, X, y, classes=None, class_weight=None):
+        if type(self).fit is NodeStructure.fit:
+            self._learn_all(X, y, classes, class_weight)
+        else:
+            self.fit(X, y, classes=classes, class_weight=class_weight)
+
+    def _learn_all(self, X, y, classes, class_weight):
+        """`fit` to data as checked."""
         self._check_parameters()
         self._learn(X, self.joined_labels(y), classes, class_weight)
         self._check_truth(X, y)
-        return self
 
     def _learn(self, X, labels, classes, class_weight):
         """Set the fitted attributes, from these labels of any nodes."""
@@ -397,6 +407,7 @@ class NodeStructure(Structure):
         return theta
 
     def decode(self, x: Any, w: np.ndarray) -> Any:
+        (x,), _ = self.check_data([x])
         return self._compiled_decode([x], w)[0]
 
     def _topological_potentials(self, x, w):
@@ -427,6 +438,7 @@ class NodeStructure(Structure):
         scores : ndarray of shape (m,)
             Scores in decreasing order.
         """
+        (x,), _ = self.check_data([x])
         order, *potentials = self._lowered_potentials(x, w, allowed)
         theta, transition, parents = potentials
         found, scores = k_best(theta, transition, k, parents)
@@ -446,6 +458,7 @@ class NodeStructure(Structure):
         `allowed`, of shape (T, n_classes), says which labels the nodes may have. Entries
         of the others are -inf.
         """
+        (x,), _ = self.check_data([x])
         order, *potentials = self._lowered_potentials(x, w, allowed)
         found = max_marginals(*potentials)
         result = np.empty_like(found)

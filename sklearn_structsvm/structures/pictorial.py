@@ -254,6 +254,17 @@ class PictorialStructure(Structure):
         self : object
             The fitted structure.
         """
+        self._learn(*self._check_anew(X, y))
+        return self
+
+    def _fit_checked(self, X, y):
+        if type(self).fit is PictorialStructure.fit:
+            self._learn(X, y)
+        else:
+            self.fit(X, y)
+
+    def _learn(self, X, y):
+        """`fit` to data as checked."""
         self._check_parameters()
         shape = len(self._edges[0]), self.n_types, self.n_types, 2
         if self.anchors is None:
@@ -264,7 +275,6 @@ class PictorialStructure(Structure):
         self.unit_ = max(1.0, float(np.sqrt(np.mean((sides**2 - 1) / 6.0))))
         self.n_features_in_ = X[0].shape[3]
         self.n_weights_ = self._count_weights()
-        return self
 
     def _mean_displacements(self, labelings, shape):
         children, above = self._edges

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from sklearn_structsvm._utils._matrix.features import stack_csr
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree_reweighted import tree_reweighted
@@ -226,6 +227,7 @@ class SumBounds(NodeStructure):
 
     def _sums(self, X, w, n_threads, allowed):
         """The results of `ReweightedGraphs.sums`, the graphs, and their potentials."""
+        w = as_floats("w", w, self.n_weights_, finite=False)
         graphs = ReweightedGraphs(self, X)
         potentials = graphs.potentials(w, allowed)
         sums = graphs.sums(*potentials, MAX_ROUNDS, PRECISION, n_threads)

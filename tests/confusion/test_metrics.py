@@ -293,7 +293,7 @@ def test_checks_find_false_claims():
         def gradient(self, C):
             return np.zeros(2)
 
-    with pytest.raises(ValueError, match=r"shape \(2,\), not \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"must have shape \(2, 2\); got shape \(2,\)"):
         check_gradient(WrongShape(), np.full((2, 2), 0.25))
 
     class WrongRatio(FBeta):

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _seeds import new_rng, new_seed
+from _wrong_rows import LAYOUTS, NO_INDICES, row_of, with_index
 from scipy import sparse
 from sklearn.base import clone
 
@@ -287,26 +288,58 @@ def cut(phi, y):
 
 
 WRONG_FEATURES = {
-    "integers": (cut, "joint_feature of Broken .* has dtype int64.*Return floats"),
-    "booleans": (lambda phi, y: phi > 0, "joint_feature of Broken .* has dtype bool"),
+    "integers": (cut, "hold floats, as integers may be truncated.* got dtype int64"),
+    "booleans": (lambda phi, y: phi > 0, "hold floats, .* got dtype bool"),
+    "complex numbers": (lambda phi, y: phi + 0j, "hold floats, .* got dtype complex128"),
+    "numbers of Python": (lambda phi, y: phi.astype(object), "got dtype object"),
+    "nothing": (lambda phi, y: None, r"be a vector .* got shape \(\)"),
     "decimals cut off": (lambda phi, y: np.trunc(phi), "decode of Broken is not exact"),
     "another length": (
         lambda phi, y: np.append(phi, 0.0) if y.all() else phi,
-        r"joint_feature of Broken .* has shape \([34],\); in fit its length was [34]",
+        r"have shape \([34],\); got shape \([34],\)",
     ),
     "sparse of another length": (
         sparse_of_length(9),
-        r"joint_feature of Broken .* has shape \(1, [39]\); in fit its length was [39]",
+        r"have shape \([39],\); got shape \(1, [39]\)",
     ),
     "two rows": (
         lambda phi, y: np.array([phi, phi]) if y.all() else phi,
-        r"must return a vector of shape \(d,\) or \(1, d\); got \(2, 3\)",
+        r"be a vector of shape \(d,\) or \(1, d\); got shape \(2, 3\)",
     ),
     "NaN": (
         lambda phi, y: phi / (0.0 if y.all() else 1.0),
-        "joint_feature of Broken .* has NaN or infinite entries",
+        r"be finite; got (nan|inf|-inf) at \d",
     ),
+    "a sparse NaN": (
+        lambda phi, y: row_of(3, [0, 2], [1.0, np.nan if y.all() else 1.0]),
+        "be finite; got nan at 2",
+    ),
+    "an index twice": (
+        lambda phi, y: row_of(3, [0, 1, 1, 2], [*phi[:2], 0.0, phi[2]]),
+        "have each index once; got the index 1 before 1",
+    ),
+    "indices out of order": (
+        lambda phi, y: row_of(3, [1, 0, 2], phi[[1, 0, 2]]),
+        "have sorted indices; got the index 1 before 0",
+    ),
+    "a row that ends elsewhere": (
+        lambda phi, y: ends_at(row_of(3, [0, 1]), 3),
+        r"have an indptr from 0 to 2; got \[0, 3\]",
+    ),
+    **{
+        f"{words} in {layout}": (
+            lambda phi, y, index=index, layout=layout: with_index(layout, 3, index(3)),
+            f"got .*{index(3)}",
+        )
+        for words, index in NO_INDICES.items()
+        for layout in LAYOUTS
+    },
 }
+
+
+def ends_at(row, stop):
+    row.indptr[1] = stop
+    return row
 
 
 @pytest.mark.parametrize(
@@ -315,18 +348,29 @@ WRONG_FEATURES = {
 def test_a_wrong_joint_feature_is_caught(change, message):
     # The decoders go by the right ones.
     methods = joint(change) | {"decode": lambda self, x, w: Bits().decode(x, w)}
+    if "not exact" not in message:
+        message = f"^joint_feature of Broken must .*{message} for example \\d"
     with np.errstate(divide="ignore", invalid="ignore"):
         check_broken(methods, ValueError, message)
 
 
+def test_sorted_sparse_joint_features_pass():
+    X, y = data()
+    methods = joint(lambda phi, y: sparse.csr_array(phi[np.newaxis]))
+    # The decoders go by the same ones as arrays.
+    for name in ("decode", "loss_augmented_decode"):
+        methods[name] = lambda self, *args, name=name: getattr(Bits(), name)(*args)
+    check_structure(type("Sparse", (Listing,), methods)(), X, y)
+
+
 LOSSES = {
     "not 0 at the truth": (lambda loss: loss + 0.5, "must be 0 where y is y_true; .*0.5"),
-    "negative": (lambda loss: -loss, "must be a finite number >= 0; .* it is -"),
-    "NaN": (lambda loss: loss or np.nan, "must be a finite .* it is nan"),
-    "infinite": (lambda loss: np.inf if loss else 0.0, "must be a finite .* it is inf"),
-    "an array": (lambda loss: np.full(2, loss), "must be a finite .* it is array"),
-    "no number": (lambda loss: "much", "must be a finite .* it is 'much'"),
-    "nothing": (lambda loss: None, "must be a finite .* it is None"),
+    "negative": (lambda loss: -loss, "must be a finite number >= 0; got -"),
+    "NaN": (lambda loss: loss or np.nan, "must be a finite .* got nan"),
+    "infinite": (lambda loss: np.inf if loss else 0.0, "must be a finite .* got inf"),
+    "an array": (lambda loss: np.full(2, loss), r"must be a finite .* got \["),
+    "no number": (lambda loss: "much", "must be a finite .* got 'much'"),
+    "nothing": (lambda loss: None, "must be a finite .* got None"),
 }
 
 
@@ -378,10 +422,10 @@ def test_errors_of_the_structures_own_methods_say_what_was_asked():
 
 
 ANSWERS = {
-    "too long": (lambda y: np.append(y, 0), r"of shape \(4,\), and the true .*\(3,\)"),
-    "nothing": (lambda y: None, "returns None for example 0, which is not a labeling"),
+    "too long": (lambda y: np.append(y, 0), r"labeling of shape \(3,\).* shape \(4,\)"),
+    "nothing": (lambda y: None, "must be a labeling; got None for example 0"),
     "a set": (set, "must be an array, list, tuple or dict, or hashable"),
-    "none of the list": (lambda y: y + 2, "which is not among its labelings"),
+    "none of the list": (lambda y: y + 2, "must be among the labelings; got"),
 }
 
 
@@ -391,6 +435,17 @@ def test_an_answer_that_is_no_labeling_is_caught(change, message):
         return change(Bits.decode(self, x, w))
 
     check_broken({"decode": decode}, (ValueError, TypeError), f"decode of.* {message}")
+
+
+def test_a_labeling_that_is_changed_after_it_was_returned_is_caught():
+    same = np.zeros(3, dtype=int)
+
+    def decode(self, x, w):
+        same[:] = Bits.decode(self, x, w)
+        return same
+
+    message = r"decoder of Broken changes a labeling of example \d that it returned"
+    check_broken({"decode": decode}, ValueError, message, Bits, n=8)
 
 
 def test_an_answer_that_changes_is_caught():
@@ -509,7 +564,7 @@ def test_an_oracle_of_another_problem_is_caught():
         check_structure(with_oracle(shifted), X, y)
     for make, message in (
         (other_truths, "max_oracle of MulticlassOracle of Broken disagrees"),
-        (too_few, "n_blocks of MulticlassOracle of Broken is 5, and should be 6"),
+        (too_few, "make_oracle of Broken must have n_blocks = 6; got 5"),
     ):
         # Right for one example, on which the methods in Python go by it.
         def make_oracle(self, X, y, make=make):

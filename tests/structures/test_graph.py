@@ -229,8 +229,9 @@ def test_it_is_what_training_takes_it_for(case):
 
 def attracting(case):
     """The case's weights, turned to where neighbors attract."""
+    X = [(rows, edges, abs(of_edges)) for rows, edges, of_edges in case.X]
     lower, upper = clone(case.structure).set_params(attractive=True).fit(
-        case.X, case.y, classes=case.structure.classes_
+        X, case.y, classes=case.structure.classes_
     ).weight_bounds() or (-np.inf, np.inf)
     return np.clip(case.w, lower, upper)
 

@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
@@ -89,20 +90,14 @@ class CheckedLMO:
         return C, (L, found[1]), cost if bound is None else min(float(bound), cost)
 
     def _checked_tensor(self, C):
-        try:
-            C = np.array(C, dtype=np.float64)
-        except (TypeError, ValueError):
+        if not hasattr(C, "__array__") and not isinstance(C, (list, tuple)):
             raise TypeError(
                 f"A call of {self._name} must return the confusion tensor first and then "
                 f"the classifier; got {C!r} first."
-            ) from None
-        if C.shape != self.shape_:
-            raise ValueError(
-                f"{self._name} gave a confusion tensor of shape {C.shape}; "
-                f"it must be {self.shape_}."
             )
+        answer = Answer("the confusion tensor", self._name)
+        C = answer.array(C, *self.shape_).astype(np.float64)
         off = np.abs(C.sum(axis=2) - self.priors_).max()
-        # This form of the condition also rejects NaN.
         if not (off <= PRIORS_ATOL and C.min() >= -PRIORS_ATOL):
             raise ValueError(
                 f"{self._name} gave a confusion tensor that is negative or whose rows do "

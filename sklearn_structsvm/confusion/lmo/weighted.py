@@ -8,8 +8,9 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 from sklearn_structsvm.confusion.lmo.base import LMO
@@ -127,8 +128,7 @@ class ConstantClassifier:
         self.label = label
 
     def predict(self, X):
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        return np.full(n, self.label, dtype=np.intp)
+        return np.full(_num_samples(X), self.label, dtype=np.intp)
 
 
 class RelabeledClassifier:
@@ -146,7 +146,8 @@ class RelabeledClassifier:
         self.labels = labels
 
     def predict(self, X):
-        return self.labels[np.asarray(self.classifier.predict(X), dtype=np.intp)]
+        answer, n = Answer("predict", self.classifier), _num_samples(X)
+        return self.labels[answer.codes(self.classifier.predict(X), n, len(self.labels))]
 
 
 def fit_weighted(classifier, X, y, weights):

@@ -4,7 +4,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from sklearn_structsvm._utils.borders import as_array, check_shape
+from sklearn_structsvm._contract.answers import Answer
+from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm._utils.indicators import largest_of_rows
 from sklearn_structsvm._utils.pieces import row_pieces
@@ -31,47 +32,55 @@ def label_probabilities(classifier, X, n_labels, n_candidates=None, **params):
     ValueError
         For a result of another form or shape.
     """
+    answer = Answer("predict_proba", classifier)
     if n_candidates is None:
-        return _at_once(classifier, X, n_labels, params)
+        return _at_once(answer, X, n_labels, params)
     n = _num_samples(X)
     # Metadata may have an entry for each row.
     pieces = row_pieces(n, n_labels, DENSE_AT_ONCE) if not params else [slice(0, n)]
     parts = []
     for piece in pieces or [slice(0, 0)]:
         part = X if len(pieces) == 1 else _safe_indexing(X, piece)
-        found = _at_once(classifier, part, n_labels, params)
+        if piece.start:
+            answer.example = f"{piece.start} and the rows that follow"
+        found = _at_once(answer, part, n_labels, params)
         parts.append(largest_of_rows(found, n_candidates))
     found = sparse.vstack(parts, format="csr")
     found.sort_indices()
     return found
 
 
-def _at_once(classifier, X, n_labels, params):
+def _at_once(answer, X, n_labels, params):
     """One call of `predict_proba`."""
+    classifier, n = answer.owner, _num_samples(X)
     found = classifier.predict_proba(X, **params)
-    name = f"predict_proba of {type(classifier).__name__}"
     if isinstance(found, (list, tuple)):
         known = getattr(classifier, "classes_", [np.arange(2)] * len(found))
+        answer.of_each(found, len(known))
         pairs = zip(found, known, strict=True)
-        columns = [_of_presence(part, classes, name) for part, classes in pairs]
+        columns = [_of_presence(part, classes, n, answer) for part, classes in pairs]
         found = np.stack(columns, axis=1) if columns else np.empty((0, 0))
-    elif not sparse.issparse(found):
-        found = as_array(name, found)
+    elif sparse.issparse(found):
+        answer.of_each(found, n)
+    else:
+        found = as_array(str(answer), found)
         if n_labels == 1 and found.ndim == 2 and found.shape[1] == 2:
             # For scikit-learn, a single label means two classes.
             found = found[:, 1:]
-    if found.ndim != 2 or found.shape[1] != n_labels:
-        raise ValueError(
-            f"{name} has shape {found.shape} for {n_labels} labels. It must have one "
-            "column per label, or be a list with one array per label."
+    if found.shape != (n, n_labels):
+        raise answer.fault(
+            f"have shape {n, n_labels}, or be a list with an array for each label",
+            f"shape {found.shape}",
         )
+    if not sparse.issparse(found):
+        found = answer.probabilities(found, n, n_labels)
     return found
 
 
-def _of_presence(part, classes, name):
+def _of_presence(part, classes, n, answer):
     """The column of class 1, or zeros if the label never occurred."""
-    part, classes = as_array(name, part), np.asarray(classes).tolist()
-    check_shape(name, part, "n_samples", len(classes))
+    classes = np.asarray(classes).tolist()
+    part = answer.probabilities(part, n, len(classes))
     return part[:, classes.index(1)] if 1 in classes else np.zeros(len(part))
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_floats
 from sklearn_structsvm._utils.compat import _safe_indexing
-from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
 from sklearn_structsvm.confusion.lmo.plugin import (
     by_pair,
@@ -205,5 +205,5 @@ class ClassifierMixture(RandomizedRule):
     def codes(self, t, X, cells, costs=None, n_threads=1):
         """Predictions of one of the LMO's classifiers."""
         predicted = self.lmo.predict(self.classifiers[t], X, cells)
-        name = f"What {type(self.lmo).__name__}.predict returns"
-        return check_codes(predicted, len(cells), self.n_classes, name)
+        answer = Answer("predict", self.lmo)
+        return answer.codes(predicted, len(cells), self.n_classes)

@@ -12,6 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm.estimators.complex_metric.fold_scales import seen_rows
@@ -73,25 +74,15 @@ def class_probabilities(classifier, X, classes, **params):
     ValueError
         If the result has another shape, or if it is not made of probabilities.
     """
-    probabilities = np.asarray(classifier.predict_proba(X, **params))
-    if probabilities.dtype not in (np.float32, np.float64):
-        probabilities = probabilities.astype(np.float64)
-    name = type(classifier).__name__
     known = np.asarray(classifier.classes_)
-    if probabilities.ndim != 2 or probabilities.shape[1] != len(known):
-        raise ValueError(
-            f"predict_proba of {name} has shape {probabilities.shape} for {len(known)} "
-            "classes. It must have one column per class."
-        )
-    # This form also detects NaN, which fails both comparisons.
+    answer = Answer("predict_proba", classifier)
+    found = classifier.predict_proba(X, **params)
+    probabilities = answer.probabilities(found, _num_samples(X), len(known), least=0.0)
     sums = probabilities.sum(axis=1)
-    if not (np.abs(sums - 1) <= SUM_TOLERANCE).all() or (probabilities < 0).any():
-        bad = (np.abs(sums - 1) > SUM_TOLERANCE) | np.isnan(sums)
-        row = int(np.flatnonzero(bad | (probabilities < 0).any(axis=1))[0])
-        raise ValueError(
-            f"predict_proba of {name} returns {probabilities[row]} for row {row}. "
-            "Probabilities must be at least 0 and sum to 1."
-        )
+    bad = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
+    if len(bad):
+        found = f"{probabilities[bad[0]]} for row {bad[0]}"
+        raise answer.fault("have rows of sum 1", found)
     off = np.abs(sums - 1) > SUM_EPSILONS * np.finfo(probabilities.dtype).eps
     if off.any():
         probabilities = probabilities / np.where(off, sums, 1)[:, None]
@@ -153,11 +144,7 @@ def held_out_probabilities(
         For each fold.
     """
     every = np.arange(_num_samples(X))
-    # Folds may be masks.
-    folds = [
-        (every[train], every[test])
-        for train, test in _stratified_folds(X, y, cv, routed)
-    ]
+    folds = _stratified_folds(X, y, cv, routed)
     read = partial(class_probabilities, classes=classes)
     known = [seen_rows(*fold) if with_seen else every[:0] for fold in folds]
     asked = [
@@ -208,7 +195,7 @@ def _stratified_folds(X, y, cv, routed):
 
 def make_folds(splitter, X, y, routed):
     """List of (train, test)."""
-    return list(splitter.split(X, y, **routed.splitter.split))
+    return checked_folds(splitter.split(X, y, **routed.splitter.split), _num_samples(X))
 
 
 def held_out_parts(classifier, X, y, fit, read, folds, routed, n_jobs):

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _safe_indexing
@@ -133,9 +134,7 @@ class CalibratingMixin:
                     f"cv={cv} needs at least as many examples; got n_samples={n}."
                 )
             cv = KFold(cv, shuffle=True, random_state=self.random_state)
-        split = check_cv(cv).split(X, y, **for_split)
-        # Convert masks to indices.
-        folds = [tuple(np.arange(n)[part] for part in parts) for parts in split]
+        folds = checked_folds(check_cv(cv).split(X, y, **for_split), n)
         times = np.zeros(n, dtype=np.intp)
         for train, test in folds:
             times[test] += 1

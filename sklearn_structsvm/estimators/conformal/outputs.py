@@ -11,8 +11,9 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d
 
+from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.labels import refuse_missing, unique
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
@@ -169,18 +170,23 @@ class ClassOutputs(Outputs):
     conditions = ("class", "group")
 
     def ask(self, model, X, score, classes, rng):
+        n, k = _num_samples(X), len(model.classes_)
         if score == "margin":
-            values = np.asarray(model.decision_function(X), dtype=np.float64)
-            if values.ndim == 1:
-                values = np.column_stack([-values, values]) / 2.0
-            found = margin(_checked("decision_function", model, values))
+            answer = Answer("decision_function", model)
+            values = model.decision_function(X)
+            if np.ndim(values) == 1:
+                values = answer.array(values, n)
+                # Of one class, if it has seen no other, there is one column.
+                values = np.column_stack([-values, values])[:, -k:] / 2.0
+            found = margin(_doubles(answer.array(values, n, k)))
         else:
-            values = np.asarray(model.predict_proba(X), dtype=np.float64)
-            values = _checked("predict_proba", model, values)
+            answer = Answer("predict_proba", model)
+            values = _doubles(answer.probabilities(model.predict_proba(X), n, k))
             if isinstance(score, str):
                 found = CLASS_SCORES[score](values, rng)
             else:
-                found = _checked("conformity_score", score, score(values), values.shape)
+                answer = Answer("conformity_score", score)
+                found = _doubles(answer.array(score(values), n, k, finite=False))
         return spread(found, model.classes_, classes)
 
     def needed(self, scores, y, classes):
@@ -212,17 +218,19 @@ class LabelOutputs(Outputs):
         return classes if is_list else np.arange(y.shape[1])
 
     def ask(self, model, X, score, classes, rng):
+        n, k = _num_samples(X), len(classes)
         if score == "margin":
-            values = -np.asarray(model.decision_function(X), dtype=np.float64)
-            return _checked("decision_function", model, values, (None, len(classes)))
-        found = model.predict_proba(X)
+            answer = Answer("decision_function", model)
+            return -_doubles(answer.array(model.decision_function(X), n, k))
+        answer, found = Answer("predict_proba", model), model.predict_proba(X)
         if isinstance(found, list):
             # scikit-learn's classifiers with several outputs return a table for each.
             known = list(model.classes_)
-            columns = [_present(p, c) for p, c in zip(found, known, strict=True)]
+            answer.of_each(found, len(known))
+            pairs = zip(found, known, strict=True)
+            columns = [_present(answer.probabilities(p, n, len(c)), c) for p, c in pairs]
             found = np.column_stack(columns)
-        values = np.asarray(found, dtype=np.float64)
-        return lac(_checked("predict_proba", model, values, (None, len(classes))))
+        return lac(_doubles(answer.probabilities(found, n, k)))
 
     def needed(self, scores, y, classes):
         return [own[truth > 0] for own, truth in zip(scores, y, strict=True)]
@@ -259,15 +267,22 @@ class NodeOutputs(Outputs):
         return "predict_proba" if name == "lac" else "max_marginals"
 
     def ask(self, model, X, score, classes, rng):
+        k, n = len(model.classes_), _num_samples(X)
         if score == "lac":
-            rows, name = model.predict_proba(X), "predict_proba"
-            found = [lac(np.asarray(own, dtype=np.float64)) for own in rows]
+            answer = Answer("predict_proba", model)
+            rows = answer.of_each(model.predict_proba(X), n)
+            found = [
+                lac(_doubles(own.probabilities(values, "T", k)))
+                for own, values in answer.by_example(rows)
+            ]
         else:
             final, X = unwrapped(model, X)
-            name = "max_marginals"
-            found = [margin(own) for own in final.max_marginals(X)]
-        for own in found:
-            _checked(name, model, own, (None, len(model.classes_)))
+            answer = Answer("max_marginals", final)
+            rows = answer.of_each(final.max_marginals(X), n)
+            found = [
+                margin(own.array(values, "T", k, finite=False))
+                for own, values in answer.by_example(rows)
+            ]
         return as_object_array([spread(own, model.classes_, classes) for own in found])
 
     def joined(self, y):
@@ -394,18 +409,5 @@ def _present(probabilities, classes):
     return np.asarray(probabilities)[:, where[0]]
 
 
-def _checked(name, source, values, shape=(None, None)):
-    """Numbers of this shape, none of them NaN."""
-    source = getattr(source, "__name__", type(source).__name__)
-    values = np.asarray(values, dtype=np.float64)
-    fits = values.ndim == 2 and all(
-        n is None or n == m for n, m in zip(shape, values.shape, strict=True)
-    )
-    if not fits:
-        wanted = tuple("n" if n is None else n for n in shape)
-        raise ValueError(
-            f"{name} of {source} has shape {values.shape}, which must be {wanted}."
-        )
-    if np.isnan(values).any():
-        raise ValueError(f"{name} of {source} has NaN.")
-    return values
+def _doubles(values):
+    return values.astype(np.float64, copy=False)

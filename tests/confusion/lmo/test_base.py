@@ -90,10 +90,11 @@ def test_exactness_is_what_the_lmo_says():
         (
             lambda C, rule: (C[0], rule),
             ValueError,
-            r"Cheaper gave .* shape \(2, 2\); it must be \(1, 2, 2\)",
+            r"confusion tensor of Cheaper must have shape \(1, 2, 2\); got .* \(2, 2\)",
         ),
         (lambda C, rule: (2 * C, rule), ValueError, "shares of the labels"),
-        (lambda C, rule: (C * np.nan, rule), ValueError, "shares of the labels"),
+        (lambda C, rule: (C * np.nan, rule), ValueError, "finite numbers; got nan"),
+        (lambda C, rule: (C + 0j, rule), ValueError, "real numbers; got dtype complex"),
         (
             lambda C, rule: (C + [[[-1.0, 1.0], [0.0, 0.0]]], rule),
             ValueError,

@@ -578,10 +578,16 @@ class TestProbabilities:
 
         X, y, _ = make_data(3)
         for given, message in (
-            (lambda P: P * 2, "Probabilities must be"),
-            (lambda P: P - 0.5, "Probabilities must be"),
-            (lambda P: np.where(P > 0.5, np.nan, P), "Probabilities must be"),
-            (lambda P: P[:, :2], "has shape"),
+            (lambda P: P / 2, "predict_proba of Bad .* rows of sum 1; got .* row 0"),
+            (lambda P: P * 2, "predict_proba of Bad .* probabilities, from 0 to 1"),
+            (lambda P: P - 0.5, r"probabilities, from 0 to 1; got -0.\d* at \(0, \d\)"),
+            (lambda P: np.where(P > 0.5, np.nan, P), "must hold .* got nan at"),
+            (lambda P: P[:, :2], r"must have shape \(\d+, 3\); got shape \(\d+, 2\)"),
+            (lambda P: P[1:], r"must have shape \(\d+, 3\); got shape \(\d+, 3\)"),
+            (lambda P: P[0], r"must have shape .* got shape \(3,\)"),
+            (lambda P: P + 0j, "must hold real numbers; got dtype complex128"),
+            (lambda P: None, r"must have shape .* got shape \(\)"),
+            (lambda P: [["a"]], "must hold real numbers; got dtype <U1"),
         ):
             Bad.given = staticmethod(given)
             with pytest.raises(ValueError, match=message):
@@ -1107,7 +1113,7 @@ class TestOtherOracles:
         X, y, _ = make_data(2)
         with no_complaint_of_convergence():
             model = ComplexMetricClassifier(lmo=OneMore(), max_iter=5).fit(X, y)
-        with pytest.raises(ValueError, match="OneMore.predict returns must be among"):
+        with pytest.raises(ValueError, match="predict of OneMore must be among"):
             model.predict(X)
 
     def test_an_lmo_that_looks_at_no_cells_predicts_without_groups(self):

@@ -350,7 +350,7 @@ def test_all_labels_are_candidates_where_more_are_asked_for():
 def test_probabilities_that_are_no_numbers_are_no_candidates_to_leave_out():
     eta, Y = given(new_rng(43))
     eta[3, 1] = np.nan
-    with pytest.raises(ValueError, match="from 0 to 1; got nan for row 3, label 1"):
+    with pytest.raises(ValueError, match=r"from 0 to 1; got nan at \(3, 1\)"):
         prefit(n_candidates=2).fit(eta, Y)
 
 
@@ -639,9 +639,9 @@ def test_labels_that_are_no_indicator_are_refused(Y, message):
 
 def test_probabilities_of_a_wrong_shape_or_value_are_refused():
     Y = np.array([[0, 1], [1, 0]])
-    with pytest.raises(ValueError, match=r"of Given has shape \(2, 3\) for 2 labels"):
+    with pytest.raises(ValueError, match=r"of Given must have shape \(2, 2\).* \(2, 3\)"):
         prefit().fit(np.full((2, 3), 0.5), Y)
-    with pytest.raises(ValueError, match="of Given must be from 0 to 1; got 2.0"):
+    with pytest.raises(ValueError, match="of Given .* from 0 to 1; got 2.0"):
         prefit().fit(np.full((2, 2), 2.0), Y)
     with pytest.raises(TypeError, match="must have the method predict_proba"):
         MultilabelMetricClassifier(OneVsRestClassifier(LinearSVC())).fit(Y, Y)

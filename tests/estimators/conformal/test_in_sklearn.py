@@ -310,9 +310,9 @@ def test_a_callable_score_is_that_of_lac_where_it_computes_it():
     one = ConformalClassifier(conformity_score=np.negative, random_state=0).fit(X, y)
     other = ConformalClassifier(conformity_score="lac", random_state=0).fit(X, y)
     np.testing.assert_array_equal(one.predict_set(X), other.predict_set(X))
-    with pytest.raises(ValueError, match="has shape"):
+    with pytest.raises(ValueError, match="conformity_score of ravel must have shape"):
         ConformalClassifier(conformity_score=np.ravel, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="has NaN"):
+    with pytest.raises(ValueError, match="must hold numbers; got nan"):
         nan = ConformalClassifier(conformity_score=lambda p: p * np.nan)
         nan.fit(X, y)
 
