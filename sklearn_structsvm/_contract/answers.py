@@ -6,6 +6,7 @@ every value that such a method returns passes one of the methods of `Answer`.
 """
 
 import reprlib
+from inspect import isroutine
 from math import inf, isfinite
 
 import numpy as np
@@ -42,8 +43,10 @@ class Answer:
 
     def __str__(self):
         owner = self.owner
-        if not isinstance(owner, str):
-            owner = getattr(owner, "__name__", type(owner).__name__)
+        if isroutine(owner) or isinstance(owner, type):
+            owner = owner.__name__
+        elif not isinstance(owner, str):
+            owner = type(owner).__name__
         return f"{self.method} of {owner}"
 
     def fault(self, rule, found):

@@ -26,16 +26,16 @@ def gate_methods(kind, checks):
     for name, check in checks.items():
         method = vars(kind).get(name)
         if isfunction(method):
-            setattr(kind, name, _gated(method, check))
+            setattr(kind, name, _gated(name, method, check))
 
 
-def _gated(method, check):
+def _gated(name, method, check):
     @wraps(method)
     def gated(self, *args, **kwargs):
         args = list(map(_read_only, args))
-        kwargs = {name: _read_only(value) for name, value in kwargs.items()}
+        kwargs = {key: _read_only(value) for key, value in kwargs.items()}
         value = method(self, *args, **kwargs)
-        return check(Answer(method.__name__, self), value, [*args, *kwargs.values()][0])
+        return check(Answer(name, self), value, [*args, *kwargs.values()][0])
 
     return gated
 
