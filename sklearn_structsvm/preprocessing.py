@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.borders import check_sequence, is_empty
+from sklearn_structsvm._utils.borders import check_sequence, check_sparse, is_empty
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -441,6 +441,8 @@ def _used_items(X):
                 f"X[{i}] has type {type(item).__name__}, but X[{used[0]}] has type "
                 f"{type(first).__name__}. All sequences must have the same type."
             )
+        for matrix in getattr(item, "matrices", (item,)):
+            check_sparse(matrix, f"X[{i}]")
     lengths = np.array([0 if is_empty(item) else n_rows(item) for item in items])
     return [items[i] for i in used], lengths
 

@@ -12,6 +12,7 @@ from threading import Lock
 
 import numpy as np
 
+from sklearn_structsvm.distributed.steps import with_origin
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of
@@ -188,6 +189,7 @@ def locked(function):
     return call
 
 
+@with_origin
 @locked
 def make_round(shard, message):
     """Make a pass over the examples of the part. Returns the changes."""
@@ -203,6 +205,7 @@ def make_round(shard, message):
     )
 
 
+@with_origin
 @locked
 def check(shard, message):
     """The gaps of the part at the weights."""
@@ -217,6 +220,7 @@ def check(shard, message):
     )
 
 
+@with_origin
 @locked
 def dual_image(shard, message):
     """The part's share of Aα, with λ for λ'."""
@@ -227,6 +231,7 @@ def dual_image(shard, message):
     )
 
 
+@with_origin
 @locked
 def take_plane(shard, message):
     """The part's share of the plane at the weights, which the part stores."""
@@ -236,6 +241,7 @@ def take_plane(shard, message):
     return shard.counted(is_new=is_new, vector=plane, loss=offset, hinge=hinge)
 
 
+@with_origin
 @locked
 def mix(shard, message):
     """Mix the part's dual variables with its stored planes, unless they are lost."""

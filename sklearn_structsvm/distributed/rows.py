@@ -25,6 +25,7 @@ from sklearn_structsvm.distributed.problem import RemoteProblem
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import ChunkRows, Shard
 from sklearn_structsvm.distributed.steps import Examples
+from sklearn_structsvm.structures.answers import fit_to_checked
 
 
 @dataclass
@@ -160,7 +161,8 @@ def _problem_of_chunks(estimator, workers, structure):
         structure = estimator._infer_structure(no_rows, labels, estimator.classes)
     # Balanced class weights depend on the counts of all chunks.
     balanced = estimator.class_weight == "balanced" and found.n_columns is None
-    structure.fit(
+    fit_to_checked(
+        structure,
         no_rows,
         labels,
         classes=estimator.classes,

@@ -31,6 +31,7 @@ class CheckedItems:
     y: list
     weights: np.ndarray
     fitted: object
+    origin: str = ""
 
 
 @dataclass
@@ -172,6 +173,7 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         labelings += y
     if not items:
         return CheckedItems([], [], np.empty(0), None)
+    origin = f"part {', '.join(map(str, numbers))}, counted on from its start"
     try:
         X, y = checked_data(structure, items, labelings)
         kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
@@ -181,11 +183,8 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
         fitted = copy(structure)
         fit_to_checked(fitted, X, y, **options)
     except ValueError as error:
-        others = ", ".join(map(str, numbers))
-        raise ValueError(
-            f"In part {others}, counted on from its start: {error}"
-        ) from error
-    return CheckedItems(X, y, np.concatenate(all_weights)[kept], fitted)
+        raise ValueError(f"In {origin}: {error}") from error
+    return CheckedItems(X, y, np.concatenate(all_weights)[kept], fitted, origin)
 
 
 def summarize(examples):
@@ -206,4 +205,5 @@ def summarize(examples):
 
 def share_items(checked, structure, total):
     """The `Examples` of checked items."""
-    return Examples(structure, checked.X, checked.y, checked.weights / total)
+    weights = checked.weights / total
+    return Examples(structure, checked.X, checked.y, weights, checked.origin)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 
@@ -12,6 +13,21 @@ from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAsc
 from sklearn_structsvm.solvers.blocks.bcfw import make_corrected_pass, start_bcfw
 from sklearn_structsvm.structures import BinaryStructure, MultilabelStructure
 from sklearn_structsvm.structures.answers import oracle_of
+
+
+def with_origin(function):
+    """A function of a shard and a message; errors tell which examples the shard has."""
+
+    @wraps(function)
+    def called(shard, message):
+        try:
+            return function(shard, message)
+        except ValueError as error:
+            if shard.examples.origin:
+                error.add_note(f"The example is one of {shard.examples.origin}.")
+            raise
+
+    return called
 
 
 def as_it_is(oracle):
@@ -29,12 +45,15 @@ class Examples:
     X, y : examples and labelings as the structure checks them
     weights : ndarray of shape (n,)
         p_i, shares of all weight.
+    origin : str
+        Words for their place in the data, if they are not all.
     """
 
     structure: object
     X: object
     y: object
     weights: np.ndarray
+    origin: str = ""
 
     def make_oracle(self):
         """A new dual state."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_structsvm.distributed.steps import with_origin
+
 
 @dataclass
 class Point:
@@ -43,6 +45,7 @@ class SumShard:
         return vars(self) | {"oracle": None}
 
 
+@with_origin
 def log_loss(shard, point):
     """The log-loss of the part at a point, and its gradient."""
     examples = shard.examples
@@ -53,6 +56,7 @@ def log_loss(shard, point):
     return shard.oracle.log_loss(examples.weights, w, point.n_threads)
 
 
+@with_origin
 def mean_squares(shard, point):
     """The structure's mean squares of the part's features."""
     examples = shard.examples

@@ -272,11 +272,15 @@ class Structure(DocumentedMixin, BaseEstimator):
         return self
 
     def _fit_checked(self, X, y, **options):
-        """`fit` to data as checked. The library's own structures check no data twice."""
-        self.fit(X, y, **options)
+        """`fit` to data as checked, which the library's own `fit` would check again."""
+        if _place(type(self), "fit") < _place(type(self), "_learn_checked"):
+            self.fit(X, y, **options)
+        else:
+            self._learn_checked(X, y, **options)
 
     def _check_anew(self, X, y):
         """X and y as an unfitted copy checks them: a new fit may be to other features."""
+        self._check_parameters()
         return clone(self).check_data(X, as_list(y, "y"))
 
     def _check_parameters(self):

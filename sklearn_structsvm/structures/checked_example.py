@@ -48,7 +48,7 @@ class CheckedExample:
         `loss_augmented_decode`.
     """
 
-    def __init__(self, structure, i, x, truth):
+    def __init__(self, structure, i, x, truth, method="y"):
         self.structure, self.i, self.x, self.truth = structure, i, x, truth
         self.name = type(structure).__name__
         self.labelings, self.losses, self.norms, self.rows = [], [], [], []
@@ -58,7 +58,7 @@ class CheckedExample:
         self.is_complete, self.listed = False, []
         self.n_trials = 0
         self._features, self._points = None, {}
-        self.add(truth, "y")
+        self.add(truth, method)
         # An equal object need not be identical.
         for loss in (self.losses[0], self._loss(copy.deepcopy(truth))):
             if loss != 0.0:
@@ -70,6 +70,9 @@ class CheckedExample:
     def list_labelings(self, labelings):
         """Add all labelings, if the structure lists them and there are not too many."""
         found = labelings(self.x)
+        if found is not None and not hasattr(found, "__iter__"):
+            answer = Answer("labelings", self.structure, self.i)
+            raise answer.fault("be iterable, or None", brief(found))
         found = [] if found is None else list(islice(found, MAX_LABELINGS + 1))
         if not found or len(found) > MAX_LABELINGS:
             return

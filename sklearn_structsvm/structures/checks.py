@@ -134,14 +134,14 @@ def check_structure(
         X, y = X[chosen], y[chosen]
     else:
         X, y = [X[i] for i in chosen], [y[i] for i in chosen]
-    partial_y = None
+    partial_y, source = None, "y"
     if hasattr(structure, "complete"):
-        partial_y = list(y)
+        partial_y, source = list(y), "complete"
         pairs = zip(X, partial_y, strict=True)
         y = [structure.complete(x, partial_i, None) for x, partial_i in pairs]
     before = picture([X, list(y), partial_y, structure.get_params(deep=False)])
     examples = [
-        CheckedExample(structure, *example)
+        CheckedExample(structure, *example, source)
         for example in zip(chosen.tolist(), structure._items(X), y, strict=True)
     ]
     for example in examples:

@@ -79,15 +79,19 @@ class FlatStructure(Structure):
         self : object
             The fitted structure.
         """
-        self._check_parameters()
-        self.bias_ = float(bias)
         X, y = X if hasattr(X, "shape") else as_array("X", X), as_array("y", y)
         check_shape("X", X, "n_samples", "n_features")
         check_shape("y", y, X.shape[0], *y.shape[1:])
-        self.n_features_in_ = X.shape[1]
-        self._fit_labels(y, classes, class_weight)
-        self.n_weights_ = self._count_weights()
+        self._learn_checked(X, y, classes, class_weight, bias)
         return self
+
+    def _learn_checked(self, X, y, classes=None, class_weight=None, bias=0.0):
+        """`fit` to data as checked, of which X may lack the rows."""
+        self._check_parameters()
+        self.bias_ = float(bias)
+        self.n_features_in_ = X.shape[1]
+        self._fit_labels(np.asarray(y), classes, class_weight)
+        self.n_weights_ = self._count_weights()
 
     def _items(self, X):
         return [X[[i]] for i in range(X.shape[0])] if sparse.issparse(X) else list(X)

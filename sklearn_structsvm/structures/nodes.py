@@ -126,16 +126,10 @@ class NodeStructure(Structure):
         self : object
             The fitted structure.
         """
-        self._learn_all(*self._check_anew(X, y), classes, class_weight)
+        self._learn_checked(*self._check_anew(X, y), classes, class_weight)
         return self
 
-    def _fit_checked(self, X, y, classes=None, class_weight=None):
-        if type(self).fit is NodeStructure.fit:
-            self._learn_all(X, y, classes, class_weight)
-        else:
-            self.fit(X, y, classes=classes, class_weight=class_weight)
-
-    def _learn_all(self, X, y, classes, class_weight):
+    def _learn_checked(self, X, y, classes=None, class_weight=None):
         """`fit` to data as checked."""
         self._check_parameters()
         self._learn(X, self.joined_labels(y), classes, class_weight)

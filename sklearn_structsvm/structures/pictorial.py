@@ -254,16 +254,10 @@ class PictorialStructure(Structure):
         self : object
             The fitted structure.
         """
-        self._learn(*self._check_anew(X, y))
+        self._learn_checked(*self._check_anew(X, y))
         return self
 
-    def _fit_checked(self, X, y):
-        if type(self).fit is PictorialStructure.fit:
-            self._learn(X, y)
-        else:
-            self.fit(X, y)
-
-    def _learn(self, X, y):
+    def _learn_checked(self, X, y):
         """`fit` to data as checked."""
         self._check_parameters()
         shape = len(self._edges[0]), self.n_types, self.n_types, 2

@@ -9,6 +9,7 @@ from _dask_cluster import check_nothing_is_left, kill_worker
 from _estimators import PythonMulticlass, assert_same_optimum
 from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
 from _seeds import new_rng, new_seed
+from _wrong_rows import row_of
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -296,6 +297,26 @@ def test_wrong_parts_are_errors_before_any_work():
         model.fit(divided(huge), divided(y))
     with pytest.raises(ValueError, match="Part 1: "):
         model.fit(divided(X), divided(y), sample_weight=divided([1, 1, 1, -1, *[1] * 5]))
+
+
+class Strays(PythonMulticlass):
+    """For one example, its joint features have an index out of range."""
+
+    def joint_feature(self, x, y):
+        phi = super().joint_feature(x, y)
+        return row_of(len(phi), [99]) if x[0] == 7.0 else phi
+
+
+def test_what_a_structure_returns_on_a_worker_is_an_error_that_names_the_part(monkeypatch):
+    monkeypatch.setattr("sklearn_structsvm.distributed.sequences.n_places", lambda: 2)
+    X, y = list(np.ones((12, 4))), [0] * 12
+    X[7] = np.full(4, 7.0)
+    message = "joint_feature of Strays must have indices from 0 to 11; got the index 99"
+    with pytest.raises(ValueError, match=f"{message} for example 3") as caught:
+        BCFWClassifier(Strays()).fit(divided(X, 3), divided(y, 3))
+    assert caught.value.__notes__ == [
+        "The example is one of part 1, 3, counted on from its start."
+    ]
 
 
 # Predictions of collections of rows.

@@ -488,7 +488,9 @@ def _rule_attributes(rule):
 
 
 def _plain_fit(classifier, X, y, **params):
-    return classifier.fit(X, y, **params)
+    # What a user's `fit` returns need not be the classifier.
+    classifier.fit(X, y, **params)
+    return classifier
 
 
 def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):

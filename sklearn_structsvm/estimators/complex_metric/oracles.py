@@ -208,7 +208,7 @@ class ClassifierOracle:
         # Weights with mean 1, as fits to this many examples expect.
         weights = task.weights * (len(task.y) / task.weights.sum())
         m, k = task.cells.n_cells, task.cells.n_classes
-        lmo = lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
+        lmo.fit(X, task.y, sample_weight=weights, cells=task.codes, n_cells=m)
         self.task, self.predictor = task, lmo.without_examples()
         self.lmo = CheckedLMO(
             lmo, task.y, task.codes, task.weights, n_cells=m, n_classes=k

@@ -45,9 +45,11 @@ def check_classifier(classifier, method, hint="", name="estimator"):
 
 
 def fit_to_labels(classifier, X, y, **params):
-    """`classifier.fit`, with a remedy added to errors about labels."""
+    """The fitted classifier; a remedy is added to errors about labels."""
     try:
-        return classifier.fit(X, y, **params)
+        # What a user's `fit` returns need not be the classifier.
+        classifier.fit(X, y, **params)
+        return classifier
     except ValueError as error:
         found = np.unique(y)
         is_coded = np.array_equal(found, np.arange(len(found)))

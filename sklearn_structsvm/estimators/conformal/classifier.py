@@ -274,7 +274,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
             self._calibrate(data, models, folds, X)
             self.estimators_, self.estimator_ = models, models[0]
             if len(models) > 1:
-                self.estimator_ = clone(model).fit(X, data.y, **routed.estimator.fit)
+                self.estimator_ = clone(model)
+                self.estimator_.fit(X, data.y, **routed.estimator.fit)
             self._keep(data)
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self.estimator_, name):
@@ -439,4 +440,6 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
 def _fit_to(model, X, y, train, params):
     """The model, fitted to the training part of a fold."""
     X_train, y_train = _safe_split(model, X, y, train)
-    return model.fit(X_train, y_train, **_check_method_params(X, params, indices=train))
+    # What a user's `fit` returns need not be the model.
+    model.fit(X_train, y_train, **_check_method_params(X, params, indices=train))
+    return model
