@@ -307,7 +307,7 @@ class Strays(PythonMulticlass):
         return row_of(len(phi), [99]) if x[0] == 7.0 else phi
 
 
-def test_what_a_structure_returns_on_a_worker_is_an_error_that_names_the_part(monkeypatch):
+def test_errors_of_a_structure_on_a_worker_tell_of_which_part_they_are(monkeypatch):
     monkeypatch.setattr("sklearn_structsvm.distributed.sequences.n_places", lambda: 2)
     X, y = list(np.ones((12, 4))), [0] * 12
     X[7] = np.full(4, 7.0)
