@@ -6,6 +6,7 @@ from sklearn import get_config
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.fitted import is_of_fit
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.deprecation import Deprecated, warn_of_deprecated
 from sklearn_structsvm.estimators.options import check_needs
@@ -115,7 +116,7 @@ class Fit:
 
 
 def _is_fitted_attribute(name):
-    return name == "_dual_state" or (name.endswith("_") and not name.startswith("_"))
+    return name == "_dual_state" or is_of_fit(name)
 
 
 def require_y(estimator, y):

@@ -1,12 +1,11 @@
 """The base class of all structures, built-in and user-defined."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 
 from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._contract.answers import Answer
@@ -18,10 +17,11 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.fitted import FittedAttributes
 from sklearn_structsvm.structures._callback import CallbackOracle, labeling_key
 
 
-class Structure(DocumentedMixin, BaseEstimator):
+class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
     r"""Base class of structures: joint features, loss and decoders of a kind of output.
 
     Subclass it for outputs of your own. Predictions are
@@ -162,24 +162,6 @@ class Structure(DocumentedMixin, BaseEstimator):
                 setattr(cls, claim, False)
         if _has_new_decoders(cls, "labelings"):
             cls.labelings = Structure.labelings
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """The error for what only a fit sets."""
-            if hasattr(type(self), name):
-                # A property that needs it: its own error.
-                return object.__getattribute__(self, name)
-            kind, is_private = type(self).__name__, name.startswith("_")
-            is_fitted = "n_weights_" in vars(self)
-            if not name.startswith("__") and (
-                not is_fitted if is_private else name.endswith("_")
-            ):
-                raise NotFittedError(
-                    f"This {kind} is not fitted yet, and has no {name}: call its fit, or "
-                    "use the structure_ of a fitted estimator."
-                )
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         """Joint feature vector of an input and a labeling, of shape (d,)."""

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm._utils.fitted import FittedAttributes
 from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.arguments import as_cells
 
 
-class LMO(BaseEstimator):
+class LMO(FittedAttributes, BaseEstimator):
     r"""Base class of linear minimization oracles (LMOs).
 
     Subclass it for an oracle of your own. For any loss tensor L, an oracle finds a

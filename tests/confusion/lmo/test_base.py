@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 
-from sklearn_structsvm.confusion.lmo import LMO
+from sklearn_structsvm.confusion.lmo import LMO, WeightedLMO
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 
 X, Y = load_iris(return_X_y=True)
@@ -111,6 +112,12 @@ def test_exactness_is_what_the_lmo_says():
 def test_answers_that_cannot_be_right_are_refused(answer, error, words):
     with pytest.raises(error, match=words):
         checked(answer)(ZERO_ONE)
+
+
+@pytest.mark.parametrize("ask", [lambda lmo: lmo(ZERO_ONE), lambda lmo: lmo.count(Y)])
+def test_an_lmo_that_is_not_fitted_says_so(ask):
+    with pytest.raises(NotFittedError, match="This WeightedLMO is not fitted yet"):
+        ask(WeightedLMO())
 
 
 def test_what_is_not_written_is_named():
