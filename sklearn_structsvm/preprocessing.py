@@ -148,20 +148,25 @@ class SequenceTransformer(  # type: ignore[call-arg]
             Fitted estimator.
         """
         rows, lengths = _one_table(X)
+        transformer = self._unfitted()
         try:
-            self._start().fit(rows, *_row_labels(y, lengths), **params)
+            transformer.fit(rows, *_row_labels(y, lengths), **params)
         except TokenError as error:
             raise _with_place(error, lengths) from None
+        self.transformer_ = transformer
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
         rows, lengths = _one_table(X)
+        transformer = self._unfitted()
         try:
-            out = self._start().fit_transform(rows, *_row_labels(y, lengths), **params)
+            out = transformer.fit_transform(rows, *_row_labels(y, lengths), **params)
         except TokenError as error:
             raise _with_place(error, lengths) from None
-        return self._sequences("fit_transform", out, lengths)
+        items = self._sequences(transformer, "fit_transform", out, lengths)
+        self.transformer_ = transformer
+        return items
 
     def transform(self, X: Any) -> list[Any]:
         """Transform the rows of each sequence.
@@ -182,16 +187,17 @@ class SequenceTransformer(  # type: ignore[call-arg]
             # There is nothing to transform, of whatever type it would be.
             return SequenceList([] for _ in X)
         rows, lengths = _one_table(X)
+        transformer = self.transformer_
         try:
-            out = self.transformer_.transform(rows)
+            out = transformer.transform(rows)
         except TokenError as error:
             raise _with_place(error, lengths) from None
-        return self._sequences("transform", out, lengths)
+        return self._sequences(transformer, "transform", out, lengths)
 
-    def _sequences(self, method, out, lengths):
+    def _sequences(self, transformer, method, out, lengths):
         """The rows that the transformer returned, one sequence after another."""
         if self.transformer is not None:
-            out = Answer(method, self.transformer_).of_each(out, lengths.sum())
+            out = Answer(method, transformer).of_each(out, lengths.sum())
         return SequenceList(split_rows(out, lengths))
 
     @available_if(_transformer_has("get_feature_names_out"))
@@ -226,10 +232,10 @@ class SequenceTransformer(  # type: ignore[call-arg]
             transformer.set_output(transform=transform)
         return self
 
-    def _start(self):
+    def _unfitted(self):
+        """The transformer to fit, which takes the place of `transformer_` afterwards."""
         given = self.transformer
-        self.transformer_ = TokenVectorizer() if given is None else clone(given)
-        return self.transformer_
+        return TokenVectorizer() if given is None else clone(given)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "transformer_")

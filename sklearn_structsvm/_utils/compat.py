@@ -1,8 +1,6 @@
 """All of scikit-learn that is private, untyped, or not in every supported version."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     Method = TypeVar("Method", bound=Callable[..., Any])
 
     # Typed, unlike scikit-learn's: a decorated function keeps its type.
-    def with_callbacks(method: Method) -> Method: ...
     def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]: ...
     def validate_params(
         constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
@@ -35,44 +32,9 @@ else:
     from sklearn.utils._param_validation import validate_params
     from sklearn.utils.metaestimators import available_if
 
-    try:
-        from sklearn.callback import with_callbacks as _torn_down
-    except ImportError:
-
-        def _torn_down(method):
-            """Stands in where scikit-learn has no callbacks."""
-            return method
-
-    def with_callbacks(method):
-        """Decorates `fit`: callbacks may hold out data, and are torn down.
-
-        scikit-learn's hooks see the training data, but cannot take any of them away. A
-        callback that does has a method `holding_out`; see `EarlyStopping`.
-        """
-        managed, parameters = _torn_down(method), signature(method)
-
-        @wraps(method)
-        def fit(estimator, *args, **kwargs):
-            callbacks = [
-                callback.holding_out
-                for callback in getattr(estimator, "_skl_callbacks", ())
-                if hasattr(callback, "holding_out")
-            ]
-            if not callbacks:
-                return managed(estimator, *args, **kwargs)
-            bound = parameters.bind(estimator, *args, **kwargs)
-            arguments = dict(list(bound.arguments.items())[1:])
-            with ExitStack() as stack:
-                for holding_out in callbacks:
-                    stack.enter_context(holding_out(estimator, arguments))
-                bound.arguments.update(arguments)
-                return managed(*bound.args, **bound.kwargs)
-
-        return fit
-
 
 try:
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -85,6 +47,9 @@ except ImportError:  # scikit-learn < 1.9
             if callbacks:
                 raise ImportError("Callbacks need scikit-learn 1.9 or later.")
             return self
+
+    def with_callbacks(method):  # type: ignore[no-redef]
+        return method
 
 
 # Before, a scorer that stands for a meta-estimator's `score` asks for nothing that its

@@ -9,6 +9,7 @@ from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import as_floats, check_sequence
 from sklearn_structsvm._utils.labels import refuse_missing
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 
 __all__ = [
@@ -209,6 +210,7 @@ def neg_token_log_loss_scorer(
     score : float
         Higher is better.
     """
+    estimator = snapshot(estimator)
     proba = _method(estimator, "predict_proba")(X)
     labels = estimator.classes_
     return -token_log_loss(y, proba, labels=labels, sample_weight=sample_weight)

@@ -14,6 +14,7 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.mean_costs import mean_cost
@@ -205,7 +206,7 @@ class ConfusionScorer(_BaseScorer):
         sensitive_features=None,
         costs=None,
     ):
-        measure = self._score_func
+        estimator, measure = snapshot(estimator), self._score_func
         response = respond(estimator, self._response_method, X, sensitive_features, costs)
         classes = getattr(estimator, "classes_", None)
         if self._response_method == "predict":

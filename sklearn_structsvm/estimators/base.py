@@ -1,19 +1,21 @@
 """Shared by all estimators: all-or-nothing fits, pickling and callbacks."""
 
+from contextlib import ExitStack
 from typing import ClassVar
 
 from sklearn import get_config
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.documentation import DocumentedMixin
-from sklearn_structsvm._utils.fitted import is_of_fit
+from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.deprecation import Deprecated, warn_of_deprecated
 from sklearn_structsvm.estimators.options import check_needs
 
 
-class AtomicFitMixin(DocumentedMixin):
-    """For estimators whose `fit` runs within a `Fit`.
+class AtomicFitMixin(FittedAside, DocumentedMixin):
+    """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`.
 
     Attributes
     ----------
@@ -42,33 +44,68 @@ class AtomicFitMixin(DocumentedMixin):
         check_needs(self)
 
 
-class Fit:
-    """One call of `fit`: all or nothing, and reported to callbacks.
+def fit_aside(estimator, /, **arguments):
+    """Fit an estimator: all or nothing, aside from those who read, and told to callbacks.
 
-    ``with Fit(self, X, y, sample_weight=sample_weight) as fit`` checks the parameters and
-    removes the attributes of the previous fit. If the block raises before `commit`, these
-    are restored, and no new ones remain. The method `fit` is decorated with
-    `with_callbacks`, which always tears callbacks down.
+    Callbacks may hold out data, and are torn down however the fit ends.
 
     Parameters
     ----------
     estimator : AtomicFitMixin
-    X, y : training data as given
-    **metadata : dict
-        All other arguments. They are passed to callbacks.
+    **arguments : dict
+        The arguments of its `fit`, of which X and y are the data, and all others are
+        passed to callbacks as metadata. They go to ``_fit_within(fit, **arguments)`` of
+        the draft.
+
+    Returns
+    -------
+    estimator
+        The same one.
+    """
+    with Fit(estimator) as fit, ExitStack() as stack:
+        draft = fit.estimator
+        for callback in getattr(draft, "_skl_callbacks", ()):
+            if hasattr(callback, "holding_out"):
+                stack.enter_context(callback.holding_out(draft, arguments))
+        fit.data = _data_for_callbacks(**arguments)
+        with_callbacks(lambda draft: draft._fit_within(fit, **arguments))(draft)
+    return estimator
+
+
+def _data_for_callbacks(X, y, fit_params=None, **metadata):
+    metadata |= fit_params or {}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    return {"X": X, "y": y, "metadata": metadata}
+
+
+class Fit:
+    """One fit: all or nothing.
+
+    ``with Fit(model) as fit`` checks the parameters and makes a draft, `fit.estimator`,
+    which is to be fitted. If the block ends, or raises after `commit`, its attributes
+    replace those of the previous fit, all at once. Until then, and if the block raises
+    before, the model stays as it was.
+
+    Parameters
+    ----------
+    estimator : AtomicFitMixin
 
     Attributes
     ----------
+    estimator : AtomicFitMixin
+        The draft. It has no fitted attributes yet.
     previous : dict
         The attributes of the previous fit.
+    data : dict
+        X, y and metadata, for callbacks.
     """
 
-    def __init__(self, estimator, X, y, /, **metadata):
-        self.estimator = estimator
-        metadata = {k: v for k, v in metadata.items() if v is not None}
-        self.data = {"X": X, "y": y, "metadata": metadata}
-        self.previous, self.is_committed = {}, False
-        self.whole = None
+    def __init__(self, estimator):
+        self.draft = Draft(estimator)
+        self.estimator = self.draft.estimator
+        self.previous = self.draft.take_fitted()
+        self.is_committed = False
+        self.data, self.whole = {}, None
 
     def within(self, whole):
         """This fit, as a part of another one that is a `FitProgress`."""
@@ -80,14 +117,11 @@ class Fit:
             self.estimator._validate_params()
         self.estimator._check_parameters()
         warn_of_deprecated(self.estimator)
-        self.previous = self._fitted()
-        self._clear()
         return self
 
     def __exit__(self, kind, error, traceback):
-        if kind is not None and not self.is_committed:
-            self._clear()
-            vars(self.estimator).update(self.previous)
+        if kind is None or self.is_committed:
+            self.draft.replace()
 
     def commit(self):
         """Keep the attributes set so far, even if an exception follows.
@@ -105,18 +139,6 @@ class Fit:
     def reporter(self, snapshot=None):
         """A `PassReporter` for at most `max_iter` passes."""
         return PassReporter(self.progress(self.estimator.max_iter), snapshot)
-
-    def _fitted(self):
-        attributes = vars(self.estimator).items()
-        return {name: value for name, value in attributes if _is_fitted_attribute(name)}
-
-    def _clear(self):
-        for name in self._fitted():
-            delattr(self.estimator, name)
-
-
-def _is_fitted_attribute(name):
-    return name == "_dual_state" or is_of_fit(name)
 
 
 def require_y(estimator, y):

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_array, as_dense
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import StrOptions, with_callbacks
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.batch_losses import (
     LOSSES,
     SAMPLE_LOSS,
@@ -81,7 +81,6 @@ class BatchClassifier(StructuredClassifier):
             tags.classifier_tags.multi_class = loss.multi_class
         return tags
 
-    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -100,14 +99,15 @@ class BatchClassifier(StructuredClassifier):
         self : object
             Fitted estimator.
         """
-        with Fit(self, X, y, sample_weight=sample_weight) as fit:
-            with bind_data(self, X, y, sample_weight) as problem:
-                method = self._method(problem, fit.previous)
-                has_risk = problem.risk is not None
-                with one_blas_thread() if has_risk else nullcontext():
-                    run(fit, problem, method)
-                self._warn_of_zero(problem.risk)
-        return self
+        return fit_aside(self, X=X, y=y, sample_weight=sample_weight)
+
+    def _fit_within(self, fit, X, y, sample_weight):
+        with bind_data(self, X, y, sample_weight) as problem:
+            method = self._method(problem, fit.previous)
+            has_risk = problem.risk is not None
+            with one_blas_thread() if has_risk else nullcontext():
+                run(fit, problem, method)
+            self._warn_of_zero(problem.risk)
 
     def _method(self, problem, previous):
         structure = problem.structure

@@ -6,16 +6,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
-from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.dual_ascent import exact_steps, frank_wolfe
-from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
     StructureName,
     has_exact_steps,
 )
-from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.weight_bounds import check_bounds
 from sklearn_structsvm.structures import Structure
@@ -289,7 +287,6 @@ class BCFWClassifier(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -314,10 +311,7 @@ class BCFWClassifier(StructuredClassifier):
         self : object
             Fitted estimator.
         """
-        with Fit(self, X, y, sample_weight=sample_weight) as fit:
-            with bind_data(self, X, y, sample_weight) as problem:
-                run(fit, problem, self._method(problem, fit.previous))
-        return self
+        return fit_aside(self, X=X, y=y, sample_weight=sample_weight)
 
     def _method(self, problem, previous):
         bounds = check_bounds(self.coef_bounds, problem.structure)

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_dense, as_floats
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.structures import Structure
 
 ZERO = np.zeros(1)
@@ -78,7 +79,8 @@ class SparseCoefficientsMixin:
             Fitted estimator.
         """
         check_is_fitted(self)
-        self.coef_ = sparse.csr_array(self.coef_)
+        now = snapshot(self)
+        now.coef_ = sparse.csr_array(now.coef_)
         return self
 
     def densify(self) -> Self:
@@ -90,7 +92,8 @@ class SparseCoefficientsMixin:
             Fitted estimator.
         """
         check_is_fitted(self)
-        if sparse.issparse(self.coef_):
-            shape = shapes_of_weights(self.structure_)["coef_"]
-            self.coef_ = as_dense(self.coef_, *shape)
+        now = snapshot(self)
+        if sparse.issparse(now.coef_):
+            shape = shapes_of_weights(now.structure_)["coef_"]
+            now.coef_ = as_dense(now.coef_, *shape)
         return self

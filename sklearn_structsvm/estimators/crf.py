@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
-from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
-from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.hidden_labels import likelihood_steps
-from sklearn_structsvm.estimators.method import Method, run
+from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import (
     StructureName,
     has_exact_steps,
@@ -22,7 +22,6 @@ from sklearn_structsvm.estimators.probabilistic import (
     DECODINGS,
     ProbabilisticClassifier,
 )
-from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.warm_start import find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
@@ -310,7 +309,6 @@ class CRFClassifier(ProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -335,10 +333,7 @@ class CRFClassifier(ProbabilisticClassifier):
         self : object
             Fitted estimator.
         """
-        with Fit(self, X, y, sample_weight=sample_weight) as fit:
-            with bind_data(self, X, y, sample_weight) as problem:
-                run(fit, problem, self._method(problem, fit.previous))
-        return self
+        return fit_aside(self, X=X, y=y, sample_weight=sample_weight)
 
     def _method(self, problem, previous):
         self._check_class_weight(problem.structure)

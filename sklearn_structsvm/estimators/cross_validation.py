@@ -27,11 +27,10 @@ from sklearn_structsvm._utils.compat import (
     _check_method_params,
     _safe_indexing,
     accepts_weights,
-    with_callbacks,
 )
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.weights import check_weights
-from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.base import Fit, fit_aside
 from sklearn_structsvm.estimators.grid_of_c import CS_CONSTRAINT, make_grid, warm_fits
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.problem import bind_local, check_scale
@@ -103,7 +102,6 @@ class CrossValidatedMixin:
         """
         self.scores_path_ = scores_path[0]
 
-    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
     ) -> Self:
@@ -123,65 +121,66 @@ class CrossValidatedMixin:
         self : object
             Fitted estimator.
         """
-        with Fit(self, X, y, sample_weight=sample_weight) as fit:
-            for_splits, for_scores = self._routed(sample_weight, params)
-            problem = bind_local(self, X, y, sample_weight)
-            n = len(problem.weights) if problem.structure.flat else len(problem.given[0])
-            weights = check_weights(sample_weight, n)
-            Cs = make_grid(self.Cs, lambda: self._range(problem))
-            check_scale(self, problem, float(Cs[-1]))
-            is_weighted = self.scoring is None or "sample_weight" in for_scores
-            folds = self._folds(problem, weights, for_splits, is_weighted)
-            final = self._classifier(problem.structure)
-            if "sample_weight" in for_scores:
-                for_scores = for_scores | {"sample_weight": weights}
-            penalties = self._penalties()
-            progress = fit.progress(len(penalties) * len(folds) + 1).begin()
-            paths = [
-                self._paths(
-                    folds,
-                    (
-                        final.set_params(**penalty),
-                        *problem.given,
-                        weights,
-                        Cs,
-                        self.scoring,
-                        for_scores,
-                    ),
-                    progress,
-                )
-                for penalty in penalties
-            ]
-            scores_path, gaps_path = np.stack(
-                [self._scores_and_gaps(problem, Cs, own) for own in paths], axis=1
+        return fit_aside(self, X=X, y=y, sample_weight=sample_weight, fit_params=params)
+
+    def _fit_within(self, fit, X, y, sample_weight, fit_params=None):
+        for_splits, for_scores = self._routed(sample_weight, fit_params)
+        problem = bind_local(self, X, y, sample_weight)
+        n = len(problem.weights) if problem.structure.flat else len(problem.given[0])
+        weights = check_weights(sample_weight, n)
+        Cs = make_grid(self.Cs, lambda: self._range(problem))
+        check_scale(self, problem, float(Cs[-1]))
+        is_weighted = self.scoring is None or "sample_weight" in for_scores
+        folds = self._folds(problem, weights, for_splits, is_weighted)
+        final = self._classifier(problem.structure)
+        if "sample_weight" in for_scores:
+            for_scores = for_scores | {"sample_weight": weights}
+        penalties = self._penalties()
+        progress = fit.progress(len(penalties) * len(folds) + 1).begin()
+        paths = [
+            self._paths(
+                folds,
+                (
+                    final.set_params(**penalty),
+                    *problem.given,
+                    weights,
+                    Cs,
+                    self.scoring,
+                    for_scores,
+                ),
+                progress,
             )
-            n_scored = [min(len(path.scores) for path in own) for own in paths]
-            with np.errstate(invalid="ignore"):
-                means = scores_path.mean(axis=2)
-            chosen, best = self._choice(penalties, Cs, scores_path, means)
-            final.set_params(**penalties[chosen], C=Cs[best], verbose=self.verbose)
-            # Its passes are reported as parts of this fit.
-            part = progress.part("final-fit", self.max_iter)
-            final_fit = Fit(final, X, y, sample_weight=sample_weight).within(part)
-            try:
-                with final_fit:
-                    run(final_fit, problem, final._method(problem, {}))
-            finally:
-                # This also happens if it ends with a warning that was turned into an
-                # error.
-                if final_fit.is_committed:
-                    fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
-                    vars(self).update(fitted)
-                    self.Cs_, self.C_ = Cs, float(Cs[best])
-                    self._keep(penalties[chosen], scores_path, gaps_path)
-                    fit.commit()
-            # All attributes are set now.
-            progress.end(dict)
-            for own, mean, n in zip(paths, means, n_scored, strict=True):
-                stopped_by = [path.stopped_by for path in own]
-                self._warn_of_cuts(problem, Cs, mean[:n], stopped_by)
-            self._warn_of_gaps(problem)
-        return self
+            for penalty in penalties
+        ]
+        scores_path, gaps_path = np.stack(
+            [self._scores_and_gaps(problem, Cs, own) for own in paths], axis=1
+        )
+        n_scored = [min(len(path.scores) for path in own) for own in paths]
+        with np.errstate(invalid="ignore"):
+            means = scores_path.mean(axis=2)
+        chosen, best = self._choice(penalties, Cs, scores_path, means)
+        final.set_params(**penalties[chosen], C=Cs[best], verbose=self.verbose)
+        # Its passes are reported as parts of this fit.
+        part = progress.part("final-fit", self.max_iter)
+        final_fit = Fit(final).within(part)
+        try:
+            with final_fit:
+                method = final_fit.estimator._method(problem, final_fit.previous)
+                run(final_fit, problem, method)
+        finally:
+            # This also happens if it ends with a warning that was turned into an error.
+            if final_fit.is_committed:
+                fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
+                vars(self).update(fitted)
+                self.Cs_, self.C_ = Cs, float(Cs[best])
+                self._keep(penalties[chosen], scores_path, gaps_path)
+                fit.commit()
+        # All attributes are set now.
+        progress.end(dict)
+        for own, mean, n in zip(paths, means, n_scored, strict=True):
+            stopped_by = [path.stopped_by for path in own]
+            self._warn_of_cuts(problem, Cs, mean[:n], stopped_by)
+        self._warn_of_gaps(problem)
 
     def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this estimator, its splitter and its scorer.

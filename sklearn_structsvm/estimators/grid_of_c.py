@@ -53,8 +53,8 @@ def warm_fits(estimator, problem, Cs):
     for C in Cs:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            with Fit(estimator.set_params(C=float(C)), *problem.given) as fit:
-                run(fit, problem, estimator._method(problem, fit.previous))
+            with Fit(estimator.set_params(C=float(C))) as fit:
+                run(fit, problem, fit.estimator._method(problem, fit.previous))
         yield estimator.dual_gap_
 
 

@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import refuse_missing, unseen_words
 from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import require_y
@@ -248,6 +249,7 @@ class PredictionMixin:
         """The values for each class, of an empty example."""
         return np.empty((0, len(self.structure_.classes_)))
 
+    @of_one_fit
     def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Predict the best output for each example.
 
@@ -297,6 +299,7 @@ class PredictionMixin:
         return self.structure_.decode_batch(X, self._weights)[:0]
 
     @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
+    @of_one_fit
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes or labels (flat structures only).
 
@@ -318,6 +321,7 @@ class PredictionMixin:
 
         return self._ask(X, present)
 
+    @of_one_fit
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Score the predictions for X against y.
 
@@ -359,6 +363,7 @@ class PredictionMixin:
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
     @available_if(structure_has("k_best"))
+    @of_one_fit
     def predict_k_best(
         self, X: Any, k: int = 5, *, allowed: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -403,6 +408,7 @@ class PredictionMixin:
         return labelings, scores
 
     @available_if(structure_has("max_marginals"))
+    @of_one_fit
     def max_marginals(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Compute max-marginals: the best score with each class at each position.
 

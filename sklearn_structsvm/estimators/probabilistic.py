@@ -11,6 +11,7 @@ from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import check_choice, check_sparse
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import refuse_missing
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.estimators.base import require_y
@@ -38,6 +39,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             "other structures use BCFWClassifier."
         )
 
+    @of_one_fit
     def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Predict the output of each example according to `decoding`.
 
@@ -91,6 +93,7 @@ class ProbabilisticClassifier(StructuredClassifier):
                 allowed=masks,
             )
 
+    @of_one_fit
     def predict_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Compute the marginal probabilities of the classes.
 
@@ -116,6 +119,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         """
         return self._marginals(self._check_X(X, takes_foreign=True), allowed)
 
+    @of_one_fit
     def predict_log_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         """Compute the logarithms of the marginal probabilities.
 
@@ -138,6 +142,7 @@ class ProbabilisticClassifier(StructuredClassifier):
                 return np.log(proba, out=proba) if xp is None else xp.log(proba)
             return as_object_array([np.log(item) for item in proba])
 
+    @of_one_fit
     def log_likelihood(self, X: Any, y: Any, *, allowed: Any = None) -> np.ndarray:
         r"""Compute the log-likelihood of the whole labeling of each example.
 
@@ -180,6 +185,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             allowed=self._check_allowed(X, allowed),
         )
 
+    @of_one_fit
     def entropy(self, X: Any, *, allowed: Any = None) -> np.ndarray:
         r"""Compute the entropy of the predicted distribution of each example, in nats.
 
@@ -207,6 +213,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         )
 
     @available_if(structure_has("k_best"))
+    @of_one_fit
     def predict_k_best(
         self, X: Any, k: int = 5, *, allowed: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -242,6 +249,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         return labelings, as_object_array(probabilities)
 
     @available_if(structure_has("spans"))
+    @of_one_fit
     def predict_spans(
         self, X: Any, *, threshold: float | None = None, allowed: Any = None
     ) -> np.ndarray:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions, with_callbacks
+from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.distributed.steps import as_it_is
-from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C, COUNT
 from sklearn_structsvm.estimators.deprecation import (
     MAY_BE_UNSET,
@@ -17,9 +17,8 @@ from sklearn_structsvm.estimators.deprecation import (
     value_of,
 )
 from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
-from sklearn_structsvm.estimators.method import Method, run
+from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import StructureName
-from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.weight_bounds import check_bounds, refuse_bounds
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
@@ -320,7 +319,6 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
 
@@ -343,10 +341,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         self : object
             Fitted estimator.
         """
-        with Fit(self, X, y, sample_weight=sample_weight) as fit:
-            with bind_data(self, X, y, sample_weight) as problem:
-                run(fit, problem, self._method(problem, fit.previous))
-        return self
+        return fit_aside(self, X=X, y=y, sample_weight=sample_weight)
 
     def _method(self, problem, previous):
         wrap = as_it_is

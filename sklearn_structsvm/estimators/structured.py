@@ -11,11 +11,13 @@ from sklearn_structsvm.estimators.coefficients import (
     SparseCoefficientsMixin,
     weight_attributes,
 )
+from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
     STRUCTURES,
     infer_structure,
 )
 from sklearn_structsvm.estimators.prediction import PredictionMixin
+from sklearn_structsvm.estimators.problem import bind_data
 
 # Decoders with upper bounds that may remain above the labelings found.
 LOOSE_INFERENCES = ("auto", "messages", "expansion")
@@ -31,8 +33,8 @@ class StructuredClassifier(
 ):
     """An estimator over a structure.
 
-    Its `fit` has three lines: within a `Fit`, `bind_data` turns X and y into a problem,
-    and `run` solves it by the `Method` that `_method` chooses.
+    Its fit has two lines: `bind_data` turns X and y into a problem, and `run` solves it
+    by the `Method` that `_method` chooses.
     """
 
     # Whether the items of a Dask collection may be other than rows.
@@ -76,6 +78,14 @@ class StructuredClassifier(
             tags.classifier_tags = None
             tags.input_tags.two_d_array = False
         return tags
+
+    def _fit_within(self, fit, X, y, sample_weight):
+        with bind_data(self, X, y, sample_weight) as problem:
+            run(fit, problem, self._method(problem, fit.previous))
+
+    def _method(self, problem, previous):
+        """The `Method` for a problem, given the attributes of the previous fit."""
+        raise NotImplementedError
 
     def _infer_structure(self, X, y, classes):
         """The structure that "auto" resolves to."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.plotting._common import (
@@ -318,6 +319,7 @@ class AchievableSetDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        estimator = snapshot(estimator)
         sample = ConfusionSample.of_estimator(
             estimator, X, y, sample_weight, sensitive_features
         )

@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import NO_MATH, Display, axes_or_new
 
 # In inches: a row or column of a heat map, its axis and color bar, a letter of a name.
@@ -119,14 +120,15 @@ class ChainWeightsDisplay(Display):
             If the estimator has no chain or tree structure.
         """
         check_is_fitted(estimator)
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        is_pipeline = isinstance(estimator, Pipeline)
+        model = snapshot(estimator[-1] if is_pipeline else estimator)
         structure: Any = getattr(model, "structure_", None)
         if not hasattr(structure, "weight_parts") or not structure.has_sums:
             raise TypeError(
                 "ChainWeightsDisplay needs an estimator over a ChainStructure or "
                 f"TreeStructure; got {model!r}."
             )
-        if feature_names is None and model is not estimator:
+        if feature_names is None and is_pipeline:
             feature_names = _names_before_the_end(estimator)
         if feature_names is None:
             feature_names = getattr(model, "feature_names_in_", None)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
@@ -275,6 +276,7 @@ class ConvergenceDisplay(Display):
         ValueError, ImportError
             As for :meth:`plot`.
         """
+        estimator = snapshot(estimator)
         check_is_fitted(estimator)
         if not hasattr(estimator, "history_"):
             raise TypeError(

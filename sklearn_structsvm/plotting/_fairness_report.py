@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.binomial import clopper_pearson
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.calibration import p_value, rate_sums
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.counts import confusion_tensor
@@ -234,6 +235,7 @@ def fairness_report(
     >>> report.promises["constraint"]
     ['EqualOpportunity(slack=0.1)']
     """
+    estimator = snapshot(estimator)
     check_is_fitted(estimator)
     level = check_number(confidence_level, "confidence_level", 0.0, 1.0)
     if constraints is None:

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, check_sparse
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import Display, axes_or_new, show_legend_below
 from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
 from sklearn_structsvm.solvers.blocks.slack_search import (
@@ -157,6 +158,7 @@ class LabelMapDisplay(Display):
             If the structure does not support the search, or if x and y do not match the
             training data.
         """
+        estimator = snapshot(estimator)
         check_is_fitted(estimator)
         if not hasattr(estimator, "structure_"):
             raise TypeError(

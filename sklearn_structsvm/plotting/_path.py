@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_floats, check_choice
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
@@ -284,6 +285,7 @@ class RegularizationPathDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        estimator = snapshot(estimator)
         check_is_fitted(estimator)
         _require(
             estimator,

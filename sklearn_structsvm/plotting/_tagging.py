@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.pipelines import final_step
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
@@ -155,6 +156,7 @@ class TaggingDisplay(Display):
         """
         check_is_fitted(estimator)
         model, X = final_step(estimator, [x])
+        model = snapshot(model)
         if not (hasattr(model, "predict_proba") and hasattr(model, "predict_k_best")):
             raise TypeError(
                 "TaggingDisplay needs a CRFClassifier over sequences or trees, or a "

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _num_samples
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
@@ -261,6 +262,7 @@ class ThresholdDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        estimator = snapshot(estimator)
         for attribute in ("metric", "constraints", "estimator_"):
             if not hasattr(estimator, attribute):
                 raise TypeError(

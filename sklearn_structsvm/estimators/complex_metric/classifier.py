@@ -7,17 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from sklearn_structsvm._utils.compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    with_callbacks,
-)
+from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
-from sklearn_structsvm.estimators.base import Fit
+from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
 from sklearn_structsvm.estimators.complex_metric.held_out import hold_out
 from sklearn_structsvm.estimators.complex_metric.solving import run
@@ -513,6 +509,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.verbose = verbose
 
     @property
+    @of_one_fit
     def rule_(self) -> WrittenRule:
         """The rule in words and as a table, if there is a single one."""
         self._single_rule("rule_", is_threshold=False)
@@ -524,7 +521,6 @@ class ComplexMetricClassifier(TrainedMixture):
         groups = self.cell_finder_.groups
         return {name: size for name, size, _ in getattr(groups, "pooled", ())}
 
-    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -582,18 +578,22 @@ class ComplexMetricClassifier(TrainedMixture):
             groups are needed but missing, if no group has `min_group_size` examples, or
             if there is only one class.
         """
-        metadata = {
-            "sample_weight": sample_weight,
-            "sensitive_features": sensitive_features,
-            "costs": costs,
-        }
-        with Fit(self, X, y, **metadata, **fit_params) as fit:
-            task, labels = self._task(X, y, **metadata)
-            held_out = None
-            if self.constraint_confidence is not None and not self._bounds_uniformly:
-                held_out, task, X, labels, fit_params, metadata = hold_out(
-                    self, task, X, labels, fit_params, metadata
-                )
-            oracle, found = self._oracle(task, X, labels, fit_params, metadata)
-            run(fit, oracle, found, held_out)
-        return self
+        return fit_aside(
+            self,
+            X=X,
+            y=y,
+            sample_weight=sample_weight,
+            sensitive_features=sensitive_features,
+            costs=costs,
+            fit_params=fit_params,
+        )
+
+    def _fit_within(self, fit, X, y, fit_params, **metadata):
+        task, labels = self._task(X, y, **metadata)
+        held_out = None
+        if self.constraint_confidence is not None and not self._bounds_uniformly:
+            held_out, task, X, labels, fit_params, metadata = hold_out(
+                self, task, X, labels, fit_params, metadata
+            )
+        oracle, found = self._oracle(task, X, labels, fit_params, metadata)
+        run(fit, oracle, found, held_out)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.indicators import as_indicator
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.label_metric import LabelMean, label_confusions
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
@@ -83,6 +84,7 @@ class LabelPredictor(OverProbabilities):
     def _output(self, indicator):
         return indicator if self.sparse_output_ else indicator.toarray()
 
+    @of_one_fit
     def predict(self, X: Any, **params: Any) -> Any:
         """Predict the labels of each row.
 
@@ -102,6 +104,7 @@ class LabelPredictor(OverProbabilities):
         _, rows = self._found("predict", X, params)
         return self._output(self.rule_.indicator(rows))
 
+    @of_one_fit
     def predict_batch(
         self, X: Any, sample_weight: ArrayLike | None = None, **params: Any
     ) -> Any:
@@ -135,6 +138,7 @@ class LabelPredictor(OverProbabilities):
             return self._output(choice.sets.matrix(rows.n_labels))
         return self._output(choice.rule.indicator(rows))
 
+    @of_one_fit
     def predict_proba(self, X: Any, **params: Any) -> Any:
         """Compute the label probabilities of the fitted estimator, as one matrix.
 
@@ -150,6 +154,7 @@ class LabelPredictor(OverProbabilities):
         """
         return self._found("predict_proba", X, params)[0]
 
+    @of_one_fit
     def score(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
     ) -> float:

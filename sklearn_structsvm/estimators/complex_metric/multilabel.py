@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import check_sparse
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    with_callbacks,
-)
+from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
@@ -36,7 +31,7 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
-from sklearn_structsvm.estimators.base import Fit, require_y
+from sklearn_structsvm.estimators.base import fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
 from sklearn_structsvm.estimators.complex_metric.label_predicting import LabelPredictor
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
@@ -303,7 +298,6 @@ class MultilabelMetricClassifier(LabelPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any
     ) -> Self:
@@ -335,10 +329,13 @@ class MultilabelMetricClassifier(LabelPredictor):
             Before any fit, if y is not an indicator matrix, or if parameters contradict
             each other.
         """
-        with Fit(self, X, y, sample_weight=sample_weight, **fit_params) as fit:
-            rows, weights, truth = self._find_rows(X, y, sample_weight, fit_params)
-            self._decide(fit, rows, weights, truth)
-        return self
+        return fit_aside(
+            self, X=X, y=y, sample_weight=sample_weight, fit_params=fit_params
+        )
+
+    def _fit_within(self, fit, X, y, sample_weight, fit_params):
+        rows, weights, truth = self._find_rows(X, y, sample_weight, fit_params)
+        self._decide(fit, rows, weights, truth)
 
     def _find_rows(self, X, y, sample_weight, fit_params):
         """The data by which rules decide: `LabelRows`, weights and labels."""

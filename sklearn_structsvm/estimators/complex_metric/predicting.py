@@ -23,6 +23,7 @@ from sklearn_structsvm._utils.labels import (
     unseen,
     unseen_words,
 )
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.registry import METRICS
@@ -205,6 +206,7 @@ class RandomizedClassifier(OverProbabilities):
             return X_in, np.zeros(n_samples, dtype=np.intp), costs
         return X_in, self.cell_finder_.find(X, n_samples, sensitive_features), costs
 
+    @of_one_fit
     def predict(
         self,
         X: Any,
@@ -267,6 +269,7 @@ class RandomizedClassifier(OverProbabilities):
         codes = self.mixture_.predict(X_in, cells, uniforms, n_threads, costs)
         return self.classes_[codes]
 
+    @of_one_fit
     def predict_proba(
         self,
         X: Any,
@@ -299,6 +302,7 @@ class RandomizedClassifier(OverProbabilities):
         return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs), costs)
 
     @available_if(_has_scores)
+    @of_one_fit
     def decision_function(
         self,
         X: Any,
@@ -333,6 +337,7 @@ class RandomizedClassifier(OverProbabilities):
         scores = self.mixture_.scores(P, cells, costs)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
+    @of_one_fit
     def score(
         self,
         X: Any,

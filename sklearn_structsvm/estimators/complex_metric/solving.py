@@ -98,7 +98,6 @@ def run(fit, oracle, found, held_out=None):
     if "estimator_" not in found:
         for one in found["classifiers_"]:
             found |= feature_attributes(getattr(one, "classifier", one))
-    vars(estimator).pop("mixture_objective_", None)
     vars(estimator).update(found)
     if left is not None:
         left = max(deadline - perf_counter(), 0.0)
@@ -171,7 +170,6 @@ def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
 
 def _note_cv_thresholds(estimator, oracle, deadline):
     """Set `cv_thresholds_`, if there are folds and the rule is a threshold."""
-    vars(estimator).pop("cv_thresholds_", None)
     if getattr(oracle, "folds", None) is None:
         return
     try:

@@ -4,6 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.estimators.complex_metric.single_rule import find_single_rule
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -16,6 +17,7 @@ class Thresholds:
     groups_: np.ndarray | None
 
     @property
+    @of_one_fit
     def threshold_(self) -> float:
         """The probability of ``classes_[1]`` above which that class is predicted."""
         losses = self._single_rule("threshold_")
@@ -27,6 +29,7 @@ class Thresholds:
         return rule_threshold(losses[0])
 
     @property
+    @of_one_fit
     def thresholds_(self) -> dict:
         """`threshold_` of each group, by its name."""
         losses = self._single_rule("thresholds_")

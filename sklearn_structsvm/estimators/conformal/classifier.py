@@ -24,7 +24,8 @@ from sklearn_structsvm._utils.compat import (
     _safe_split,
     available_if,
 )
-from sklearn_structsvm.estimators.base import AtomicFitMixin, Fit, require_y
+from sklearn_structsvm._utils.snapshots import Draft, of_one_fit
+from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 
@@ -255,32 +256,35 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         ValueError
             If there are too few examples for `confidence_level`, before any fit.
         """
-        with Fit(self, X, y, sensitive_features=sensitive_features):
-            require_y(self, y)
-            X, y = indexable(X, y)
-            data = self._read(X, y, sensitive_features)
-            model, routed = self._model(), self._routed(fit_params, sensitive_features)
-            folds = self._folds(X, y, routed.splitter.split)
-            self._check_numbers(data, [test for _, test in folds])
-            if self._is_prefit():
-                check_is_fitted(model)
-                models = [model]
-            else:
-                fit = delayed(_fit_to)
-                models = Parallel(n_jobs=self.n_jobs)(
-                    fit(clone(model), X, data.y, train, routed.estimator.fit)
-                    for train, _ in folds
-                )
-            self._calibrate(data, models, folds, X)
-            self.estimators_, self.estimator_ = models, models[0]
-            if len(models) > 1:
-                self.estimator_ = clone(model)
-                self.estimator_.fit(X, data.y, **routed.estimator.fit)
-            self._keep(data)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self.estimator_, name):
-                    setattr(self, name, getattr(self.estimator_, name))
-        return self
+        return fit_aside(
+            self, X=X, y=y, sensitive_features=sensitive_features, fit_params=fit_params
+        )
+
+    def _fit_within(self, fit, X, y, sensitive_features, fit_params):
+        require_y(self, y)
+        X, y = indexable(X, y)
+        data = self._read(X, y, sensitive_features)
+        model, routed = self._model(), self._routed(fit_params, sensitive_features)
+        folds = self._folds(X, y, routed.splitter.split)
+        self._check_numbers(data, [test for _, test in folds])
+        if self._is_prefit():
+            check_is_fitted(model)
+            models = [model]
+        else:
+            fit = delayed(_fit_to)
+            models = Parallel(n_jobs=self.n_jobs)(
+                fit(clone(model), X, data.y, train, routed.estimator.fit)
+                for train, _ in folds
+            )
+        self._calibrate(data, models, folds, X)
+        self.estimators_, self.estimator_ = models, models[0]
+        if len(models) > 1:
+            self.estimator_ = clone(model)
+            self.estimator_.fit(X, data.y, **routed.estimator.fit)
+        self._keep(data)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
 
     def conformalize(
         self, X: Any, y: Any, *, sensitive_features: ArrayLike | None = None
@@ -300,6 +304,12 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         """
         if self._is_prefit():
             return self.fit(X, y, sensitive_features=sensitive_features)
+        draft = Draft(self)
+        draft.estimator._recalibrate(X, y, sensitive_features)
+        draft.replace()
+        return self
+
+    def _recalibrate(self, X, y, sensitive_features):
         check_is_fitted(self)
         self._validate_params()
         self._check_parameters()
@@ -314,8 +324,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         folds = [(None, np.arange(_num_samples(X)))]
         self._check_numbers(data, [folds[0][1]])
         self._keep(self._calibrate(data, self.estimators_, folds, X))
-        return self
 
+    @of_one_fit
     def predict(self, X: Any) -> np.ndarray:
         """Predict the best output by `estimator_`.
 
@@ -333,6 +343,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         return self.estimator_.predict(X)
 
     @available_if(_inner_has("predict_proba"))
+    @of_one_fit
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute probabilities by `estimator_`.
 
@@ -349,6 +360,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
+    @of_one_fit
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Score the predictions of `estimator_`, as it does itself.
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.labels import refuse_missing, unique
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
 from sklearn_structsvm.structures.hidden_labels import as_entries
@@ -96,7 +97,7 @@ def unwrapped(model, X):
             X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
             model = model[-1]
         else:
-            return model, X
+            return snapshot(model), X
 
 
 class Outputs:

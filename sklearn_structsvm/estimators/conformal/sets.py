@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.estimators.conformal.calibrating import CalibratingMixin
 from sklearn_structsvm.estimators.conformal.outputs import (
     hierarchy_of,
@@ -26,6 +27,7 @@ class SetsMixin(CalibratingMixin):
     conformity_score_: Any
     thresholds_: np.ndarray
 
+    @of_one_fit
     def predict_set(
         self, X: Any, *, sensitive_features: ArrayLike | None = None
     ) -> np.ndarray:
@@ -62,6 +64,7 @@ class SetsMixin(CalibratingMixin):
         )
         return as_object_array(np.split(joined, np.cumsum(n_nodes)[:-1]))
 
+    @of_one_fit
     def predict_lattice(
         self, X: Any, *, sensitive_features: ArrayLike | None = None
     ) -> list[LabelingLattice]:
@@ -86,6 +89,7 @@ class SetsMixin(CalibratingMixin):
         strata = self._strata_of(X, sensitive_features)
         return lattices(self.estimator_, X, np.append(self.thresholds_, np.inf)[strata])
 
+    @of_one_fit
     def set_names(self, sets: Any) -> list[Any]:
         """Name what is in sets.
 
@@ -110,6 +114,7 @@ class SetsMixin(CalibratingMixin):
             return [[self.classes_[row] for row in own] for own in sets]
         return [self.classes_[row] for row in np.asarray(sets, dtype=bool)]
 
+    @of_one_fit
     def set_report(
         self, X: Any, y: Any, *, sensitive_features: ArrayLike | None = None
     ) -> dict[str, Any]:
