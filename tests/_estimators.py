@@ -10,7 +10,19 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.utils import _safe_indexing
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BCFWClassifierCV,
+    BMRMClassifier,
+    ComplexMetricClassifier,
+    ConformalClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    MultilabelMetricClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    SubLBFGSClassifier,
+)
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -174,6 +186,22 @@ def make_problem(kind, n=16, seed=0, model=BCFWClassifier):
         n_active=3, random_state=new_seed(seed),
     )  # fmt: skip
     return Problem(kind, ChainStructure(), X, y, model)
+
+
+# Each estimator once, at its quickest: what it shares with its like is tried above.
+EVERY_ESTIMATOR = [
+    BCFWClassifier("multiclass", random_state=0),
+    BCFWClassifierCV("multiclass", Cs=[0.1, 1.0], cv=2, tol=0.1, random_state=0),
+    BMRMClassifier(tol=0.1),
+    CRFClassifier("multiclass", tol=0.1, random_state=0),
+    CRFClassifierCV("multiclass", Cs=[0.1, 1.0], cv=2, tol=0.1, random_state=0),
+    ComplexMetricClassifier(cv=2, random_state=0),
+    ConformalClassifier(random_state=0),
+    MultilabelMetricClassifier(cv=2),
+    PragamClassifier(tol=0.1),
+    SlackRescaledSSVM("multiclass", tol=0.1, random_state=0),
+    SubLBFGSClassifier(tol=0.1),
+]
 
 
 # For tests of every estimator over a structure.

@@ -165,13 +165,12 @@ class CrossValidatedMixin:
         final_fit = Fit(final).within(part)
         try:
             with final_fit:
-                method = final_fit.estimator._method(problem, final_fit.previous)
-                run(final_fit, problem, method)
+                run(final_fit, problem, final_fit.estimator._method(problem, {}))
         finally:
             # This also happens if it ends with a warning that was turned into an error.
             if final_fit.is_committed:
-                fitted = {k: v for k, v in vars(final).items() if k.endswith("_")}
-                vars(self).update(fitted)
+                found = vars(final_fit.estimator)
+                vars(self).update({k: v for k, v in found.items() if k.endswith("_")})
                 self.Cs_, self.C_ = Cs, float(Cs[best])
                 self._keep(penalties[chosen], scores_path, gaps_path)
                 fit.commit()

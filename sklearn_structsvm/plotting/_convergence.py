@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
-from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
@@ -276,7 +275,6 @@ class ConvergenceDisplay(Display):
         ValueError, ImportError
             As for :meth:`plot`.
         """
-        estimator = snapshot(estimator)
         check_is_fitted(estimator)
         if not hasattr(estimator, "history_"):
             raise TypeError(

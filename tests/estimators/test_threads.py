@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pytest
 from _estimators import (
+    EVERY_ESTIMATOR,
     KINDS,
     assert_same_fit,
     assert_same_labels,
@@ -24,15 +25,7 @@ import sklearn_structsvm
 from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
-    BMRMClassifier,
-    ComplexMetricClassifier,
-    ConformalClassifier,
-    CRFClassifier,
-    CRFClassifierCV,
     MultilabelMetricClassifier,
-    PragamClassifier,
-    SlackRescaledSSVM,
-    SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import ChainStructure
@@ -74,22 +67,6 @@ def test_two_threads_may_predict_by_one_estimator(make_problem):
     with ThreadPoolExecutor(2) as pool:
         for predicted in pool.map(model.predict, [problem.X] * 20):
             assert_same_labels(predicted, expected)
-
-
-# Each estimator once, at its quickest: what it shares with its like is tried above.
-EVERY_ESTIMATOR = [
-    BCFWClassifier("multiclass", random_state=0),
-    BCFWClassifierCV("multiclass", Cs=[0.1, 1.0], cv=2, tol=0.1, random_state=0),
-    BMRMClassifier(tol=0.1),
-    CRFClassifier("multiclass", tol=0.1, random_state=0),
-    CRFClassifierCV("multiclass", Cs=[0.1, 1.0], cv=2, tol=0.1, random_state=0),
-    ComplexMetricClassifier(cv=2, random_state=0),
-    ConformalClassifier(random_state=0),
-    MultilabelMetricClassifier(cv=2),
-    PragamClassifier(tol=0.1),
-    SlackRescaledSSVM("multiclass", tol=0.1, random_state=0),
-    SubLBFGSClassifier(tol=0.1),
-]
 
 
 def test_every_estimator_is_tried():

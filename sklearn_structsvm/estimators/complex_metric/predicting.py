@@ -331,6 +331,10 @@ class RandomizedClassifier(OverProbabilities):
             classes their difference, which is positive where ``classes_[1]`` is
             predicted.
         """
+        if not _has_scores(self):
+            # Another thread has fitted since the method was looked up.
+            name = type(self).__name__
+            raise AttributeError(f"This {name!r} has no attribute 'decision_function'")
         P, cells, costs = self._mixture_input(
             "decision_function", X, sensitive_features, costs, params
         )
