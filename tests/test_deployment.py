@@ -419,7 +419,7 @@ def test_numbers_that_are_not_finite_are_refused_as_in_predict(value, tmp_path):
 @pytest.mark.parametrize(
     "token",
     [{"f": [1, 2]}, {"f": object()}, {"f": [["a"]]}, {"f": b"a"}, {"f": {"g": [None]}}],
-    ids=repr,
+    ids=["numbers", "object", "lists", "bytes", "nested"],
 )
 def test_values_of_other_types_are_refused_as_in_predict(token, tmp_path):
     tagger = tagger_of([[{"f": "a"}, {"g": 2.0}]], new_rng())

@@ -342,8 +342,6 @@ def test_verbose_prints_a_line_for_a_check(make, capsys):
 # Against others.
 
 
-# How far its peer has come is what the last line finds out.
-@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 @accurately
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_the_objective_is_that_of_linear_svc(make, kind):
