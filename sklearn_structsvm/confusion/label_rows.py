@@ -7,6 +7,7 @@ from scipy import sparse
 
 from sklearn_structsvm._contract.answers import ROUNDING
 from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
+from sklearn_structsvm._utils.own_indices import with_own_indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +44,14 @@ class LabelRows:
         """
         if sparse.issparse(probabilities):
             check_sparse(probabilities, name)
-            matrix = probabilities.tocsr()
+            # A user's classifier may keep the matrix, and change it.
+            matrix = with_own_indices(probabilities.tocsr())
         else:
             dense = as_array(name, probabilities)
             check_shape(name, dense, "n_samples", "n_labels")
             matrix = _stored(dense)
-        if not (matrix.has_canonical_format and np.all(matrix.data)):
+        if not np.all(matrix.data):
             matrix = matrix.copy()
-            matrix.sum_duplicates()
             matrix.eliminate_zeros()
         eta = np.asarray(matrix.data, dtype=np.float64)
         bad = np.flatnonzero(~((eta >= -ROUNDING) & (eta <= 1.0 + ROUNDING)))

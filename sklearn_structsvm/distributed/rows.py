@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
 from sklearn_structsvm._utils.labels import encode, refuse_missing, unique
+from sklearn_structsvm._utils.own_indices import with_own_indices
 from sklearn_structsvm._utils.weights import check_weights, total_weight
 from sklearn_structsvm.distributed.dask_workers import (
     import_dask,
@@ -293,6 +294,7 @@ def _check_chunk(number, X, y, weights, name):
             multi_output=True,
             estimator=name,
         )
+        X = with_own_indices(X)
         y = y.toarray() if sparse.issparse(y) else y
         if y.dtype.kind == "f":
             check_classification_targets(y)

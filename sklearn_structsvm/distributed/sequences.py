@@ -176,6 +176,7 @@ def check_parts(numbers, Xs, ys, weights, structure, options):
     origin = f"part {', '.join(map(str, numbers))}, counted on from its start"
     try:
         X, y = checked_data(structure, items, labelings)
+        X = structure._with_own_indices(X)
         kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
         if not kept:
             return CheckedItems([], [], np.empty(0), None)

@@ -87,6 +87,7 @@ def bind_local(estimator, X, y, sample_weight=None):
         if entries is not None:
             check_takes_hidden(estimator, structure, entries)
         X, y = checked_data(structure, X, y)
+    X = structure._with_own_indices(X)
     given = X, y
     if entries is not None:
         given = X, list(y_given)

@@ -282,6 +282,10 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
             )
         return X, y
 
+    def _with_own_indices(self, X):
+        """X as checked, for a fit: what kernels read as indices, nobody else can change."""
+        return X
+
     def _is_empty(self, x):
         """Whether a checked example has nothing to label."""
         return False

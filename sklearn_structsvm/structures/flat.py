@@ -31,6 +31,7 @@ from sklearn_structsvm._utils.labels import (
     unseen,
 )
 from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
+from sklearn_structsvm._utils.own_indices import with_own_indices
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.constrained import constrained_argmax
 from sklearn_structsvm.structures.indicator import IndicatorLabels
@@ -92,6 +93,9 @@ class FlatStructure(Structure):
         self.n_features_in_ = X.shape[1]
         self._fit_labels(np.asarray(y), classes, class_weight)
         self.n_weights_ = self._count_weights()
+
+    def _with_own_indices(self, X):
+        return with_own_indices(X)
 
     def _items(self, X):
         return [X[[i]] for i in range(X.shape[0])] if sparse.issparse(X) else list(X)

@@ -141,6 +141,8 @@ def _check_edges(edges, n_nodes, i):
             f"{name} must hold two integers, the nodes of an edge, in each row; got an "
             f"array of shape {edges.shape} and type {edges.dtype}."
         )
+    # A copy: a user may change them during a fit.
+    edges = np.array(edges, dtype=np.intp, order="C")
     bad = np.flatnonzero(((edges < 0) | (edges >= n_nodes)).any(axis=1))
     if len(bad):
         raise ValueError(
@@ -152,7 +154,7 @@ def _check_edges(edges, n_nodes, i):
         raise ValueError(
             f"{name} has an edge from node {edges[bad[0], 0]} to itself: leave it out."
         )
-    return np.ascontiguousarray(edges, dtype=np.intp)
+    return edges
 
 
 def _check_edge_features(given, edges, n_features):

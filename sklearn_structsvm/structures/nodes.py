@@ -27,6 +27,7 @@ from sklearn_structsvm._utils.labels import (
     listed,
     unseen,
 )
+from sklearn_structsvm._utils.own_indices import with_own_indices
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
@@ -95,6 +96,9 @@ class NodeStructure(Structure):
         if not self._has_both:
             return largest
         return max([largest, *map(largest_entry, map(self._scores, X))])
+
+    def _with_own_indices(self, X):
+        return list(map(with_own_indices, X))
 
     def _is_empty(self, x):
         return self._features(x).shape[0] == 0

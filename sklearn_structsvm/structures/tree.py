@@ -231,13 +231,14 @@ def check_forest(name, parents):
         raise ValueError(
             f"{name} must hold integers, -1 for a root; got dtype {parents.dtype}."
         )
+    # A copy: a user may change them during a fit.
+    parents = parents.astype(np.intp)
     bad = np.flatnonzero((parents < -1) | (parents >= n_nodes))
     if len(bad):
         raise ValueError(
             f"{name} has the parent {parents[bad[0]]} for node {bad[0]}; parents are "
             f"nodes 0 ... {n_nodes - 1}, or -1 for a root."
         )
-    parents = parents.astype(np.intp)
     at = np.flatnonzero(depths_of(parents) < 0)
     if len(at):
         raise ValueError(
