@@ -198,7 +198,7 @@ def _problem_of_chunks(estimator, workers, structure):
         ),
         example=(np.zeros((1, found.n_features)), y),
         # The constant feature counts as well.
-        largest=max(structure.bias_, found.largest),
+        largest=max(found.largest, structure.bias_),
         class_weights=class_weights,
         n_entries=found.n_entries,
     )
@@ -350,7 +350,8 @@ def _merged(summaries):
         sum(summary.n_samples for summary in used),
         first.n_features,
         sum(summary.n_entries for summary in used),
-        max(summary.largest for summary in used),
+        # Unlike that of Python, NumPy's maximum is NaN if one of them is.
+        float(np.max([summary.largest for summary in used])),
         first.n_columns,
         labels,
         np.bincount(places, counts, len(labels)).astype(int),

@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 from scipy import sparse
@@ -367,12 +367,18 @@ def example_weights(structure, X, y, sample_weight):
 def check_scale(estimator, problem, C=None):
     """ValueError if squares of the features, the bias or the weights overflow.
 
+    And if X has NaN or infinity, which scikit-learn's `assume_finite` may have let pass.
     `C` is the largest value tried, if it is not the estimator's.
     """
-    largest = problem.largest_feature()
+    largest, bias = problem.largest_feature(), getattr(problem.structure, "bias_", 0.0)
+    if not (isfinite(largest) or largest == bias):
+        raise ValueError(
+            f"X contains NaN or infinity: the value {largest} was found. With "
+            "assume_finite=True, make sure before the fit that it does not."
+        )
     length = largest * sqrt(problem.structure.n_weights_)
     if length > MAX_NORM:
-        if largest == getattr(problem.structure, "bias_", 0.0):
+        if largest == bias:
             raise ValueError(
                 f"intercept_scaling={largest:.3g} is too large: its square overflows."
             )

@@ -283,7 +283,7 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
         return X, y
 
     def _with_own_indices(self, X):
-        """X as checked, for a fit: what kernels read as indices, nobody else can change."""
+        """X as checked, for a fit: nobody else can change the indices in it."""
         return X
 
     def _is_empty(self, x):

@@ -30,8 +30,8 @@ from sklearn_structsvm._utils.labels import (
     learn_classes,
     unseen,
 )
-from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
 from sklearn_structsvm._utils.own_indices import with_own_indices
+from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.constrained import constrained_argmax
 from sklearn_structsvm.structures.indicator import IndicatorLabels

@@ -54,7 +54,7 @@ def test_room_for_more_entries_is_left_out():
 def test_indices_that_have_been_changed_before_are_refused():
     X = matrix()
     X.indices[-1] = 5
-    with pytest.raises(ValueError, match=r"X.indices must be integers in \[0, 5\); got 5"):
+    with pytest.raises(ValueError, match=r"X.indices must .* in \[0, 5\); got 5"):
         with_own_indices(X)
 
 

@@ -70,7 +70,8 @@ def data(form):
         return X, y, "auto", [X.indices, X.indptr]
     bounds = [0, len(y)] if form.startswith("one ") else range(0, len(y) + 1, LENGTH)
     pieces = [slice(*pair) for pair in zip(bounds[:-1], bounds[1:], strict=True)]
-    items, labels = [sparse.csr_array(dense[own]) for own in pieces], [y[p] for p in pieces]
+    items = [sparse.csr_array(dense[own]) for own in pieces]
+    labels = [y[own] for own in pieces]
     arrays = [array for item in items for array in (item.indices, item.indptr)]
     if form.endswith("chain"):
         return items, labels, "chain", arrays
@@ -86,7 +87,7 @@ def data(form):
     edges = [np.arange(x.shape[0])[:, np.newaxis] + [0, 1] for x in items]
     edges = [own % len(own) for own in edges]
     of_edges = [sparse.csr_array(np.ones((len(own), 1))) for own in edges]
-    arrays += edges + [array for item in of_edges for array in (item.indices, item.indptr)]
+    arrays += edges + [getattr(x, a) for x in of_edges for a in ("indices", "indptr")]
     return list(zip(items, edges, of_edges, strict=True)), labels, "graph", arrays
 
 

@@ -18,6 +18,7 @@ from _problems import solve_listed
 from _references import list_chains
 from _seeds import new_seed
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -32,6 +33,7 @@ from sklearn_structsvm import (
     SlackRescaledSSVM,
     SubLBFGSClassifier,
     bcfw_path,
+    crf_path,
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import ChainStructure
@@ -285,6 +287,40 @@ def test_features_whose_squares_overflow_are_refused(cls, scale, layout):
         cls().fit(rows, labels)
     with pytest.raises(ValueError, match=words):
         bcfw_path(rows, labels)
+
+
+FITS_TO_ROWS = {
+    "bcfw": BCFWClassifier().fit,
+    "pairwise": BCFWClassifier(step="pairwise").fit,
+    "cutting planes": BCFWClassifier(algorithm="batch").fit,
+    "bcfw cv": BCFWClassifierCV(Cs=2).fit,
+    "bcfw path": bcfw_path,
+    "bmrm": BMRMClassifier().fit,
+    "crf": CRFClassifier().fit,
+    "crf cv": CRFClassifierCV(Cs=2).fit,
+    "crf path": crf_path,
+    "l1": SubLBFGSClassifier(penalty="l1").fit,
+    "newton": CRFClassifier(solver="newton").fit,
+    "pragam": PragamClassifier().fit,
+    "ranking": SubLBFGSClassifier(loss="roc_auc").fit,
+    "slack": SlackRescaledSSVM().fit,
+    "sublbfgs": SubLBFGSClassifier().fit,
+}
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", FITS_TO_ROWS)
+def test_values_that_are_assumed_to_be_finite_and_are_not_are_named(name, value, layout):
+    X, y = make_classification(random_state=new_seed(0))
+    X[7, 2] = value
+    message = f"X contains NaN or infinity: the value {abs(value)} was found"
+    with config_context(assume_finite=True), pytest.raises(ValueError, match=message):
+        FITS_TO_ROWS[name](layout(X), y)
+    chains = [layout(x) for x in np.split(X, 5)], np.split(y, 5)
+    with config_context(assume_finite=True):
+        with pytest.raises(ValueError, match=rf"X\[0\] contains NaN or .* {value} was"):
+            BCFWClassifier().fit(*chains)
 
 
 @pytest.mark.parametrize("scaling", [1e160, 1e308])
