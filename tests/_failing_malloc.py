@@ -1,8 +1,8 @@
 """Allocations of compiled modules that fail when told to, on Linux.
 
 A shared library calls `malloc` through a table of addresses, which the dynamic linker
-fills. `watched` writes the addresses of its own functions there: they count the calls, and
-let one of them fail.
+fills. `watched` writes the addresses of its own functions there: they count the calls,
+and let one of them fail.
 """
 
 import ctypes
@@ -46,7 +46,8 @@ class Entry(ctypes.Structure):
 
 class Symbol(ctypes.Structure):
     _fields_ = [
-        ("name", ctypes.c_uint32), ("kind", ctypes.c_uint16), ("section", ctypes.c_uint16),
+        ("name", ctypes.c_uint32),
+        ("kind", ctypes.c_uint16), ("section", ctypes.c_uint16),
         ("value", ctypes.c_uint64), ("size", ctypes.c_uint64),
     ]  # fmt: skip
 

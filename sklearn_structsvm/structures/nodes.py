@@ -130,7 +130,8 @@ class NodeStructure(Structure):
         self : object
             The fitted structure.
         """
-        self._learn_checked(*self._check_anew(X, y), classes, class_weight)
+        X, y = self._check_anew(X, y)
+        self._learn_checked(X, y, classes, class_weight)
         return self
 
     def _learn_checked(self, X, y, classes=None, class_weight=None):

@@ -156,7 +156,7 @@ def tokens():
     for _ in range(2000):
         words = rng.integers(2000, size=rng.integers(5, 20))
         X.append([
-            {"word": f"w{w}", "last": str(w % 10), "n": float(w % 3), "is_odd": bool(w % 2)}
+            {"word": f"w{w}", "last": str(w % 10), "n": float(w % 3), "odd": bool(w % 2)}
             for w in words
         ])  # fmt: skip
         y.append(["ABC"[w % 3] for w in words])

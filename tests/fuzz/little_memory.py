@@ -4,19 +4,20 @@
     python tests/fuzz/little_memory.py --levels 20 bcfw     cases by parts of their names
 
 A call without a limit tells what it returns, and by how much the address space of the
-process grows meanwhile. The same call then gets a share of that. It has to return the same,
-bit for bit, or to raise MemoryError; and the call after it, without a limit, to return the
-same as ever. Each call has a process of its own, forked from one that holds the data.
+process grows meanwhile. The same call then gets a share of that. It has to return the
+same, bit for bit, or to raise MemoryError; and the call after it, without a limit, to
+return the same as ever. Each call has a process of its own, forked from one that holds
+the data.
 """
 
 import argparse
 import ctypes
+import faulthandler
 import os
 import pickle
 import resource
 import sys
 import traceback
-import faulthandler
 import warnings
 from collections import Counter
 from functools import partial
@@ -35,7 +36,8 @@ HOLE = 1 << 15
 # for later by Python or by malloc.
 ENVIRONMENT = {
     "PYTHONMALLOC": "malloc", "MALLOC_MMAP_THRESHOLD_": f"{2 * HOLE}",
-    "MALLOC_TRIM_THRESHOLD_": f"{2 * HOLE}", "MALLOC_TOP_PAD_": "0", "MALLOC_ARENA_MAX": "1",
+    "MALLOC_TRIM_THRESHOLD_": f"{2 * HOLE}", "MALLOC_TOP_PAD_": "0",
+    "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
 # Seconds of processor time after which a call hangs: those that it took, times this.
@@ -45,7 +47,8 @@ PATIENCE = 20
 def address_space(name):
     """A size of this process in bytes, by its name in /proc."""
     with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(name)) << 10
+        found = next(line for line in status if line.startswith(name))
+    return int(found.split()[1]) << 10
 
 
 def fill_holes():
@@ -98,7 +101,7 @@ def parts_of(value):
 
 
 def in_a_fork(work):
-    """What `work` returns in a process of its own, or how that died; its memory is lent."""
+    """What `work` returns in a process of its own, or how that died."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -93,7 +93,7 @@ def test_attributes_of_a_fit_are_none_before_it():
         assert not hasattr(structure, name)
         with pytest.raises(NotFittedError, match="This GraphStructure is not fitted yet"):
             getattr(structure, name)
-    for name in ("colour", "__colour__"):
+    for name in ("color", "__color__"):
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'") as caught:
             getattr(structure, name)
         assert not isinstance(caught.value, NotFittedError)
