@@ -457,7 +457,7 @@ ALL = np.arange(16)
         ([], "cv yields no folds"),
         ([(ALL, ALL), ([], ALL)], "Fold 1 of cv has no examples in its training part"),
         ([(ALL, np.arange(0))], "Fold 0 of cv has no examples in its test part"),
-        ([(ALL, np.zeros(16, bool))], "test part of fold 0 of cv have sample_weight 0"),
+        ([(ALL, np.zeros(16, bool))], "Fold 0 of cv has no examples in its test part"),
         (1000, "n_splits=1000"),
         (1, "'cv' parameter of BCFWClassifierCV must be"),
     ],
