@@ -10,6 +10,7 @@ from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
+from sklearn_structsvm.estimators.constraints import check_ranges
 from sklearn_structsvm.estimators.deprecation import Deprecated, warn_of_deprecated
 from sklearn_structsvm.estimators.options import check_needs
 
@@ -41,6 +42,8 @@ class AtomicFitMixin(FittedAside, DocumentedMixin):
 
     def _check_parameters(self):
         """Raise ValueError for contradicting parameters, before looking at the data."""
+        values, constraints = self.get_params(deep=False), self._parameter_constraints
+        check_ranges(type(self).__name__, values, constraints)
         check_needs(self)
 
 

@@ -19,10 +19,10 @@ from sklearn_structsvm.estimators.constraints import (
     NON_NEGATIVE,
     POSITIVE,
     SHARE,
+    check_ranges,
 )
 from sklearn_structsvm.estimators.grid_of_c import warm_fits, warn_of_gaps
 from sklearn_structsvm.estimators.named_structures import StructureName
-from sklearn_structsvm.estimators.options import check_needs
 from sklearn_structsvm.estimators.oracle_faults import (
     check_nothing_to_learn,
     wrong_words,
@@ -54,13 +54,17 @@ PATH_CONSTRAINTS = {
 }
 
 
+RANGES = {
+    "eps": POSITIVE,
+    "kappa": [*SHARE, None],
+    "min_lambda": NON_NEGATIVE,
+    "max_iter": [*COUNT, None],
+    "max_time": [*POSITIVE, None],
+}
+
+
 @validate_params(
-    {
-        **PATH_CONSTRAINTS,
-        "kappa": [*SHARE, None],
-        "min_lambda": NON_NEGATIVE,
-        "max_iter": [*COUNT, None],
-    },
+    PATH_CONSTRAINTS | RANGES,
     prefer_skip_nested_validation=False,
 )
 def bcfw_path(
@@ -181,9 +185,11 @@ def bcfw_path(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    check_needs(estimator)
-    problem = bind_local(estimator, X, y, sample_weight)
+    estimator._check_parameters()
     options = {"eps": eps, "min_lambda": min_lambda, "max_time": max_time}
+    limits = {"kappa": kappa, "max_iter": max_iter}
+    check_ranges("bcfw_path", options | limits, RANGES)
+    problem = bind_local(estimator, X, y, sample_weight)
     if problem.has_hidden:
         if heuristic or kappa is not None or min_lambda == 0.0:
             raise ValueError(

@@ -2,13 +2,44 @@
 
 from numbers import Integral, Real
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.compat import Hidden, Interval, StrOptions
 from sklearn_structsvm.estimators.named_structures import STRUCTURE_CONSTRAINT
 
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 SHARE = [Interval(Real, 0, 1, closed="neither")]
 COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+def check_ranges(owner, values, constraints):
+    """ValueError for a number that is out of its range.
+
+    scikit-learn's `skip_parameter_validation` skips the other checks of parameters, but
+    with other numbers certificates are wrong, and memory is not what kernels expect.
+
+    Parameters
+    ----------
+    owner : str
+        The class or function.
+    values, constraints : dict
+        By the names of parameters.
+    """
+    for name, allowed in constraints.items():
+        # Anything beside an interval may allow other numbers.
+        if not isinstance(allowed, list) or not set(map(type, allowed)) <= CLOSED:
+            continue
+        intervals = [one for one in allowed if isinstance(one, Interval)]
+        value = values[name]
+        is_number = isinstance(value, Real) and bool(intervals)
+        if is_number and not any(value in interval for interval in intervals):
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be "
+                f"{' or '.join(map(str, intervals))}. Got {value!r} instead."
+            )
+
+
+# Types of constraints that allow no numbers, beside intervals.
+CLOSED = {Hidden, Interval, StrOptions, type(None)}
 
 # Parameters for reading X and y.
 DATA = {

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from _seeds import new_rng
+from sklearn import config_context
 from sklearn.model_selection import GridSearchCV
 
 import sklearn_structsvm
@@ -12,13 +13,16 @@ from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
     BMRMClassifier,
+    ConformalClassifier,
     CRFClassifier,
     CRFClassifierCV,
     MultilabelMetricClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
     bcfw_path,
+    crf_path,
 )
+from sklearn_structsvm._utils.compat import Hidden, Interval, StrOptions
 from sklearn_structsvm.estimators.deprecation import value_of
 from sklearn_structsvm.estimators.options import NEEDS, check_needs
 from sklearn_structsvm.metrics import FBeta
@@ -221,3 +225,56 @@ def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
     for value in listed_values(cls(), option):
         if isinstance(value, str):
             assert outcome(np.str_(value)) == outcome(value), value
+
+
+ESTIMATORS = [
+    kind
+    for kind in (getattr(sklearn_structsvm, name) for name in sklearn_structsvm.__all__)
+    if isinstance(kind, type) and hasattr(kind, "_parameter_constraints")
+]
+NUMBERS = (-1.0, -1, 0, 5, 1.5, np.nan, -np.inf, np.float64(-3.0), 10**30)
+
+
+def numbers_out_of_range(kind):
+    """Parameters that are numbers alone, with some that they must not be."""
+    for name, constraints in kind._parameter_constraints.items():
+        if not isinstance(constraints, list):
+            continue
+        ranges = [one for one in constraints if isinstance(one, Interval)]
+        others = {type(one) for one in constraints} - {Interval, StrOptions, Hidden}
+        if ranges and others <= {type(None)}:
+            for value in NUMBERS:
+                if not any(value in interval for interval in ranges):
+                    yield name, value
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_numbers_out_of_range_are_refused_also_without_validation(kind):
+    X, y = new_rng(0).standard_normal((20, 2)), np.arange(20) % 2
+    Y = np.stack([y, 1 - y], axis=1)
+    found = list(numbers_out_of_range(kind))
+    assert {"tol", "max_iter"} <= {name for name, _ in found} or kind is ConformalClassifier
+    for name, value in found:
+        model = kind().set_params(**{name: value})
+        message = f"The '{name}' parameter of {kind.__name__} must be .* Got .* instead"
+        with config_context(skip_parameter_validation=True):
+            with pytest.raises(ValueError, match=message):
+                model.fit(X, Y if kind is MultilabelMetricClassifier else y)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        (crf_path, "l1_ratio", 5),
+        (crf_path, "tol", -1.0),
+        (bcfw_path, "eps", -1.0),
+        (bcfw_path, "eps", np.nan),
+        (bcfw_path, "kappa", 2.0),
+        (bcfw_path, "min_lambda", -1.0),
+        (bcfw_path, "intercept_scaling", -1.0),
+    ],
+)
+def test_so_are_those_of_paths(path, name, value):
+    with config_context(skip_parameter_validation=True):
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of"):
+            path(np.eye(4), [0, 1, 0, 1], **{name: value})
