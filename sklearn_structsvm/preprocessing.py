@@ -10,7 +10,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.borders import check_sequence, check_sparse, is_empty
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    check_sequence,
+    check_sparse,
+    is_empty,
+)
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -342,7 +347,7 @@ def _with_place(error, lengths):
     ends = np.cumsum(lengths)
     i = int(np.searchsorted(ends, error.row, side="right"))
     place = error.row - int(ends[i] - lengths[i])
-    return ValueError(f"X[{i}][{place}] {error.fault}")
+    return error.kind(f"X[{i}][{place}] {error.fault}")
 
 
 def split_sequences(table: Any, ids: Any) -> list[Any]:
@@ -449,6 +454,12 @@ def _used_items(X):
             )
         for matrix in getattr(item, "matrices", (item,)):
             check_sparse(matrix, f"X[{i}]")
+        shape, expected = (tuple(getattr(own, "shape", ())) for own in (item, first))
+        if len(shape) > 2 or shape[1:] != expected[1:]:
+            raise ValueError(
+                f"X[{i}] has shape {shape}, but X[{used[0]}] has shape {expected}. All "
+                "sequences must have the same columns."
+            )
     lengths = np.array([0 if is_empty(item) else n_rows(item) for item in items])
     return [items[i] for i in used], lengths
 
@@ -466,6 +477,10 @@ def _check_sequences(X):
 
 def _row_labels(y, lengths):
     """Arguments for `fit`: the labels of all rows, if y has a label per row."""
-    if y is None or [np.shape(own) for own in y] != [(n,) for n in lengths.tolist()]:
+    if y is None:
+        return ()
+    check_sequence("y", y, "None or a sequence of the labels of each sequence")
+    shapes = [np.shape(as_array(f"y[{i}]", own)) for i, own in enumerate(y)]
+    if shapes != [(n,) for n in lengths.tolist()]:
         return ()
     return (np.concatenate([np.asarray(own) for own in y if len(own)]),)

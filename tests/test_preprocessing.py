@@ -766,3 +766,36 @@ def test_a_column_of_ids_is_named_and_left_out():
         split_sequences([], [])
     parts = SequenceTransformer(TRANSFORMERS["columns"][0]).fit_transform(parts)
     assert [part.shape[0] for part in parts] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("other", "token", "words"),
+    [
+        ("b", 3.0, "is 3.0; it must be a dict, a list of strings or a string"),
+        ({"b": 1.0}, {None: 1.0}, "has the name None; names of features must be strings"),
+        ({"b": 1.0}, {"a": 1j}, "has 1j as 'a'; it must be a real number"),
+        ({"b": 1.0}, {"in": {"a": 10**400}}, "has 10.* as 'a'; it must be a real number"),
+        (["b"], [["a"]], r"has the name \['a'\]; names of features must be strings"),
+        (["b"], ["a", 1], "has the name 1; names of features must be strings"),
+        ({"v": np.ones(2)}, {None: np.ones(2)}, "has the name None; names of features"),
+    ],
+)
+def test_a_token_that_cannot_be_read_is_named_with_its_place(other, token, words):
+    with pytest.raises(TypeError, match=rf"^X\[1\]\[1\] {words}"):
+        SequenceTransformer().fit([[other], [other, token]])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_sequences_of_other_columns_are_refused_by_their_place(kind):
+    X = [kind(np.ones((2, 3))), kind(np.ones((1, 3))), kind(np.ones((2, 4)))]
+    model = SequenceTransformer(StandardScaler(with_mean=False))
+    with pytest.raises(ValueError, match=r"^X\[2\] has shape \(2, 4\), but X\[0\] has"):
+        model.fit(X)
+    with pytest.raises(ValueError, match=r"^X\[0\] has shape \(1, 2, 3\)"):
+        model.fit([np.ones((1, 2, 3))])
+
+
+@pytest.mark.parametrize("y", [3, 1.5, "ab", {"a": 1}])
+def test_labels_that_are_no_sequence_are_refused(y):
+    with pytest.raises(ValueError, match="^y must be None or a sequence"):
+        SequenceTransformer().fit([["a"], ["b"]], y)

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from cpython.buffer cimport PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer
 from cython cimport floating
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 
 cdef object MATRIX = sparse.csr_matrix, ARRAY = sparse.csr_array
 cdef object SINGLE = np.dtype(np.float32), DOUBLE = np.dtype(np.float64)
@@ -23,7 +23,8 @@ def csr_layout(const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entri
                Py_ssize_t n_rows, Py_ssize_t n_columns):
     """Whether all indices are within the matrix, and whether it is canonical.
 
-    It is canonical if the columns of each row are sorted and without duplicates.
+    It is canonical if the columns of each row are sorted and without duplicates. Both are
+    False, and say nothing, for arrays that are not aligned.
 
     Parameters
     ----------
@@ -50,8 +51,8 @@ def csr_layout_of_longs(
 def are_sound(list items, width):
     """Whether items are arrays, or CSR matrices, with rows and as many columns.
 
-    They are of the usual types: float32 or float64, contiguous, and with 32-bit indices
-    within the matrix. Their values are finite. False says nothing about what is wrong.
+    They are of the usual types: float32 or float64, contiguous and aligned, and with
+    32-bit indices within the matrix. Their values are finite. False says nothing about what is wrong.
 
     Parameters
     ----------
@@ -96,14 +97,14 @@ cdef bint is_within(
 
 
 cdef bint are_finite(array, int ndim) except -1:
-    """Whether the values of an array are finite; an error for other types."""
+    """Whether the values of an array are finite, and aligned; an error for other types."""
     cdef Py_buffer view
     cdef bint is_single, found
     if array.dtype is not SINGLE and array.dtype is not DOUBLE:
         return False
     is_single = array.dtype is SINGLE
     PyObject_GetBuffer(array, &view, PyBUF_ND)
-    if view.ndim != ndim:
+    if view.ndim != ndim or <uintptr_t> view.buf % view.itemsize != 0:
         found = False
     elif is_single:
         found = all_finite(<const float*> view.buf, view.len // sizeof(float))
@@ -135,11 +136,17 @@ cdef within_and_canonical(
     return found >= WITHIN, found == CANONICAL
 
 
+cdef bint is_aligned(const index_t[::1] array) noexcept nogil:
+    return not array.shape[0] or <uintptr_t> &array[0] % sizeof(index_t) == 0
+
+
 cdef int layout(
         const index_t[::1] indices, const index_t[::1] indptr, Py_ssize_t n_entries,
         Py_ssize_t n_rows, Py_ssize_t n_columns) noexcept nogil:
     cdef Py_ssize_t i, p
     cdef int found = CANONICAL
+    if not is_aligned(indptr) or not is_aligned(indices):
+        return OUTSIDE
     if indptr[0] != 0 or indptr[n_rows] > n_entries:
         return OUTSIDE
     for i in range(n_rows):

@@ -51,7 +51,7 @@ def as_dense(weights, *shape):
 
 
 def as_floats(name, values, *shape, finite=True):
-    """`values` as a C-contiguous float64 array of this shape.
+    """`values` as a C-contiguous, aligned float64 array of this shape.
 
     A model may have millions of weights, of which one example needs a few: with
     ``finite=False`` they are not checked, and the caller must check its results.
@@ -62,7 +62,7 @@ def as_floats(name, values, *shape, finite=True):
         If they have another shape, or are not finite numbers.
     """
     if not finite and type(values) is np.ndarray and values.shape == shape:
-        if _are_doubles(values):
+        if _are_doubles(values) and values.flags.aligned:
             return values
     array = as_array(name, values)
     check_shape(name, array, *shape)
@@ -77,7 +77,7 @@ def as_floats(name, values, *shape, finite=True):
         raise ValueError(
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
-    return np.asarray(array, dtype=np.float64, order="C")
+    return as_contiguous(array, np.float64)
 
 
 def _are_doubles(array):

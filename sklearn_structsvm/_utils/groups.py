@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from sklearn_structsvm._utils.borders import as_array
+from sklearn_structsvm._utils.borders import as_array, as_tuple
 from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
@@ -208,6 +208,7 @@ class Groups:
         names, codes = _combined(columns)
         where = dict(self.known())
         if self.pooled and self.n_columns > 1:
+            as_tuple("groups.pooled_values", self.pooled_values, self.n_columns)
             # A combination may be new where its values, once pooled, are not.
             others, _, places = zip(*self.pooled, strict=True)
             by_values = where | dict(

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_array, check_sparse
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_sparse
 from sklearn_structsvm._utils.labels import plain, refuse_missing
 
 
@@ -36,6 +36,8 @@ def as_indicator(y):
             )
         if values.shape[1] == 0:
             raise ValueError("y must have one column per label; it has none.")
+        if values.dtype.kind == "O":
+            values = as_floats("y", values, *values.shape, finite=False)
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
         raise ValueError("y must not contain NaN or infinity.")
     wrong = np.flatnonzero(~((values == 0) | (values == 1)).ravel())

@@ -100,7 +100,7 @@ def refuse_missing(
 def _first_missing(labels):
     """The first missing label and its place; None if no label is missing."""
     if sparse.issparse(labels):
-        found = _first_missing(np.asarray(labels.data)) if labels.nnz else None
+        found = _first_missing(labels.tocoo().data) if labels.nnz else None
         return found and (found[0], ())
     if np.ma.isMaskedArray(labels) and np.ma.getmaskarray(labels).any():
         return np.ma.masked, tuple(np.argwhere(labels.mask)[0])
@@ -302,10 +302,16 @@ def unique(labels, name, **options):
     """np.unique of the argument `name`."""
     try:
         return np.unique(labels, **options)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} mixes labels that cannot be sorted: {error}."
         ) from error
+
+
+def unique_of(**arrays):
+    """The sorted labels of all these arguments."""
+    found = [unique(as_array(name, own), name) for name, own in arrays.items()]
+    return unique(np.concatenate(found), " or ".join(arrays))
 
 
 def label_cost_matrix(label_costs, n_classes, class_weight=None):

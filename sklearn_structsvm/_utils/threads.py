@@ -5,8 +5,11 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
+import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
+
+from sklearn_structsvm._utils.borders import check_integer
 
 # Maximum number of threads: no kernel has work for more.
 MOST_THREADS = 256
@@ -25,6 +28,8 @@ def count_threads(n_jobs, n_items=MOST_THREADS):
     the child would wait for them forever.
     """
     global _has_started
+    if n_jobs is not None:
+        check_integer("n_jobs", n_jobs, -np.inf)
     if _has_lost or n_items == 1:
         return 1
     n_threads = max(1, min(effective_n_jobs(n_jobs), MOST_THREADS))

@@ -25,11 +25,14 @@ NUMERIC = "biuf"
 
 
 class TokenError(ValueError):
-    """What is wrong with the token at the place `row` of all tokens."""
+    """What is wrong with the token at the place `row` of all tokens.
 
-    def __init__(self, row, fault):
-        super().__init__(row, fault)
-        self.row, self.fault = row, fault
+    `kind` is the error that users get.
+    """
+
+    def __init__(self, row, fault, kind=ValueError):
+        super().__init__(row, fault, kind)
+        self.row, self.fault, self.kind = row, fault, kind
 
     def __str__(self):
         return f"Token {self.row} {self.fault}"
@@ -59,12 +62,17 @@ class TokenVectorizer(  # type: ignore[call-arg]
         data, indices, indptr, vectors = _read_tokens(
             X, is_pair, lambda names: np.fromiter(map(places.__getitem__, names), np.intc)
         )
-        names = sorted(places)
+        try:
+            names = sorted(places)
+            names_of_vectors = sorted(vectors)
+        except TypeError:
+            _explain(X)
+            raise
         self.vectors_, self.is_pair_ = {}, is_pair
         self.matrix_dtype_ = _dtype_beside(vectors)
         enough = DENSE_SHARE * len(X)
         is_dense = {name: len(rows) >= enough for name, (rows, _) in vectors.items()}
-        for name in sorted(vectors, key=lambda name: (is_dense[name], name)):
+        for name in sorted(names_of_vectors, key=is_dense.__getitem__):
             rows, arrays = vectors[name]
             self.vectors_[name] = len(names), len(arrays[0])
             own = [f"{name}[{k}]" for k in range(len(arrays[0]))]
@@ -250,10 +258,48 @@ def _read_tokens(tokens, are_pairs, places_of):
         names = chain.from_iterable(
             names_of(tokens, values, lengths, vectors, _features_of)
         )
-    indices = places_of(names)
+    try:
+        indices = places_of(names)
+    except (TypeError, OverflowError):
+        _explain(tokens)
+        raise
     data = np.ones(len(indices)) if values is None else np.frombuffer(values)
     indptr = np.fromiter(accumulate(lengths, initial=0), np.intp, len(tokens) + 1)
     return data, indices, indptr, vectors
+
+
+def _explain(tokens):
+    """Raise the error about the first token that cannot be read, if there is one."""
+    for row, token in enumerate(tokens):
+        if fault := _fault(token):
+            raise TokenError(row, fault, TypeError) from None
+
+
+def _fault(token):
+    """What is wrong with a token, or an inner dict of one; None if it can be read."""
+    if _is_pair(token):
+        token = token[0]
+    if isinstance(token, str):
+        return None
+    if not isinstance(token, Iterable):
+        return f"is {token!r}; it must be a dict, a list of strings or a string."
+    for name in token:
+        if not isinstance(name, str):
+            return f"has the name {name!r}; names of features must be strings."
+        value = token[name] if isinstance(token, Mapping) else None
+        if isinstance(value, Number) and not _is_double(value):
+            return f"has {value!r} as {name!r}; it must be a real number."
+        if isinstance(value, Mapping) and (fault := _fault(value)):
+            return fault
+    return None
+
+
+def _is_double(number):
+    try:
+        float(number)
+    except (TypeError, OverflowError):
+        return False
+    return True
 
 
 def _add_vector(vectors, name, row, value):

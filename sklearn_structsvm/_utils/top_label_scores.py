@@ -218,6 +218,8 @@ def _top_gains(y_true, y_score, k, propensities, sample_weight):
     else:
         scores = values = as_array("y_score", y_score)
     check_shape("y_score", scores, n, n_labels)
+    if values.dtype.kind not in "fiub":
+        scores = values = as_floats("y_score", values, n, n_labels)
     if not np.isfinite(values).all():
         raise ValueError("y_score must be finite.")
     check_integer("k", k, 1, n_labels)

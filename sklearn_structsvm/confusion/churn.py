@@ -75,14 +75,14 @@ class Churn(SelectiveConstraint):
 
     def check(self, cells: Cells) -> None:
         check_baseline(self.baseline)
-        if cells.baseline is None:
-            raise ValueError(
-                "Churn requires the labels of the baseline: pass y_baseline."
-            )
         super().check(cells)
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         bound = check_number(self.at_most, "at_most", 0.0, 1.0)
+        if cells.baseline is None:
+            raise ValueError(
+                "Churn requires the labels of the baseline: pass y_baseline."
+            )
         baseline = np.asarray(cells.baseline)
         differs = np.arange(cells.n_classes) != baseline[:, None]
         G = [np.zeros((0, *cells.shape))]

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion._expected_f import best_sizes
 
 
@@ -50,6 +51,7 @@ def best_sets(rows, beta=1.0, only=0):
     >>> matrix.toarray().tolist()
     [[1, 1, 0]]
     """
+    beta = as_floats("beta", beta)
     n, lengths = len(rows), np.diff(rows.starts)
     by_row = np.repeat(np.arange(n), lengths)
     order = np.lexsort((rows.labels, -rows.eta, by_row))

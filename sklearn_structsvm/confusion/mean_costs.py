@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
-from sklearn_structsvm._utils.labels import as_classes, encode
+from sklearn_structsvm._utils.labels import as_classes, encode, unique_of
 from sklearn_structsvm._utils.tables import column_names, places_by_name
 from sklearn_structsvm._utils.weights import check_weights
 
@@ -38,13 +38,12 @@ def costs_of_labels(costs, y):
 
 def mean_cost(y_true, y_pred, costs, *, sample_weight=None, labels=None):
     """Mean cost of predictions, or of their probabilities; see `ExpectedCost`."""
-    y_true = np.asarray(y_true).ravel()
+    y_true = as_array("y_true", y_true).ravel()
     y_pred = as_array("y_pred", y_pred)
     if labels is None:
-        known = (
-            [y_true] if y_pred.ndim == 2 and y_pred.shape[1] != 1 else [y_true, y_pred]
-        )
-        labels = np.unique(np.concatenate([np.unique(y) for y in known]))
+        probable = y_pred.ndim == 2 and y_pred.shape[1] != 1
+        known = {"y_true": y_true} | ({} if probable else {"y_pred": y_pred})
+        labels = unique_of(**known)
     classes = as_classes(labels, "labels")
     n, k = len(y_true), len(classes)
     of_labels = costs_of_labels(

@@ -119,13 +119,14 @@ class Quantification(SelectiveConstraint):
         mask = cells.cells_of(group)
         mass = cells.priors[mask].sum()
         G = np.zeros(cells.shape)
+        at_most = check_number(self.at_most, "at_most", 0.0, np.inf)
         if not mass > 0.0:
-            return G, -float(self.at_most)
+            return G, -at_most
         q = C[mask].sum(axis=(0, 1)) / mass
         used = p > 0.0
         # In units of p: the cost of a class that is never predicted, and the end of the
         # line to it.
-        never = 2.0 + self.at_most / p[used]
+        never = 2.0 + at_most / p[used]
         least = np.maximum(np.exp(1.0 - never), TINY_RATIO)
         ratio = np.maximum(q[used] / p[used], least)
         rare = q[used] / p[used] < least
@@ -135,4 +136,4 @@ class Quantification(SelectiveConstraint):
         slopes[used] = np.where(rare, -(never + np.log(least)) / least, -1.0 / ratio)
         G[mask] = slopes / mass
         ends = np.where(rare, never, 1.0 - np.log(ratio))
-        return G, float(p[used] @ ends - self.at_most)
+        return G, float(p[used] @ ends - at_most)

@@ -14,6 +14,7 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.compat import _BaseScorer, lost_metadata_words
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.labels import unique_of
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.counts import confusion_tensor
@@ -210,10 +211,10 @@ class ConfusionScorer(_BaseScorer):
         response = respond(estimator, self._response_method, X, sensitive_features, costs)
         classes = getattr(estimator, "classes_", None)
         if self._response_method == "predict":
-            known = [y_true, response] + ([] if classes is None else [classes])
-            labels = np.unique(np.concatenate([np.unique(y) for y in known]))
+            known = {} if classes is None else {"classes_": classes}
+            labels = unique_of(y_true=y_true, y_pred=response, **known)
         else:
-            labels = np.unique(np.concatenate([np.unique(y_true), classes]))
+            labels = unique_of(y_true=y_true, classes_=classes)
             probabilities = np.zeros((len(response), len(labels)))
             probabilities[:, np.searchsorted(labels, classes)] = response
             response = probabilities
@@ -259,6 +260,10 @@ def respond(estimator, method, X, sensitive_features, costs=None):
 
     Costs of new examples are known only if they are given for each label, (n, k, k).
     """
+    if not callable(getattr(estimator, method, None)):
+        raise TypeError(
+            f"A {type(estimator).__name__} has no method {method}, which is needed here."
+        )
     given = {"sensitive_features": sensitive_features}
     if np.ndim(costs) == 3:
         given["costs"] = costs

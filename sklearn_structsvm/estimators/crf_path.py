@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import check_shape
 from sklearn_structsvm._utils.compat import validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.crf import CRFClassifier
@@ -62,8 +63,10 @@ class CRFPath:
     @property
     def n_nonzeros(self) -> np.ndarray:
         """For each C, the number of nonzero weights, including intercepts."""
+        check_shape("coefs", self.coefs, "n_Cs", "n_weights")
         counts = (self.coefs != 0.0).sum(axis=1)
         if self.intercepts is not None:
+            check_shape("intercepts", self.intercepts, len(counts), "n_intercepts")
             counts = counts + np.count_nonzero(self.intercepts, axis=1)
         return np.asarray(counts, dtype=np.intp)
 

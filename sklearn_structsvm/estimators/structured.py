@@ -61,7 +61,7 @@ class StructuredClassifier(
         if isinstance(structure, str):
             # The class of a named one has all that counts here.
             structure = STRUCTURES.get(structure)
-        if structure is None or structure.flat:
+        if getattr(structure, "flat", True):
             # structure="auto" accepts any data.
             tags.input_tags.sparse = True
             multi_class = getattr(structure, "multi_class", True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.borders import as_floats, as_tuple
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -15,6 +16,7 @@ from sklearn_structsvm.plotting._common import (
     full_names,
     legend_prefix,
     show_legend_below,
+    style_of,
 )
 from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._plane import ConfusionPlane
@@ -27,6 +29,15 @@ _FEASIBLE_STYLE = {"color": "C2", "alpha": 0.3, "linewidth": 0, "zorder": 0.6}
 _CONTOUR_STYLE = {"colors": "0.6", "linewidths": 0.8, "levels": 9, "zorder": 0.8}
 _BEST_STYLE = {"linewidths": 1.0, "linestyles": "--", "zorder": 0.9}
 _MARK_COLOR = "C3"
+# Shapes of what is drawn at points.
+_POINTS: dict[str, tuple[Any, ...]] = {
+    "achievable": ("n_vertices", 2),
+    "feasible": ("n", 2),
+    "path": ("n_path", 2),
+    "classifiers": ("n_classifiers", 2),
+    "most_probable": (2,),
+    "found": (2,),
+}
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,16 +190,20 @@ class AchievableSetDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        points = {name: self._points(name, *shape) for name, shape in _POINTS.items()}
+        contours, limits = self._grid(), as_floats("limits", self.limits, 2)
+        x_name, y_name = as_tuple("axis_names", self.axis_names, 2)
+        lines = _CONTOUR_STYLE | style_of("contour_kw", contour_kw)
+        mark_kw = style_of("mark_kw", mark_kw)
         ax = axes_or_new(ax, "AchievableSetDisplay.plot")
         name = self.name if name is None else name
         prefix = legend_prefix(name)
-        marks = {"color": _MARK_COLOR, **full_names(mark_kw or {})}
-        self._draw_sets(ax, name, prefix, full_names(line_kw))
-        self._draw_contours(ax, {**_CONTOUR_STYLE, **(contour_kw or {})}, marks)
-        self._draw_marks(ax, prefix, marks)
-        right, top = np.multiply(self.limits, 1 + _AXES_MARGIN)
-        left, bottom = np.multiply(self.limits, -_AXES_MARGIN)
-        x_name, y_name = self.axis_names
+        marks = {"color": _MARK_COLOR, **full_names(mark_kw)}
+        self._draw_sets(ax, points, name, prefix, full_names(line_kw))
+        self._draw_contours(ax, contours, points["found"], lines, marks)
+        self._draw_marks(ax, points, prefix, marks)
+        right, top = limits * (1 + _AXES_MARGIN)
+        left, bottom = limits * -_AXES_MARGIN
         ax.set(xlim=(left, right), ylim=(bottom, top))
         ax.set_xlabel(x_name, **NO_MATH)
         ax.set_ylabel(y_name, **NO_MATH)
@@ -196,62 +211,77 @@ class AchievableSetDisplay(Display):
         show_legend_below(ax)
         return self._finish(ax)
 
-    def _draw_sets(self, ax, name, prefix, style):
-        outline = np.asarray(self.achievable, dtype=np.float64)
+    def _points(self, name, *shape):
+        """The points of this parameter, of shape (n, 2); none of them for None."""
+        points = getattr(self, name)
+        if points is None and name != "achievable":
+            return np.empty((0, 2))
+        return as_floats(name, points, *shape).reshape(-1, 2)
+
+    def _grid(self):
+        """(x, y, values) of the contours, or None."""
+        if self.contours is None:
+            return None
+        x, y, values = as_tuple("contours", self.contours, 3)
+        x, y = as_floats("contours[0]", x, "n_x"), as_floats("contours[1]", y, "n_y")
+        return x, y, as_floats("contours[2]", values, len(y), len(x))
+
+    def _draw_sets(self, ax, points, name, prefix, style):
+        outline = points["achievable"]
         closed = np.vstack([outline, outline[:1]])
         label = style.pop("label", "achievable" if name is None else name)
         (self.line_,) = ax.plot(*closed.T, label=label, **{"linewidth": 1.2, **style})
         (self.set_,) = ax.fill(*outline.T, color=self.line_.get_color(), **_SET_STYLE)
         self.feasible_ = None
-        if self.feasible is not None and len(self.feasible):
+        if len(points["feasible"]):
             (self.feasible_,) = ax.fill(
-                *np.transpose(self.feasible),
+                *points["feasible"].T,
                 label=f"{prefix}constraints met",
                 **_FEASIBLE_STYLE,
             )
 
-    def _draw_contours(self, ax, style, marks):
+    def _draw_contours(self, ax, contours, found, style, marks):
         self.contours_ = self.best_contour_ = None
-        if self.contours is None:
+        if contours is None:
             return
-        x, y, values = self.contours
+        x, y, values = contours
         self.contours_ = ax.contour(x, y, values, **style)
         ax.clabel(self.contours_, fontsize="x-small", fmt="%.3g")
-        if self.found is None:
+        if not len(found):
             return
-        at_x = [np.interp(self.found[0], x, row) for row in values]
-        score = np.interp(self.found[1], y, at_x)
+        ((found_x, found_y),) = found
+        score = np.interp(found_y, y, [np.interp(found_x, x, row) for row in values])
         if values.min() < score < values.max():
             style = {**_BEST_STYLE, "colors": [marks["color"]], "levels": [score]}
             self.best_contour_ = ax.contour(x, y, values, **style)
 
-    def _draw_marks(self, ax, prefix, style):
-        def draw(points, label, **defaults):
-            if points is None or not len(points):
+    def _draw_marks(self, ax, points, prefix, style):
+        def draw(name, label, **defaults):
+            if not len(points[name]):
                 return None
             style_here = {"linestyle": "none", **defaults, "label": prefix + label}
-            return ax.plot(*np.reshape(points, (-1, 2)).T, **style_here)[0]
+            return ax.plot(*points[name].T, **style_here)[0]
 
         self.path_ = draw(
-            self.path,
+            "path",
             "solver's path",
             **{"linestyle": "-", "linewidth": 1.0, "marker": ".", "zorder": 3, **style},
         )
-        # A single classifier is the mixture itself.
-        several = np.size(self.classifiers) > 2
+        if len(points["classifiers"]) == 1:  # It is the mixture itself.
+            points = points | {"classifiers": []}
         self.classifiers_ = draw(
-            self.classifiers if several else None,
+            "classifiers",
             "classifiers in the mixture",
             **{"marker": "x", "markersize": 8, "zorder": 4, "color": style["color"]},
         )
         self.most_probable_ = draw(
-            self.most_probable,
+            "most_probable",
             "most probable class",
             **{"marker": "o", "markerfacecolor": "none", "zorder": 4},
             color=self.line_.get_color(),
         )
         self.found_ = draw(
-            self.found,
+            "found",
             "mixture",
             **{"marker": "*", "markersize": 12, "zorder": 5, "color": style["color"]},
         )

@@ -9,7 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
 from sklearn_structsvm._utils.snapshots import snapshot
-from sklearn_structsvm.plotting._common import NO_MATH, Display, axes_or_new
+from sklearn_structsvm.plotting._common import (
+    NO_MATH,
+    Display,
+    as_labels,
+    axes_or_new,
+    check_axes,
+)
 
 # In inches: a row or column of a heat map, its axis and color bar, a letter of a name.
 _CELL = 0.24
@@ -162,15 +168,16 @@ class ChainWeightsDisplay(Display):
             Object that stores the data and the plot.
         """
         check_integer("n_features", n_features, 1)
-        labels = as_array("labels", self.labels)
+        labels = as_labels(self.labels)
         maps = []
         if self.transition is not None:
             weights = as_floats("transition", self.transition, len(labels), len(labels))
             maps.append((weights, labels, "Previous label", "Transitions"))
         self.shown_ = np.empty(0, dtype=np.intp)
         if self.emission is not None:
-            n_rows = len(as_array("emission", self.emission))
-            emission = as_floats("emission", self.emission, n_rows, len(labels))
+            emission = as_array("emission", self.emission)
+            n_rows = emission.shape[0] if emission.ndim else "n_features"
+            emission = as_floats("emission", emission, n_rows, len(labels))
             names = self._names(emission)
             self.shown_ = _heaviest(emission, n_features)
             features = emission[self.shown_], names[self.shown_]
@@ -206,7 +213,10 @@ class ChainWeightsDisplay(Display):
 
     def _axes(self, ax, maps):
         if ax is not None:
-            return list(np.atleast_1d(ax))[: len(maps)]
+            given = [*map(check_axes, np.ravel(np.asarray(ax, dtype=object)))]
+            if not given:
+                raise ValueError("ax holds no Axes to draw into.")
+            return given[: len(maps)]
         first = axes_or_new(None, "ChainWeightsDisplay.plot")
         figure = first.figure
         tallest = max(len(rows) for _, rows, *_ in maps)

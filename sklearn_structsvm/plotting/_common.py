@@ -1,6 +1,9 @@
 """Shared by all displays: axes, legends, bands."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
+
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
 
 # Bands are transparent, so that several of them can overlap.
 _BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
@@ -36,8 +39,41 @@ def axes_or_new(ax, caller):
         raise ImportError(
             f"{caller} needs matplotlib, which is not installed: pip install matplotlib"
         ) from error
+    if ax is not None:
+        return check_axes(ax)
     # This layout also makes room for a legend beside the axes.
-    return plt.subplots(layout="constrained")[1] if ax is None else ax
+    return plt.subplots(layout="constrained")[1]
+
+
+def check_axes(ax):
+    """`ax`, or TypeError if it is something else than matplotlib's Axes."""
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be matplotlib Axes; got {ax!r}.")
+    return ax
+
+
+def as_labels(labels):
+    """The labels that a display has, as a 1-D array."""
+    labels = as_array("labels", labels)
+    check_shape("labels", labels, "n_labels")
+    return labels
+
+
+def floats_of(name, values):
+    """Numbers that a display has, of any shape; NaN is a gap."""
+    values = as_array(name, values)
+    return as_floats(name, values, *values.shape, finite=False)
+
+
+def style_of(name, given):
+    """The dict of this argument, empty for None; TypeError for anything else."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a dict or None; got {given!r}.")
+    return given
 
 
 def full_names(line_kw):

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.counts import make_cells
@@ -104,7 +105,8 @@ class ConfusionSample:
         (metric, constraints), (labels, sample_weight, groups) = problem, metadata
         y = column_or_1d(y_true)
         classes = np.unique(y) if labels is None else column_or_1d(labels)
-        probabilities = np.asarray(y_proba)
+        probabilities = as_array("y_proba", y_proba)
+        probabilities = as_floats("y_proba", probabilities, *probabilities.shape)
         if probabilities.ndim == 1:
             probabilities = np.column_stack([1 - probabilities, probabilities])
         if probabilities.shape != (len(y), len(classes)):

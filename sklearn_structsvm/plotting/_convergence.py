@@ -13,9 +13,11 @@ from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
     band,
+    floats_of,
     full_names,
     legend_prefix,
     show_legend,
+    style_of,
 )
 
 _X_LABELS = {
@@ -149,6 +151,7 @@ class ConvergenceDisplay(Display):
         check_choice("x", x, _X_LABELS)
         check_choice("y", y, _Y_LABELS)
         values = _checked_entries(self.history, [x, "dual_gap", *_OBJECTIVES])
+        style_of("fill_between_kw", fill_between_kw)
         ax = axes_or_new(ax, "ConvergenceDisplay.plot")
         style = {"marker": ".", **full_names(line_kw)}
         label = style.pop("label", self.name if name is None else name)
@@ -301,7 +304,7 @@ def _checked_entries(history, keys):
             raise ValueError(
                 f"history has no key {key!r}; its keys are {sorted(history)}."
             )
-        values[key] = np.asarray(history[key], dtype=np.float64)
+        values[key] = floats_of(f"history[{key!r}]", history[key])
         shape = values[keys[0]].shape
         if values[key].ndim != 1 or values[key].shape != shape or shape == (0,):
             raise ValueError(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.binomial import clopper_pearson
+from sklearn_structsvm._utils.borders import as_floats, check_sequence
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.calibration import p_value, rate_sums
 from sklearn_structsvm.confusion.cells import positive_index
@@ -22,12 +23,23 @@ from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
     axes_or_new,
+    floats_of,
     show_legend,
+    style_of,
 )
 
 # Name of the row of all examples, and of the rates.
 ALL = "all"
 RATES = ("selection rate", "recall", "false positive rate", "precision")
+
+# Columns of both tables.
+GROUP_COLUMNS = (
+    "group",
+    "n",
+    "positives",
+    *(f"{rate}{end}" for rate in RATES for end in ("", " low", " high")),
+)
+PROMISES = ("constraint", "promised", "violation", "holds", "p value")
 
 # Width that the groups' points share around the place of a rate.
 SPREAD = 0.6
@@ -94,32 +106,40 @@ class FairnessReport(Display):
         """
         import pandas as pd
 
-        by_group = pd.DataFrame(self.by_group).set_index("group")
-        return by_group, pd.DataFrame(self.promises)
+        by_group, promises = self._checked()
+        return pd.DataFrame(by_group).set_index("group"), pd.DataFrame(promises)
+
+    def _checked(self):
+        """Both tables; ValueError if a column is missing, of another length or type."""
+        return (
+            _checked("by_group", self.by_group, GROUP_COLUMNS, GROUP_COLUMNS[1:]),
+            _checked("promises", self.promises, PROMISES, PROMISES[2:]),
+        )
 
     def __str__(self) -> str:
+        by_group, promises = self._checked()
         header = ["group", "n", f"of label {self.pos_label!r}", *RATES]
         rows = [
             [
-                _name(self.by_group["group"][a]),
-                str(self.by_group["n"][a]),
-                str(self.by_group["positives"][a]),
+                _name(by_group["group"][a]),
+                str(by_group["n"][a]),
+                str(by_group["positives"][a]),
                 *(
-                    f"{self.by_group[rate][a]:.3f} ({self.by_group[f'{rate} low'][a]:.3f}"
-                    f" to {self.by_group[f'{rate} high'][a]:.3f})"
+                    f"{by_group[rate][a]:.3f} ({by_group[f'{rate} low'][a]:.3f}"
+                    f" to {by_group[f'{rate} high'][a]:.3f})"
                     for rate in RATES
                 ),
             ]
-            for a in range(len(self.by_group["group"]))
+            for a in range(len(by_group["group"]))
         ]
         text = _as_text([header, *rows])
-        if self.promises["constraint"]:
-            columns = [self.promises[name] for name in self.promises]
+        if promises["constraint"]:
+            columns = [promises[name] for name in PROMISES]
             rows = [
                 [c, promised, f"{violation:.3f}", "yes" if holds else "no", f"{p:.2g}"]
                 for c, promised, violation, holds, p in zip(*columns, strict=True)
             ]
-            text += "\n\n" + _as_text([[*self.promises], *rows])
+            text += "\n\n" + _as_text([[*PROMISES], *rows])
         return text
 
     def plot(self, ax: "Axes | None" = None) -> Self:
@@ -140,17 +160,19 @@ class FairnessReport(Display):
         ImportError
             If matplotlib is not installed.
         """
+        by_group, _ = self._checked()
+        as_floats("confidence_level", self.confidence_level)
         ax = axes_or_new(ax, "FairnessReport.plot")
-        groups = [_name(group) for group in self.by_group["group"][:-1]]
+        groups = [_name(group) for group in by_group["group"][:-1]]
         places = np.arange(len(RATES))
         self.points_ = []
         for a, group in enumerate(groups):
             rate, low, high = (
-                np.array([self.by_group[f"{name}{end}"][a] for name in RATES])
+                np.array([by_group[f"{name}{end}"][a] for name in RATES])
                 for end in ("", " low", " high")
             )
             offset = SPREAD * ((a + 0.5) / len(groups) - 0.5)
-            label = f"{group} ({self.by_group['n'][a]})"
+            label = f"{group} ({by_group['n'][a]})"
             self.points_.append(
                 ax.errorbar(
                     places + offset, rate, [rate - low, high - rate], fmt="o",
@@ -249,9 +271,7 @@ def fairness_report(
     groups = counted_groups(estimator, X, sensitive_features)
     C, cells = confusion_tensor(y, predicted, labels=classes, sensitive_features=groups)
     counts = np.round(C * len(predicted))
-    promises: dict[str, list] = {
-        name: [] for name in ("constraint", "promised", "violation", "holds", "p value")
-    }
+    promises: dict[str, list] = {name: [] for name in PROMISES}
     confidence = getattr(estimator, "constraint_confidence", None)
     promised = "in training" if confidence is None else f"confidence {confidence:g}"
     for constraint in constraints:
@@ -303,6 +323,21 @@ def _by_group(counts, names, index, level):
         found[name] = rates.tolist()
         found[f"{name} low"], found[f"{name} high"] = low.tolist(), high.tolist()
     return found
+
+
+def _checked(name, table, columns, numbers):
+    """A table of these columns, of which some have numbers; all of one length."""
+    table = style_of(name, table)
+    for column in columns:
+        if column not in table:
+            raise ValueError(f"{name} has no column {column!r}.")
+        own = f"{name}[{column!r}]"
+        check_sequence(own, table[column], "a sequence")
+        if len(table[column]) != len(table[columns[0]]):
+            raise ValueError(f"{own} must be as long as {name}[{columns[0]!r}].")
+        if column in numbers:
+            floats_of(own, table[column])
+    return table
 
 
 def _name(group):

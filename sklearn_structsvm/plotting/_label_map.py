@@ -7,7 +7,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sklearn_structsvm._utils.borders import as_array, check_sparse
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_integer,
+    check_sparse,
+)
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import Display, axes_or_new, show_legend_below
 from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
@@ -165,8 +170,9 @@ class LabelMapDisplay(Display):
                 "LabelMapDisplay needs an estimator over a structure, such as "
                 f"SlackRescaledSSVM; {type(estimator).__name__} has no 'structure_'."
             )
-        if max_queries is not None and max_queries < 1:
-            raise ValueError(f"max_queries must be at least 1; got {max_queries!r}.")
+        if max_queries is not None:
+            check_integer("max_queries", max_queries, 1)
+        check_integer("max_labelings", max_labelings, 1)
         structure = estimator.structure_
         X, Y = _one_example(structure, x, y)
         w = np.ascontiguousarray(estimator._weights)
@@ -206,9 +212,11 @@ class LabelMapDisplay(Display):
         display : LabelMapDisplay
             Object that stores the data and the plot.
         """
+        if not isinstance(self.result, SlackSearchResult):
+            raise TypeError(f"result must be a SlackSearchResult; got {self.result!r}.")
+        points = as_floats("points", self.points, "n_labelings", 2)
         ax = axes_or_new(ax, "LabelMapDisplay.plot")
         name = self.name if name is None else name
-        points = np.asarray(self.points, dtype=np.float64)
         style = {"s": 9, "color": "0.35", "linewidths": 0, "label": "labelings"}
         self.scatter_ = ax.scatter(*points.T, **{**style, **scatter_kw})
         right = _AXES_STRETCH * max(points[:, 0].max(), 1.0)

@@ -8,7 +8,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import checked_folds
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import check_sequence, check_sparse
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -59,6 +59,8 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
 
 def _at_level(estimator, param_name, level):
     """Copies of the constraints with `param_name` set to `level`."""
+    if not isinstance(param_name, str):
+        check_sequence("param_name", param_name, "a name or a sequence of names")
     names = [param_name] if isinstance(param_name, str) else list(param_name)
     model = clone(estimator)
     known = model.get_params()

@@ -13,9 +13,11 @@ from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
     band,
+    floats_of,
     full_names,
     legend_prefix,
     show_legend,
+    style_of,
 )
 from sklearn_structsvm.solvers.blocks.path import RegularizationPath
 
@@ -168,6 +170,10 @@ class RegularizationPathDisplay(Display):
         """
         check_choice("kind", self.kind, _KINDS)
         params, values = _checked_scores(self.kind, self.param_range, self.values)
+        for number in ("reference", "end"):
+            if getattr(self, number) is not None:
+                as_floats(number, getattr(self, number))
+        style_of("fill_between_kw", fill_between_kw)
         ax = axes_or_new(ax, "RegularizationPathDisplay.plot")
         style = full_names(line_kw)
         label = style.pop("label", self.name if name is None else name)
@@ -386,7 +392,7 @@ def _require(obj, attributes, name, wanted):
 def _checked_scores(kind, param_range, values):
     """Both as float arrays, whose shapes must match `kind`."""
     params = as_floats("param_range", param_range, "n_params")
-    values = np.asarray(values, dtype=np.float64)
+    values = floats_of("values", values)
     if not params.size:
         raise ValueError("param_range is empty.")
     ndim = 1 if kind in ("gap", "norm") else 2

@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm._utils.borders import as_floats, check_sequence, check_shape
+from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.pipelines import final_step
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
+    as_labels,
     axes_or_new,
     show_legend_below,
 )
@@ -191,18 +193,25 @@ class TaggingDisplay(Display):
         display : TaggingDisplay
             Object that stores the data and the plot.
         """
-        labels = as_array("labels", self.labels)
-        n_positions = len(as_array("proba", self.proba))
+        labels = as_labels(self.labels)
+        proba = as_floats("proba", self.proba, "n_positions", len(labels))
+        n_positions = len(proba)
         if n_positions == 0:
             raise ValueError("The sequence is empty, so there is nothing to draw.")
-        proba = as_floats("proba", self.proba, n_positions, len(labels))
         tokens = range(n_positions) if self.tokens is None else self.tokens
+        if not isinstance(tokens, range):
+            check_sequence("tokens", tokens, "None or a sequence of names")
         if len(tokens) != n_positions:
             raise ValueError(
                 f"tokens must have one name for each of the {n_positions} positions; "
                 f"got {len(tokens)}."
             )
-        rows = [[labels.tolist().index(y) for y in tagging] for tagging in self.taggings]
+        check_sequence("taggings", self.taggings, "a sequence of labelings")
+        rows = []
+        for rank, tagging in enumerate(self.taggings):
+            rows.append(encode(tagging, labels, f"taggings[{rank}]"))
+            check_shape(f"taggings[{rank}]", rows[-1], n_positions)
+        tagging_proba = as_floats("tagging_proba", self.tagging_proba, len(rows))
         is_new, ax = ax is None, axes_or_new(ax, "TaggingDisplay.plot")
         figure: Any = ax.figure
         if is_new:
@@ -224,10 +233,10 @@ class TaggingDisplay(Display):
             text = ax.text(t, j - _ABOVE, cell, ha="center", va="center", color=color)
             self.text_[j, t] = text
         self.lines_ = []
-        for rank, (row, p) in enumerate(zip(rows, self.tagging_proba, strict=True)):
+        for rank, (row, p) in enumerate(zip(rows, tagging_proba, strict=True)):
             (line,) = ax.plot(
                 range(n_positions),
-                np.array(row) + _BELOW - _APART * rank,
+                row + _BELOW - _APART * rank,
                 color=f"C{rank + 1}",
                 linestyle=_LINES[min(rank, len(_LINES) - 1)],
                 marker=".",

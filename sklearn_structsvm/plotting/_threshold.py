@@ -22,8 +22,10 @@ from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
     axes_or_new,
+    floats_of,
     full_names,
     show_legend,
+    style_of,
 )
 
 # A screen does not resolve more thresholds than this.
@@ -154,13 +156,25 @@ class ThresholdDisplay(Display):
             If matplotlib is not installed.
         """
         thresholds = as_floats("thresholds", self.thresholds, "n_thresholds")
-        curves = {k: np.asarray(v, dtype=np.float64) for k, v in self.scores.items()}
+        curves = {
+            name: floats_of(f"scores[{name!r}]", values)
+            for name, values in style_of("scores", self.scores).items()
+        }
         for name, values in curves.items():
             if values.shape != thresholds.shape:
                 raise ValueError(
                     f"scores[{name!r}] must have shape {thresholds.shape}; got "
                     f"{values.shape}."
                 )
+        violated, threshold = np.zeros(0), np.nan
+        if self.violated is not None:
+            violated = as_floats("violated", self.violated, len(thresholds))
+        if self.threshold is not None:
+            threshold = float(as_floats("threshold", self.threshold, finite=False))
+        if self.cv_thresholds is not None:
+            by_fold = np.ravel(floats_of("cv_thresholds", self.cv_thresholds))
+            by_fold = by_fold[np.isfinite(by_fold)]
+        rules, scores = self._checked_mixture()
         ax = axes_or_new(ax, "ThresholdDisplay.plot")
         style = full_names(line_kw)
         self.lines_ = [
@@ -169,21 +183,19 @@ class ThresholdDisplay(Display):
         ]
         self.violated_ = self.chosen_ = self.folds_ = None
         across = ax.get_xaxis_transform()
-        if self.violated is not None and np.any(self.violated):
+        if violated.any():
             self.violated_ = ax.fill_between(
-                thresholds, 0.0, 1.0, where=np.asarray(self.violated, dtype=bool),
+                thresholds, 0.0, 1.0, where=violated != 0.0,
                 transform=across, label="constraint violated", **SHADE,
             )  # fmt: skip
-        if self.threshold is not None and np.isfinite(self.threshold):
+        if np.isfinite(threshold):
             self.chosen_ = ax.axvline(
-                self.threshold, color="0.2", linestyle="--", label="chosen"
+                threshold, color="0.2", linestyle="--", label="chosen"
             )
-        self._plot_mixture(ax)
+        self._plot_mixture(ax, rules, scores)
         if self.cv_thresholds is not None:
-            known = np.ravel(self.cv_thresholds)
-            known = known[np.isfinite(known)]
             (self.folds_,) = ax.plot(
-                known, np.zeros(len(known)), transform=across, clip_on=False,
+                by_fold, np.zeros(len(by_fold)), transform=across, clip_on=False,
                 color="0.2", marker="|", linestyle="none", label="by each fold",
             )  # fmt: skip
         what = "" if self.label is None else f" of {self.label!r}"
@@ -192,12 +204,23 @@ class ThresholdDisplay(Display):
         show_legend(ax, curves, fontsize="small")
         return self._finish(ax)
 
-    def _plot_mixture(self, ax):
+    def _checked_mixture(self):
+        """Thresholds and weights of the rules, or None, and the scores by their names."""
+        rules = None
+        if self.rule_thresholds is not None:
+            rules = _rules(self.rule_thresholds, self.rule_weights)
+        scores = style_of("mixture_scores", self.mixture_scores)
+        return rules, {
+            name: float(as_floats(f"mixture_scores[{name!r}]", score))
+            for name, score in scores.items()
+        }
+
+    def _plot_mixture(self, ax, rules, scores):
         """A line for each rule of a mixture, and its scores at their mean threshold."""
         self.rules_, self.points_ = [], []
-        if self.rule_thresholds is None:
+        if rules is None:
             return
-        thresholds, weights = _rules(self.rule_thresholds, self.rule_weights)
+        thresholds, weights = rules
         drawn = np.isfinite(thresholds)
         for threshold, weight in zip(thresholds[drawn], weights[drawn], strict=True):
             self.rules_.append(
@@ -215,9 +238,9 @@ class ThresholdDisplay(Display):
             return
         middle = weights[drawn] @ thresholds[drawn] / weights[drawn].sum()
         for line, name in zip(self.lines_, self.scores, strict=True):
-            if name in (self.mixture_scores or {}):
+            if name in scores:
                 self.points_ += ax.plot(
-                    [middle], [self.mixture_scores[name]], marker="o", linestyle="none",
+                    [middle], [scores[name]], marker="o", linestyle="none",
                     color=line.get_color(), label="_mixture",
                 )  # fmt: skip
 
@@ -430,7 +453,7 @@ def _rules_of(estimator):
 
 def _rules(thresholds, weights):
     """Thresholds and weights of the rules of a mixture, checked."""
-    thresholds = np.asarray(thresholds, dtype=np.float64)
+    thresholds = floats_of("rule_thresholds", thresholds)
     if thresholds.ndim != 1 or not len(thresholds):
         raise ValueError(
             f"rule_thresholds must have shape (n_rules,); got {thresholds.shape}."

@@ -12,9 +12,12 @@ from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
     band,
+    check_axes,
+    floats_of,
     full_names,
     legend_prefix,
     show_legend,
+    style_of,
 )
 from sklearn_structsvm.plotting._level_fits import MEASURES, fit_at_levels
 
@@ -154,6 +157,7 @@ class TradeoffDisplay(Display):
             If matplotlib is not installed.
         """
         levels, results = self._checked()
+        style_of("fill_between_kw", fill_between_kw)
         self.axes_ = scores_ax, violations_ax = _two_axes(ax)
         style = full_names(line_kw)
         name = style.pop("label", self.name if name is None else name)
@@ -225,7 +229,7 @@ class TradeoffDisplay(Display):
 
     def _checked(self):
         """Sorted levels, and a dict of results of shape (n_levels, n_splits)."""
-        levels = np.asarray(self.levels, dtype=np.float64)
+        levels = floats_of("levels", self.levels)
         if levels.ndim != 1 or not levels.size:
             raise ValueError(
                 f"levels must be 1-D and not empty; got shape {levels.shape}."
@@ -235,7 +239,7 @@ class TradeoffDisplay(Display):
             values = getattr(self, key)
             if values is None:
                 continue
-            values = np.asarray(values, dtype=np.float64)
+            values = floats_of(key, values)
             if values.ndim not in (1, 2) or len(values) != len(levels):
                 raise ValueError(
                     f"{key} must have {len(levels)} rows, one for each level; got shape "
@@ -347,7 +351,7 @@ def _two_axes(ax):
     given = np.ravel(np.asarray(ax, dtype=object))
     if len(given) > 2:
         raise ValueError(f"ax must be one or two Axes; got {len(given)}.")
-    axes[: len(given)] = given
+    axes[: len(given)] = [*map(check_axes, given)]
     return axes
 
 

@@ -346,7 +346,12 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
             check, value = check_floats if shape else as_floats, getattr(self, name)
             if shape or type(value) is not int:
                 check(name, value, *shape)
-        n_weights = max(self._count_weights(), 1)
+        try:
+            n_weights = max(self._count_weights(), 1)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                f"{type(self).__name__} was changed after fit: {error}"
+            ) from error
         is_array = type(self.n_weights_) is not int and np.ndim(self.n_weights_) > 0
         if is_array or self.n_weights_ != n_weights:
             raise ValueError(

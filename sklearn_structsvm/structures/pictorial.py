@@ -201,10 +201,7 @@ class PictorialStructure(Structure):
 
     def _check_parents(self):
         """Check all parameters, and return the parents as an array."""
-        parents = as_array("parents", self.parents)
-        check_shape("parents", parents, "n_parts")
-        if len(parents) == 0:
-            raise ValueError("parents is empty: at least one part is needed.")
+        parents = self._forest()
         check_integer("n_types", self.n_types, 1)
         check_choice("cost", self.cost, COSTS)
         check_scalar(self.radius, "radius", Real, min_val=0.0)
@@ -214,6 +211,14 @@ class PictorialStructure(Structure):
             check_shape("reference", self.reference, 2)
             for part in self.reference:
                 check_integer("Each part of reference", part, 0, len(parents) - 1)
+        return parents
+
+    def _forest(self):
+        """The parents as a checked array."""
+        parents = as_array("parents", self.parents)
+        check_shape("parents", parents, "n_parts")
+        if len(parents) == 0:
+            raise ValueError("parents is empty: at least one part is needed.")
         return check_forest("parents", parents)
 
     def _check_labeling(self, name, labeling, x):
@@ -287,7 +292,7 @@ class PictorialStructure(Structure):
     @property
     def _edges(self):
         """Children and parents of all edges."""
-        parents = np.asarray(self.parents)
+        parents = self._forest()
         children = np.flatnonzero(parents >= 0)
         return children, parents[children]
 

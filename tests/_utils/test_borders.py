@@ -172,3 +172,10 @@ def test_what_is_no_list_is_no_sequence(bad):
 @pytest.mark.parametrize("good", [[], (), [1], np.zeros((0, 2)), np.array(["a"])])
 def test_lists_and_arrays_are_sequences(good):
     check_sequence("X", good, "a list of names")
+
+
+def test_numbers_are_where_a_processor_reads_them_at_once():
+    values = np.zeros(17, dtype=np.uint8)[1:].view(np.float64)
+    assert not values.flags.aligned
+    for finite in (False, True):
+        assert as_floats("w", values, 2, finite=finite).flags.aligned

@@ -138,3 +138,25 @@ def test_rows_of_a_matrix_are_those_of_scipy(kind):
     assert rows.has_canonical_format
     parts = np.ones(2), np.zeros(2, np.intc), np.array([0, 2], np.intc)
     assert not csr_of_parts(kind, (1, 3), *parts).has_canonical_format
+
+
+@pytest.mark.parametrize("dtype", [np.intc, np.int64])
+def test_nothing_is_said_of_indices_and_values_between_the_places_of_numbers(dtype):
+    def moved(array):
+        room = np.zeros(array.nbytes + 1, dtype=np.uint8)[1:].view(array.dtype)
+        room[...] = array
+        return room
+
+    scan = csr_layout if dtype == np.intc else csr_layout_of_longs
+    indices, indptr = np.array([0, 1], dtype=dtype), np.array([0, 2], dtype=dtype)
+    assert scan(indices, indptr, 2, 1, 2) == (True, True)
+    assert scan(moved(indices), indptr, 2, 1, 2) == (False, False)
+    assert scan(indices, moved(indptr), 2, 1, 2) == (False, False)
+    X = sparse.csr_array((np.ones(2), indices.astype(np.intc), indptr.astype(np.intc)))
+    assert are_sound([X], 2)
+    for part in ("data", "indices", "indptr"):
+        other = X.copy()
+        setattr(other, part, moved(getattr(X, part)))
+        assert not are_sound([other], 2)
+        check_sparse(other)
+    assert not are_sound([moved(np.ones(2))[np.newaxis]], 2)

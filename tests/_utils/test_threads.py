@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from sklearn_structsvm._utils.threads import one_blas_thread
+from sklearn_structsvm._utils.threads import count_threads, one_blas_thread
 from sklearn_structsvm.solvers.qp import interior_point
 
 
@@ -66,3 +66,9 @@ def test_small_quadratic_programs_are_solved_by_one_thread(monkeypatch):
     )  # fmt: skip
     assert seen == [1]
     assert blas_threads() == 2
+
+
+@pytest.mark.parametrize("n_jobs", ["x", [1], 2.0, True, {}])
+def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
+    with pytest.raises(TypeError, match="^n_jobs must be an integer"):
+        count_threads(n_jobs)

@@ -116,3 +116,12 @@ def test_bad_arguments_are_named(score):
         label_propensities(Y[:2])
     with pytest.raises(ValueError, match="b must be"):
         label_propensities(Y, b=0.0)
+
+
+@pytest.mark.parametrize("score", [ndcg_at_k_score, precision_at_k_score])
+def test_scores_that_are_no_numbers_are_refused(score):
+    truth, junk = np.eye(2, dtype=int), np.array([[0.5, {}], [1.0, 0.0]], dtype=object)
+    with pytest.raises(ValueError, match="^y_score must hold numbers"):
+        score(truth, junk, k=1)
+    with pytest.raises(ValueError, match="^y must hold numbers"):
+        score(junk, truth, k=1)

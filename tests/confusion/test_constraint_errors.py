@@ -105,3 +105,13 @@ def test_constraints_on_groups_ask_for_them(constraint):
 def test_churn_asks_for_the_baselines_labels():
     with pytest.raises(ValueError, match="y_baseline"):
         Churn(BASELINE, 0.1)(["a", "b"], ["a", "b"])
+    C, cells = np.eye(2)[np.newaxis] / 2, Cells.single([0.5, 0.5])
+    with pytest.raises(ValueError, match="y_baseline"):
+        Churn(BASELINE, 0.1).violation(C, cells)
+
+
+@pytest.mark.parametrize("at_most", [None, "x", -1.0, np.nan])
+def test_a_bound_that_is_no_number_is_refused_where_it_is_used(at_most):
+    C, cells = np.eye(2)[np.newaxis] / 2, Cells.single([0.5, 0.5])
+    with pytest.raises(ValueError, match="^at_most must be a number"):
+        Quantification(at_most).violation(C, cells)

@@ -323,3 +323,10 @@ def test_functions_are_made_as_if_they_were_written(name):
         assert re.search(rf"^(.*, )?{parameter}\b.* : ", said, re.M)
     assert f">>> {name}(" in function.__doc__ or f"round({name}(" in function.__doc__
     assert not re.search("<[A-Z]+>", function.__doc__)
+
+
+def test_labels_that_cannot_be_sorted_are_refused():
+    mixed, costs = np.array(["a", 1], dtype=object), np.ones((2, 2))
+    for name, labels in (("y_true", (mixed, [0, 1])), ("y_pred", ([0, 1], mixed))):
+        with pytest.raises(ValueError, match=f"^{name} mixes labels that cannot be"):
+            metrics.expected_cost_score(*labels, costs=costs)

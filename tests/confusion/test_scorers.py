@@ -374,3 +374,11 @@ def test_scores_agree_with_scikit_learns_scorers(data):
             cross_val_score(model, X, labels, cv=FOLDS, scoring=measure.scorer()),
             cross_val_score(model, X, labels, cv=FOLDS, scoring=scoring),
         )
+
+
+@pytest.mark.parametrize("response", ["predict", "predict_proba"])
+def test_what_has_not_the_method_that_is_scored_is_refused(data, response):
+    scorer = GMean().scorer(response=response)
+    for thing in ({}, 3.0, object()):
+        with pytest.raises(TypeError, match=f"has no method {response}, which is needed"):
+            scorer(thing, *data[:2])

@@ -1,11 +1,7 @@
-"""One random call of the public interface for each number, and its outcome."""
+"""One random call of the public interface for each number."""
 
 import inspect
-import linecache
 import pickle
-import traceback
-import warnings
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -16,15 +12,9 @@ from values import MEANT, ODD, Task, spoil, spoil_array
 import sklearn_structsvm
 from sklearn_structsvm import confusion, datasets, metrics, plotting, structures
 
-KINDS = ("binary", "classes", "indicator", "chains", "trees")
+KINDS = ("binary", "classes", "indicator", "chains", "trees", "graphs", "parts")
 # Exceptions named in the documentation. All others are raw, whatever they say.
 CLEAR = (ValueError, TypeError, NotFittedError, RuntimeError, NotImplementedError)
-BUFFERS = (
-    "Buffer dtype mismatch",
-    "Buffer has wrong",
-    "buffer source array",
-    "ndarray is",
-)
 SKIPPED = ("get_", "set_", "fetch_")
 # Methods of structures to which estimators pass arrays that they have made or checked.
 # The documentation does not list them.
@@ -49,6 +39,15 @@ OTHERS = {
 }
 
 
+def methods_of(thing):
+    """Names of the public methods of an object."""
+    return sorted(
+        name for name in dir(thing)
+        if not name.startswith(("_", *SKIPPED)) and callable(getattr(thing, name, None))
+        and not (name in INNER and isinstance(thing, structures.Structure))
+    )  # fmt: skip
+
+
 class Call:
     """The calls, step by step, so that a failure can name the last one."""
 
@@ -56,9 +55,10 @@ class Call:
         self.rng = np.random.default_rng([seed, number])
         self.name = "?"
 
-    def run(self):
-        kind = self.rng.choice(["fit", "state", "other"], p=[0.4, 0.35, 0.25])
-        getattr(self, kind)()
+    def run(self, shares):
+        """A call of one of these kinds of calls, which are methods, by their shares."""
+        share = np.array([*shares.values()], dtype=float)
+        getattr(self, self.rng.choice([*shares], p=share / share.sum()))()
 
     def pick(self, options):
         return options[self.rng.integers(len(options))]
@@ -110,12 +110,13 @@ class Call:
             else:
                 self.make(target, spoiled=0.2)
 
-    def estimator(self, spoiled):
-        name = self.pick(sorted(ESTIMATORS))
+    def estimator(self, spoiled, names=None, kinds=KINDS):
+        """One of all estimators, or of these, for data of one of these kinds."""
+        name = self.pick(sorted(ESTIMATORS if names is None else names))
         self.name, kind = name, ESTIMATORS[name]
-        kinds = KINDS
         if "structure" not in inspect.signature(kind).parameters:
-            kinds = KINDS[: 3 if get_tags(kind()).classifier_tags.multi_label else 2]
+            flat = KINDS[: 3 if get_tags(kind()).classifier_tags.multi_label else 2]
+            kinds = [own for own in kinds if own in flat]
         self.task = Task(self.rng, self.pick(kinds))
         return self.make(kind, spoiled)
 
@@ -126,7 +127,8 @@ class Call:
         for name in [*arguments]:
             if self.rng.random() < spoiled:
                 arguments[name] = self.pick(ODD)
-        if self.task.kind in ("trees", "indicator") and "structure" in parameters:
+        own = self.task.kind not in ("binary", "classes", "chains")
+        if own and "structure" in parameters:
             arguments.setdefault("structure", self.task.structure())
         if "max_time" in parameters:
             arguments.setdefault("max_time", 1.0)
@@ -137,14 +139,9 @@ class Call:
     def ask(self, thing, method=None, **options):
         """Call a method of an object, or a random one if none is named."""
         if method is None:
-            names = [
-                name for name in dir(thing)
-                if not name.startswith(("_", *SKIPPED)) and callable(getattr(thing, name))
-                and not (name in INNER and isinstance(thing, structures.Structure))
-            ]  # fmt: skip
-            method = self.pick(sorted(names) + ["__call__"] * callable(thing))
+            method = self.pick(methods_of(thing) + ["__call__"] * callable(thing))
         self.name = f"{self.name.split('(')[0]}({method})"
-        self.call(getattr(thing, method), **options)
+        return self.call(getattr(thing, method), **options)
 
     def call(self, function, spoiled=0.0, only=None, given=None):
         arguments = self.task.arguments(function) | (given or {})
@@ -157,7 +154,7 @@ class Call:
         if names and self.rng.random() < spoiled:
             name = self.pick(names)
             arguments[name] = spoil(self.rng, arguments[name])
-        function(**arguments)
+        return function(**arguments)
 
     def single(self, arguments):
         """Methods of a structure that concern one example take one labeling."""
@@ -206,35 +203,3 @@ def leaves(items, owner, depth=0):
             )
         ):
             yield from leaves(vars(value), value, depth + 1)
-
-
-def outcome(seed, number):
-    """(name, None or the problem) of one call. For an exception it is the traceback."""
-    call = Call(seed, number)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            call.run()
-    except Exception as error:
-        if is_raw(error):
-            return call.name, "".join(traceback.format_exception(error))
-    return call.name, None
-
-
-def is_raw(error):
-    """Whether an exception is not a message of this package or of scikit-learn."""
-    stack = traceback.extract_tb(error.__traceback__)
-    files = [frame.filename.replace("\\", "/") for frame in stack]
-    inner = next((f for f in reversed(files) if "sklearn" in f), files[-1])
-    # Kernels name their source relative to the folder of the package.
-    root = Path(sklearn_structsvm.__file__).parents[1]
-    if not any("sklearn_structsvm" in name for name in files):
-        return False
-    if isinstance(error, MemoryError) and "Unable to allocate" in str(error):
-        return False  # 2**40 classes are not for this machine; numpy says how much.
-    line = stack[-1].line or linecache.getline(str(root / files[-1]), stack[-1].lineno)
-    if "sklearn_structsvm" not in inner:
-        return not (isinstance(error, (ValueError, TypeError)) or "raise" in line)
-    if not isinstance(error, CLEAR) or str(error).startswith(BUFFERS):
-        return True
-    return not line.strip().startswith("raise")

@@ -2,6 +2,7 @@
 
     python tests/fuzz/fuzz.py --calls 10000 --seed 0     a table of what was found
     python tests/fuzz/fuzz.py --only 1234 --seed 0       that call again, here
+    python tests/fuzz/fuzz.py --kinds display words      calls of these kinds only
 
 A call is known by its number and the seed. Calls are made in processes of their own: one
 that dies was killed by a crash, or by the limit on processor time, and the next one goes
@@ -19,7 +20,10 @@ import threading
 from collections import Counter
 from tempfile import TemporaryFile
 
-from calls import outcome
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from outcomes import outcome  # noqa: E402
+from parts import SHARES  # noqa: E402
 
 # Seconds of processor time per call. No call is meant to take long.
 LIMIT = 30
@@ -27,21 +31,22 @@ LIMIT = 30
 SILENCE = 900
 
 
-def work(seed, first, stop):
+def work(seed, first, stop, kinds):
     """Make calls, with one line about each. Their output is discarded."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     faulthandler.enable()
     for number in range(first, stop):
         signal.setitimer(signal.ITIMER_PROF, LIMIT)
-        print(json.dumps([number, *outcome(seed, number)]), file=out)
+        print(json.dumps([number, *outcome(seed, number, kinds)]), file=out)
 
 
-def fuzz(seed, n_calls, first=0):
+def fuzz(seed, n_calls, first=0, kinds=None):
     """Yield (number, name, None or the problem) of each call."""
     stop = first + n_calls
     while first < stop:
         command = [sys.executable, __file__, "--seed", seed, "--work", first, stop]
+        command += ["--kinds", *(kinds or SHARES)]
         command = [str(part) for part in command]
         with (
             TemporaryFile("w+") as errors,
@@ -100,14 +105,16 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="where to go on from")
     parser.add_argument("--only", type=int, help="one call, in this process")
+    parser.add_argument("--kinds", nargs="+", choices=SHARES, help="kinds of calls")
     parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        return work(options.seed, *options.work)
+        return work(options.seed, *options.work, options.kinds)
     if options.only is not None:
-        return print(*outcome(options.seed, options.only), sep="\n")
+        return print(*outcome(options.seed, options.only, options.kinds), sep="\n")
     found = []
-    for number, name, wrong in fuzz(options.seed, options.calls, options.first):
+    asked = options.seed, options.calls, options.first, options.kinds
+    for number, name, wrong in fuzz(*asked):
         found.append((number, name, wrong))
         if wrong is not None:
             head = f"==== call {number} of seed {options.seed}: {name}"

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_structsvm import confusion, structures
 from sklearn_structsvm.confusion import METRICS, make_cells
-from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.datasets import make_chains, make_poses
 
 NUMBERS = (0, 1, 2, -1, 0.5, 1e-9, 5e-324, 1e308, -0.0, np.nan, np.inf, -np.inf, 2**40)
 ODD = (
@@ -22,6 +22,7 @@ ODD = (
     {"a": 1}, 1j, object(), object, np.array(3.0), np.ones(2), np.zeros((0, 3)),
     np.array(["a", "b"], dtype=object),
 )  # fmt: skip
+FLAT = ("binary", "classes", "indicator")
 FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
 LABELS = ([0, 1, 2], [-1, 1, 7], ["a", "b", "c"], [False, True, True], [0.0, 1.0, 2.0])
 
@@ -34,7 +35,11 @@ class Task:
         self.n_weights = 7
         n, self.f, self.k = int(rng.integers(6, 30)), 3, 2 if kind == "binary" else 3
         self.labels = LABELS[rng.integers(len(LABELS))][: self.k]
-        if kind in ("chains", "trees"):
+        if kind == "parts":
+            data = make_poses(4, shape=(6, 5), random_state=int(rng.integers(99)))
+            self.X, self.y, self.parents = data.X, data.y, data.parents
+            n = len(self.X)
+        elif kind in ("chains", "trees", "graphs"):
             n = min(n, 8)
             self.X, y = make_chains(
                 n, n_features=self.f, n_classes=3, max_length=5, n_active=2,
@@ -43,6 +48,8 @@ class Task:
             self.y = [np.array(self.labels)[y_i] for y_i in y]
             if kind == "trees":
                 self.X = [(x, np.arange(x.shape[0]) - 1) for x in self.X]
+            if kind == "graphs":
+                self.X = [(x, self.edges(x.shape[0])) for x in self.X]
         else:
             codes = np.arange(n) % self.k
             self.y = np.array(self.labels)[codes]
@@ -54,6 +61,38 @@ class Task:
                 self.X = sparse.csr_array(np.where(kept, self.X, 0))
         self.n = n
 
+    @classmethod
+    def of(cls, rng, X, y):
+        """A task of given data."""
+        task = cls(rng, "chains")
+        task.X, task.y, task.kind, task.n = X, y, "given", 0 if y is None else len(y)
+        return task
+
+    def edges(self, n):
+        """A circle, or a path where it would have one edge twice."""
+        edges = np.column_stack([np.arange(n), np.arange(1, n + 1) % n])
+        return edges if n > 2 else edges[: n - 1]
+
+    def probabilities(self):
+        """Those of the labels, in the form of y."""
+        k = len(self.labels)
+        if self.kind in FLAT:
+            proba = self.rng.dirichlet(np.ones(k), size=self.n)
+            return proba[:, -1] if k == 2 and self.rng.random() < 0.5 else proba
+        return [self.rng.dirichlet(np.ones(k), size=len(own)) for own in self.y]
+
+    def allowed(self):
+        """None, or for each item what its positions may be."""
+        if self.kind not in ("chains", "trees", "graphs") or self.rng.random() < 0.5:
+            return None
+        forms = [
+            lambda own: None,
+            lambda own: np.ones((len(own), self.k), dtype=bool),
+            lambda own: own,
+            lambda own: [None, *({label, self.labels[0]} for label in own[1:].tolist())],
+        ]
+        return [self.pick(forms)(own) for own in self.y]
+
     def classifier(self):
         model = LogisticRegression(max_iter=20)
         return model.fit(self.X, self.y) if self.kind in ("binary", "classes") else model
@@ -63,7 +102,7 @@ class Task:
 
     def cells(self):
         codes, classes = np.arange(self.n) % self.k, np.arange(self.k)
-        return make_cells(codes, np.ones(self.n), classes)[0]
+        return make_cells(codes, np.ones(self.n), classes)[1]
 
     def tensor(self):
         return self.rng.dirichlet(np.ones(self.k**2)).reshape(self.k, self.k)
@@ -86,8 +125,8 @@ class Task:
             kind = "classes" if structure.multi_class else "binary"
             return self.kind == ("indicator" if structure.multi_label else kind)
         try:
-            return self.kind in ("chains", "trees") and bool(structure.check_data(self.X))
-        except ValueError:
+            return self.kind not in FLAT and bool(structure.check_data(self.X))
+        except (ValueError, TypeError):
             return False
 
     def instance(self, module, base, suits=lambda thing: True):
@@ -128,14 +167,14 @@ class Task:
         if name in MEANT:
             return MEANT[name](self)
         if constraints and not isinstance(constraints, str):
-            return self.allowed(self.pick(constraints))
+            return self.permitted(self.pick(constraints))
         if isinstance(default, bool):
             return bool(rng.integers(2))
         if isinstance(default, (int, float)):
             return self.pick([default, 0.1, 1, 2])
         return self.pick(ODD) if default is inspect.Parameter.empty else default
 
-    def allowed(self, constraint):
+    def permitted(self, constraint):
         """A value that scikit-learn's validation of parameters lets pass."""
         if isinstance(constraint, StrOptions):
             return self.pick(sorted(constraint.options))
@@ -153,6 +192,15 @@ MEANT = {
     "y": lambda t: t.y,
     "y_true": lambda t: t.y,
     "y_pred": lambda t: t.y[::-1] if t.kind in ("binary", "classes") else t.y,
+    "y_proba": lambda t: t.probabilities(),
+    "y_score": lambda t: t.probabilities(),
+    "propensities": lambda t: t.pick([None, np.full(3, 0.5)]),
+    "allowed": lambda t: t.allowed(),
+    "threshold": lambda t: t.pick([0.1, 0.9]),
+    "priors": lambda t: t.tensor().sum(axis=1),
+    "class_priors": lambda t: t.tensor().sum(axis=1),
+    "response": lambda t: t.pick(["predict", "predict_proba"]),
+    "name": lambda t: "label",
     "y_baseline": lambda t: t.y,
     "baseline": lambda t: t.y,
     "x": lambda t: t.X[[0]] if hasattr(t.X, "shape") else t.X[0],
@@ -202,6 +250,8 @@ MEANT = {
     "random_state": lambda t: 0,
     "download_if_missing": lambda t: False,
     "n_samples": lambda t: t.pick([1, 5]),
+    "shape": lambda t: t.pick([(4, 5), (2, 3)]),
+    "parents": lambda t: getattr(t, "parents", [-1, 0]),
 }
 
 

@@ -512,3 +512,21 @@ def test_parameters_that_are_none_are_refused(parameters, message):
     structure = PictorialStructure(**{"parents": [-1, 0]} | parameters)
     with pytest.raises(ValueError, match=message):
         BCFWClassifier(structure).fit([MAPS] * 2, [PLACES] * 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("parents", [{}, 1, 2], "parents must hold integers"),
+        ("parents", [[-1], [0, 1]], "parents must be an array"),
+        ("parents", [], "parents is empty"),
+        ("n_types", "x", "PictorialStructure was changed after fit"),
+        ("n_types", 2**40, "anchors_ must have shape"),
+    ],
+)
+def test_a_structure_with_other_parameters_than_in_fit_is_refused(name, value, words):
+    X, y = pictures(n=2)
+    model = BCFWClassifier(PictorialStructure([-1, 0, 1]), tol=0.1, random_state=0)
+    setattr(model.fit(X, y).structure_, name, value)
+    with pytest.raises((ValueError, TypeError), match=words):
+        model.predict(X)

@@ -5,7 +5,7 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.borders import as_array
+from sklearn_structsvm._utils.borders import as_array, check_integer
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm._utils.indicators import largest_of_rows
 from sklearn_structsvm._utils.pieces import row_pieces
@@ -35,6 +35,7 @@ def label_probabilities(classifier, X, n_labels, n_candidates=None, **params):
     answer = Answer("predict_proba", classifier)
     if n_candidates is None:
         return _at_once(answer, X, n_labels, params)
+    check_integer("n_candidates", n_candidates, 1)
     n = _num_samples(X)
     # Metadata may have an entry for each row.
     pieces = row_pieces(n, n_labels, DENSE_AT_ONCE) if not params else [slice(0, n)]

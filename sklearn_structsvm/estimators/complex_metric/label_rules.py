@@ -7,7 +7,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from sklearn_structsvm._utils.borders import check_floats, check_integer, check_shape
+from sklearn_structsvm._utils.borders import (
+    as_floats,
+    check_floats,
+    check_integer,
+    check_shape,
+)
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.expected_f import best_sets
 from sklearn_structsvm.confusion.label_metric import ABSENT_PRESENT, LabelLoss, LabelMean
@@ -230,8 +235,9 @@ class LabelSigmoids:
     def __call__(self, rows):
         """`LabelRows` of calibrated probabilities."""
         check_floats("label_sigmoids_", self.values, rows.n_labels, 2)
+        floor = float(as_floats("label_floor_", self.floor))
         a, b = self.values[rows.labels].T
-        return replace(rows, eta=expit(a * log_odds(rows.eta, self.floor) + b))
+        return replace(rows, eta=expit(a * log_odds(rows.eta, floor) + b))
 
 
 def _fit_sigmoids(columns):

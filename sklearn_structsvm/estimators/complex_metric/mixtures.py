@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.borders import check_floats
+from sklearn_structsvm._utils.borders import as_tuple, check_floats, check_integer
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
 from sklearn_structsvm.confusion.lmo.plugin import (
@@ -110,7 +110,7 @@ class PluginMixture(RandomizedRule):
         check_floats("mixture_.loss_matrices", self.loss_matrices, *shape)
         check_floats("mixture_.weights", self.weights, len(self.loss_matrices))
         if self.own_costs is not None:
-            prices, means = self.own_costs
+            prices, means = as_tuple("mixture_.own_costs", self.own_costs, 2)
             check_floats("mixture_.own_costs[0]", prices, len(self.weights))
             shape = self.loss_matrices.shape[1:]
             check_floats("mixture_.own_costs[1]", means, *shape)
@@ -121,7 +121,8 @@ class PluginMixture(RandomizedRule):
             check_floats("mixture_.correction.shares", shares, n_classes)
             check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
         n_cells = self.loss_matrices.shape[1]
-        if self.n_groups < 1 or n_cells % self.n_groups:
+        check_integer("mixture_.n_groups", self.n_groups, 1)
+        if n_cells % self.n_groups:
             raise ValueError(
                 f"mixture_.n_groups must divide the {n_cells} cells; got {self.n_groups}."
             )

@@ -82,7 +82,7 @@ def row_uniforms(X, seed=0):
     """
     check_integer("seed", seed, 0)
     if not sparse.issparse(X):
-        X = _as_floats(np.asarray(X))
+        X = np.require(_as_floats(np.asarray(X)), requirements="A")
         if X.ndim != 2:
             raise ValueError(f"X must be 2-D; got an array of shape {X.shape}.")
         out = np.empty(len(X))
@@ -97,7 +97,7 @@ def row_uniforms(X, seed=0):
     width = np.intc if X.indices.dtype.itemsize <= 4 else np.longlong
     out = np.empty(X.shape[0])
     hash_sparse(
-        np.ascontiguousarray(_as_floats(X.data)),
+        np.require(_as_floats(X.data), requirements="CA"),
         np.require(X.indices, width, "CA"),
         np.require(X.indptr, width, "CA"),
         seed,

@@ -4,6 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_classes, check_shape
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.estimators.complex_metric.single_rule import find_single_rule
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -33,6 +34,8 @@ class Thresholds:
     def thresholds_(self) -> dict:
         """`threshold_` of each group, by its name."""
         losses = self._single_rule("thresholds_")
+        if self.groups_ is not None:
+            check_shape("groups_", self.groups_, "n_groups")
         if self.groups_ is None or len(losses) != len(self.groups_):
             raise AttributeError(
                 "There are no thresholds_, because the classifier has no rules per group."
@@ -45,6 +48,8 @@ class Thresholds:
         mixture = getattr(self, "mixture_", None)
         if mixture is None:
             raise AttributeError(f"There is no {name} before fit.")
+        check_classes(self.classes_)
+        mixture.check(len(self.classes_))
         if not mixture.needs_probabilities:
             why = "the classifiers of this lmo decide without class probabilities"
         elif is_threshold and len(self.classes_) != 2:

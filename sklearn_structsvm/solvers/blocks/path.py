@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import as_floats, check_shape
 from sklearn_structsvm.solvers.blocks.bcfw import (
     certify,
     make_acceleration,
@@ -81,7 +82,13 @@ class RegularizationPath:
 
     @property
     def end(self) -> float:
-        return 0.0 if self.complete else float(self.lambdas[-1])
+        return 0.0 if self.complete else float(self._checked_lambdas()[-1])
+
+    def _checked_lambdas(self):
+        """`lambdas`; ValueError if a file has other ones than a path can have."""
+        lambdas = as_floats("lambdas", self.lambdas, "n_breakpoints")
+        check_shape("coefs", self.coefs, max(len(lambdas), 1), "n_weights")
+        return lambdas
 
     def coef(self, lam: float) -> np.ndarray:
         """Return ε-approximate weights for a regularization strength.
@@ -104,23 +111,24 @@ class RegularizationPath:
         """
         if not lam > 0:
             raise ValueError(f"lam must be positive; got {lam!r}.")
+        lambdas = self._checked_lambdas()
         if self.has_hidden:
-            nearest = int(abs(np.log(self.lambdas / lam)).argmin())
-            if not np.isclose(self.lambdas[nearest], lam, rtol=1e-9, atol=0.0):
+            nearest = int(abs(np.log(lambdas / lam)).argmin())
+            if not np.isclose(lambdas[nearest], lam, rtol=1e-9, atol=0.0):
                 raise ValueError(
                     "With hidden labels a path has solutions at its `lambdas` alone; got "
-                    f"lam={lam!r}, next to {self.lambdas[nearest]:.6g}."
+                    f"lam={lam!r}, next to {lambdas[nearest]:.6g}."
                 )
             return self.coefs[nearest]
-        if lam >= self.lambdas[0]:
-            return self.lambdas[0] / lam * self.coefs[0]
+        if lam >= lambdas[0]:
+            return lambdas[0] / lam * self.coefs[0]
         if lam < self.end:
             raise ValueError(
                 f"The path ends at lambda={self.end:.6g}; got lam={lam!r}. Compute it "
                 "with a smaller min_lambda or, if it was cut short, with larger limits."
             )
         # Decreasing, so the breakpoints that are at least `lam` come first.
-        return self.coefs[np.count_nonzero(self.lambdas >= lam) - 1]
+        return self.coefs[np.count_nonzero(lambdas >= lam) - 1]
 
 
 @dataclass

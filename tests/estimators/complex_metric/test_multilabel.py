@@ -661,6 +661,28 @@ def test_rules_that_were_changed_by_hand_are_refused():
     model.rule_.values = model.rule_.values[:2]
     with pytest.raises(ValueError, match="thresholds must have shape"):
         model.predict(eta)
+    model = prefit(average="samples").fit(eta, Y)
+    model.rule_.beta = [1.0]
+    with pytest.raises(ValueError, match="beta must have shape"):
+        model.predict(eta)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("classes_", np.array(3), "classes_ must be a 1-D array"),
+        ("n_candidates", [1], "n_candidates must be an integer"),
+        ("label_sigmoids_", np.ones((4, 3)), "label_sigmoids_ must have shape"),
+        ("label_floor_", {}, "label_floor_ must hold numbers"),
+    ],
+)
+def test_attributes_that_were_changed_are_refused_by_name(name, value, words):
+    eta, Y = given(new_rng(20))
+    model = prefit(labels_per_row=2).fit(eta, Y)
+    model.label_sigmoids_, model.label_floor_ = np.ones((Y.shape[1], 2)), 1e-9
+    setattr(model, name, value)
+    with pytest.raises((ValueError, TypeError), match=f"^{words}"):
+        model.predict(eta)
 
 
 OF_ONE_LABEL = "hands over one label of each row, in one dimension: y is an indicator"

@@ -432,6 +432,8 @@ DAMAGE = {
     "weights of NaN": ("weighted", "weights", lambda w: w * np.nan),
     "a class more": ("weighted", "n_classes", lambda n: n + 1),
     "half a class": ("weighted", "n_classes", lambda n: n - 0.5),
+    "costs that are a number": ("plugin", "own_costs", lambda costs: 0.5),
+    "half a group": ("plugin", "n_groups", lambda n: 0.5),
 }
 
 
@@ -443,8 +445,12 @@ def test_a_damaged_mixture_is_refused_by_name(lmo, name, change):
     model = pickle.loads(pickle.dumps(model))
     setattr(model.mixture_, name, change(getattr(model.mixture_, name)))
     for ask in (model.predict, model.predict_proba, lambda X: model.score(X, y)):
-        with pytest.raises(ValueError, match=rf"^mixture_\.{name} must"):
+        with pytest.raises((ValueError, TypeError), match=rf"^mixture_\.{name} must"):
             ask(X)
+    if lmo == "plugin":
+        for attribute in ("rule_", "threshold_", "thresholds_"):
+            with pytest.raises((ValueError, TypeError), match=rf"^mixture_\.{name} must"):
+                getattr(model, attribute)
 
 
 def test_classes_and_seeds_that_were_changed_are_refused(mixture):

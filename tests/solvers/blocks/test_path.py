@@ -1,5 +1,7 @@
 """The ε-approximate regularization path and what it promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from _problems import explicit_alpha, random_problem, solve_listed
@@ -382,3 +384,19 @@ def test_features_whose_squares_overflow_are_refused():
     for X in (1e160 * np.asarray(problem.X), 1e300 * np.asarray(problem.X)):
         with pytest.raises(ValueError, match="as large as .*squares overflow. Scale"):
             bcfw_path(X, problem.y)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_path_whose_parts_no_longer_fit_together_is_refused(complete):
+    path = replace(make_path(random_problem("binary")), complete=complete)
+    for name, value in (
+        ("lambdas", "x"),
+        ("lambdas", np.append(path.lambdas, 1e-9)),
+        ("coefs", path.coefs[0]),
+    ):
+        damaged = replace(path, **{name: value})
+        with pytest.raises(ValueError, match="^(lambdas|coefs) must"):
+            damaged.coef(path.lambdas[0])
+        if not complete:
+            with pytest.raises(ValueError, match="^(lambdas|coefs) must"):
+                damaged.end  # noqa: B018
