@@ -52,7 +52,8 @@ def are_sound(list items, width):
     """Whether items are arrays, or CSR matrices, with rows and as many columns.
 
     They are of the usual types: float32 or float64, contiguous and aligned, and with
-    32-bit indices within the matrix. Their values are finite. False says nothing about what is wrong.
+    32-bit indices within the matrix. Their values are finite. False says nothing about
+    what is wrong.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ cdef bint is_within(
 
 
 cdef bint are_finite(array, int ndim) except -1:
-    """Whether the values of an array are finite, and aligned; an error for other types."""
+    """Whether the values of an array are finite and aligned; an error for other types."""
     cdef Py_buffer view
     cdef bint is_single, found
     if array.dtype is not SINGLE and array.dtype is not DOUBLE:

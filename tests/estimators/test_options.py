@@ -253,7 +253,8 @@ def test_numbers_out_of_range_are_refused_also_without_validation(kind):
     X, y = new_rng(0).standard_normal((20, 2)), np.arange(20) % 2
     Y = np.stack([y, 1 - y], axis=1)
     found = list(numbers_out_of_range(kind))
-    assert {"tol", "max_iter"} <= {name for name, _ in found} or kind is ConformalClassifier
+    names = {name for name, _ in found}
+    assert {"tol", "max_iter"} <= names or kind is ConformalClassifier
     for name, value in found:
         model = kind().set_params(**{name: value})
         message = f"The '{name}' parameter of {kind.__name__} must be .* Got .* instead"
