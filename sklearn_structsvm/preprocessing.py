@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.borders import (
     is_empty,
 )
 from sklearn_structsvm._utils.compat import available_if
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
@@ -193,11 +194,12 @@ class SequenceTransformer(  # type: ignore[call-arg]
             return SequenceList([] for _ in X)
         rows, lengths = _one_table(X)
         transformer = self.transformer_
-        try:
-            out = transformer.transform(rows)
-        except TokenError as error:
-            raise _with_place(error, lengths) from None
-        return self._sequences(transformer, "transform", out, lengths)
+        with damage_refused(self):
+            try:
+                out = transformer.transform(rows)
+            except TokenError as error:
+                raise _with_place(error, lengths) from None
+            return self._sequences(transformer, "transform", out, lengths)
 
     def _sequences(self, transformer, method, out, lengths):
         """The rows that the transformer returned, one sequence after another."""

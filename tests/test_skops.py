@@ -1,13 +1,16 @@
 """Files of skops: all that is fitted comes back as it was, by the types that we list."""
 
 import re
+import warnings
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pytest
 from _models import MODELS
-from _seeds import cache_by_seed
+from _seeds import cache_by_seed, new_rng
+from damage import with_other_bytes
 from sklearn.dummy import DummyClassifier
 
 from sklearn_structsvm import metrics
@@ -80,6 +83,23 @@ def test_the_table_has_no_more_than_that():
             f"The row {row!r} of doc/guide/deployment.rst lacks {public - TABLE[row]}, "
             f"and has {TABLE[row] - public} for nothing."
         )
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_a_model_from_a_file_with_other_bytes_predicts_or_is_refused(number):
+    """Bytes of an array, or of what says how it is stored."""
+    rng = new_rng(number)
+    names = [name for name in MODELS if not name.startswith("a path")]
+    name = names[rng.integers(len(names))]
+    (_, X, _, options), file = saved(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = io.loads(with_other_bytes(rng, file), trusted=sorted(types_of(name)))
+        except Exception:
+            return  # NumPy and skops say what they like of it.
+        with suppress(ValueError, TypeError, MemoryError):
+            model.predict(X, **options)
 
 
 METHODS = "predict", "predict_proba", "decision_function", "entropy"

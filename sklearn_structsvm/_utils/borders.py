@@ -237,10 +237,10 @@ def _layout(X):
 
 def scan_csr(indices, indptr, n_entries, n_rows, n_columns):
     """As `csr_layout`, of indices of any type; both False says nothing of odd types."""
-    scan = csr_layout if indices.dtype.itemsize == 4 else csr_layout_of_longs
     try:
+        scan = csr_layout if indices.dtype.itemsize == 4 else csr_layout_of_longs
         return scan(indices, indptr, n_entries, n_rows, n_columns)
-    except (TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         return False, False
 
 

@@ -6,7 +6,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from sklearn_structsvm._utils.borders import as_array, as_tuple
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_tuple,
+    check_integer,
+    check_sequence,
+)
 from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
@@ -186,6 +191,25 @@ class Groups:
         self.codes = None
         return self
 
+    def check(self):
+        """ValueError if the state was changed after the fit and is inconsistent."""
+        check_integer("groups.n_columns", self.n_columns, 1)
+        check_sequence("groups.names", self.names, "a list")
+        if self.columns is not None:
+            as_tuple("groups.columns", self.columns, self.n_columns)
+        check_sequence("groups.pooled", self.pooled, "a list")
+        for i, own in enumerate(self.pooled):
+            as_tuple(f"groups.pooled[{i}]", own, 3)
+        if self.pooled:
+            as_tuple("groups.pooled_values", self.pooled_values, self.n_columns)
+            for j, own in enumerate(self.pooled_values):
+                check_sequence(f"groups.pooled_values[{j}]", own, "a list")
+        merged = [value for own in self.pooled_values for value in own]
+        try:
+            hash((*self.names, *merged, *(name for name, _, _ in self.pooled)))
+        except TypeError as error:
+            raise ValueError(f"groups.names must hold names: {error}.") from error
+
     def encode(self, sensitive_features, n_samples):
         """Codes of other examples; ValueError for a group that was not in training.
 
@@ -208,7 +232,6 @@ class Groups:
         names, codes = _combined(columns)
         where = dict(self.known())
         if self.pooled and self.n_columns > 1:
-            as_tuple("groups.pooled_values", self.pooled_values, self.n_columns)
             # A combination may be new where its values, once pooled, are not.
             others, _, places = zip(*self.pooled, strict=True)
             by_values = where | dict(

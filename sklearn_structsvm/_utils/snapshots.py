@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.fitted import is_of_fit
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -36,11 +37,16 @@ def snapshot(estimator):
 
 
 def of_one_fit(method: Method) -> Method:
-    """Decorates a method that reads fitted attributes: it works on a snapshot."""
+    """Decorates a method that reads fitted attributes: it works on a snapshot.
+
+    If the attributes were damaged, this is a ValueError.
+    """
 
     @wraps(method)
     def reading(estimator, *args, **kwargs):
-        return method(_made(type(estimator), vars(estimator)), *args, **kwargs)
+        fitted = _made(type(estimator), vars(estimator))
+        with damage_refused(fitted):
+            return method(fitted, *args, **kwargs)
 
     return reading  # type: ignore[return-value]
 

@@ -5,6 +5,7 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion._expected_f import best_sizes
+from sklearn_structsvm.confusion.ratios import MOST_BETA
 
 
 def best_sets(rows, beta=1.0, only=0):
@@ -52,6 +53,8 @@ def best_sets(rows, beta=1.0, only=0):
     [[1, 1, 0]]
     """
     beta = as_floats("beta", beta)
+    if not abs(beta) <= MOST_BETA:
+        raise ValueError(f"The square of beta must be finite; got {beta}.")
     n, lengths = len(rows), np.diff(rows.starts)
     by_row = np.repeat(np.arange(n), lengths)
     order = np.lexsort((rows.labels, -rows.eta, by_row))

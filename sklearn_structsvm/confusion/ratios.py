@@ -112,6 +112,10 @@ def _class_scores(C, hit, kept, label_weight):
     return hit * hits[counted] / denominators, (counted, denominators)
 
 
+# Larger numbers have no square.
+MOST_BETA = float(np.sqrt(np.finfo(np.float64).max))
+
+
 class FBeta(OneClassMetric):
     r"""One minus the F-measure of one class.
 
@@ -150,11 +154,16 @@ class FBeta(OneClassMetric):
 
     def weights(self) -> tuple[float, ...]:
         """(hit, kept, label_weight), see `one_class_ratio`."""
-        return 1.0 + self.beta**2, 0.0, self.beta**2
+        # A power that overflows would be an error, and this is infinite.
+        square = self.beta * self.beta
+        return 1.0 + square, 0.0, square
 
     def check(self, n_classes: int) -> None:
-        if not (isinstance(self.beta, Real) and 0.0 < self.beta < np.inf):
-            raise ValueError(f"beta must be a positive number, got {self.beta!r}.")
+        if not (isinstance(self.beta, Real) and 0.0 < self.beta <= MOST_BETA):
+            raise ValueError(
+                f"beta must be a positive number whose square is finite, got "
+                f"{self.beta!r}."
+            )
         super().check(n_classes)
 
 

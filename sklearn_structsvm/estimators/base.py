@@ -7,6 +7,7 @@ from sklearn import get_config
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
@@ -65,7 +66,7 @@ def fit_aside(estimator, /, **arguments):
     estimator
         The same one.
     """
-    with Fit(estimator) as fit, ExitStack() as stack:
+    with damage_refused(estimator), Fit(estimator) as fit, ExitStack() as stack:
         draft = fit.estimator
         for callback in getattr(draft, "_skl_callbacks", ()):
             if hasattr(callback, "holding_out"):

@@ -75,8 +75,8 @@ class BatchClassifier(StructuredClassifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        is_named = isinstance(self.loss, str)
-        loss = losses_of(self).get(self.loss if is_named else "", SAMPLE_LOSS)
+        name = getattr(self, "loss", None)
+        loss = losses_of(self).get(name if isinstance(name, str) else "", SAMPLE_LOSS)
         if tags.classifier_tags is not None and not loss.multi_label:
             tags.classifier_tags.multi_label = False
             tags.classifier_tags.multi_class = loss.multi_class

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_dense, as_floats
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.structures import Structure
 
@@ -78,9 +79,10 @@ class SparseCoefficientsMixin:
         self : object
             Fitted estimator.
         """
-        check_is_fitted(self)
-        now = snapshot(self)
-        now.coef_ = sparse.csr_array(now.coef_)
+        with damage_refused(self):
+            check_is_fitted(self)
+            now = snapshot(self)
+            now.coef_ = sparse.csr_array(now.coef_)
         return self
 
     def densify(self) -> Self:
@@ -91,9 +93,10 @@ class SparseCoefficientsMixin:
         self : object
             Fitted estimator.
         """
-        check_is_fitted(self)
-        now = snapshot(self)
-        if sparse.issparse(now.coef_):
-            shape = shapes_of_weights(now.structure_)["coef_"]
-            now.coef_ = as_dense(now.coef_, *shape)
+        with damage_refused(self):
+            check_is_fitted(self)
+            now = snapshot(self)
+            if sparse.issparse(now.coef_):
+                shape = shapes_of_weights(now.structure_)["coef_"]
+                now.coef_ = as_dense(now.coef_, *shape)
         return self

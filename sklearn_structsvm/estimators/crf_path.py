@@ -1,13 +1,13 @@
 """Conditional random fields for many values of C, each fitted from the one before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import check_shape
+from sklearn_structsvm._utils.borders import check_entries, check_shape
 from sklearn_structsvm._utils.compat import validate_params
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.crf import CRFClassifier
@@ -59,6 +59,10 @@ class CRFPath:
     objectives: np.ndarray
     dual_gaps: np.ndarray
     n_iter: np.ndarray
+
+    def __setstate__(self, state):
+        check_entries(type(self).__name__, state, *(own.name for own in fields(self)))
+        vars(self).update(state)
 
     @property
     def n_nonzeros(self) -> np.ndarray:

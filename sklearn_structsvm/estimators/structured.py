@@ -57,7 +57,8 @@ class StructuredClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        structure = self.structure
+        # If it is missing, the methods themselves raise the error.
+        structure = getattr(self, "structure", None)
         if isinstance(structure, str):
             # The class of a named one has all that counts here.
             structure = STRUCTURES.get(structure)

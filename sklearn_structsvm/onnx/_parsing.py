@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.borders import check_classes
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.groups import POOL
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.bcfw_cv import BCFWClassifierCV
@@ -50,7 +52,9 @@ EXTRA_INPUTS = GROUPS, UNIFORMS = "sensitive_features", "uniforms"
 def parse(scope, model, inputs, custom_parsers=None):
     """The outputs of a classifier's graph; ValueError if it has no form in ONNX."""
     check_is_fitted(model)
-    CHECKS.get(type(model), _check_linear)(model)
+    with damage_refused(model):
+        check_classes(model.classes_)
+        CHECKS.get(type(model), _check_linear)(model)
     if not isinstance(model, LINEAR_MODELS):
         inputs = _parse_inner(scope, model, inputs, custom_parsers)
     elif len(inputs) != 1:

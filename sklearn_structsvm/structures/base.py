@@ -348,11 +348,12 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
                 check(name, value, *shape)
         try:
             n_weights = max(self._count_weights(), 1)
+            bool(getattr(self, "normalize_loss", True))
+            is_array = type(self.n_weights_) is not int and np.ndim(self.n_weights_) > 0
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"{type(self).__name__} was changed after fit: {error}"
             ) from error
-        is_array = type(self.n_weights_) is not int and np.ndim(self.n_weights_) > 0
         if is_array or self.n_weights_ != n_weights:
             raise ValueError(
                 f"{type(self).__name__} has n_weights_={self.n_weights_}, but its "

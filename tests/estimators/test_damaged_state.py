@@ -2,17 +2,22 @@
 
 import copy
 import pickle
+import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from _estimators import make_problem
+from _models import MODELS
 from _saving import SAVED
+from _seeds import cache_by_seed, new_rng
 from _structures import ALL, data_of
+from damage import places
 from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
-from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures import ChainStructure, Structure
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -355,3 +360,73 @@ def test_sparse_rows_that_point_beyond_their_columns_are_refused(kind):
                 getattr(model, method)(bad)
     with pytest.raises(ValueError, match=words):
         model.fit(bad, y)
+
+
+@pytest.mark.parametrize("name", [*MODELS])
+def test_a_model_with_parts_missing_or_exchanged_is_refused(name):
+    """At random places; what predictions do not need may be anything."""
+    if name in ("a path", "a path of C"):
+        pytest.skip("it makes no predictions")
+    model, X, _, options = fitted_model(name)
+    rng = new_rng([*MODELS].index(name))
+    for junk in (None, 3, [], {}, "x"):
+        damaged = copy.deepcopy(model)
+        steps = [step for _, step in getattr(damaged, "steps", [("model", damaged)])]
+        found = [place for step in steps for place in places(step)]
+        owner, key, _ = found[rng.integers(len(found))]
+        owner = owner if isinstance(owner, (list, dict)) else vars(owner)
+        owner[key] = junk
+        predict_or_refuse(damaged, X, options)
+        del owner[key]
+        predict_or_refuse(damaged, X, options)
+
+
+@cache_by_seed
+def fitted_model(name):
+    return MODELS[name][1]()
+
+
+def predict_or_refuse(model, X, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with suppress(ValueError, TypeError):
+            model.predict(X, **options)
+
+
+def test_what_is_missing_or_exchanged_is_named():
+    model, X, _, options = fitted_model("groups")
+    damaged = copy.deepcopy(model)
+    del damaged.cell_finder_.groups
+    with pytest.raises(ValueError, match="^This CellFinder has no 'groups': it was"):
+        damaged.predict(X, **options)
+    damaged = copy.deepcopy(model)
+    damaged.cell_finder_ = [1]
+    with pytest.raises(ValueError, match=r"^cell_finder_ has no 'find'; got \[1\]: it"):
+        damaged.predict(X, **options)
+    damaged = copy.deepcopy(model)
+    damaged.cell_finder_.groups = {}
+    with pytest.raises(ValueError, match=r"^cell_finder_.groups has no 'check'; got {}"):
+        damaged.predict(X, **options)
+
+
+@pytest.mark.parametrize("kind", ["binary", "chain"])
+def test_a_parameter_that_is_missing_is_named(kind):
+    model, X, y = fitted(kind)
+    del model.n_jobs
+    for call in (lambda: model.predict(X), lambda: model.fit(X, y)):
+        with pytest.raises(ValueError, match="^This BCFWClassifier has no 'n_jobs'"):
+            call()
+
+
+class Erring(ChainStructure):
+    """It asks for what it has not, as users' code may."""
+
+    def decode_batch(self, X, w, *args, **options):
+        return self.table
+
+
+def test_errors_of_users_code_stay_what_they_are():
+    structure, X, y = data_of("chain")
+    model = BCFWClassifier(Erring(), max_iter=1, random_state=0)
+    with pytest.raises(AttributeError, match="table"):
+        model.fit(X, y).predict(X)

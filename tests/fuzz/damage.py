@@ -12,7 +12,7 @@ from values import NUMBERS, spoil_array
 OWN = "sklearn_structsvm"
 SCALARS = (bool, int, float, str, type(None), np.generic)
 OTHER_TYPES = (
-    None, "x", b"x", 5, -1, 0.5, True, [], {}, (), [None], np.zeros(3),
+    None, "x", 5, -1, 0.5, True, [], {}, (), [None], np.zeros(3),
     np.zeros((2, 2, 2)), np.array(1), np.array(["a"]), 10**9, np.nan, {"a": 1},
     [[1], [2, 3]],
 )  # fmt: skip
@@ -25,7 +25,10 @@ def places(owner, depth=0):
     elif isinstance(owner, list):
         items = enumerate(owner)
     else:
-        kept = owner.__getstate__()
+        try:
+            kept = owner.__getstate__()
+        except AttributeError:  # of an attribute that is gone
+            kept = ()
         items = [(key, value) for key, value in vars(owner).items() if key in kept]
     for key, value in [*items]:
         if isinstance(value, (np.ndarray, *SCALARS)):

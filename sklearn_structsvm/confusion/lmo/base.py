@@ -152,6 +152,8 @@ class LMO(FittedAttributes, BaseEstimator):
             Labels as 0, ..., k - 1.
         """
         predict = getattr(handle, "predict", handle)
+        if not callable(predict):
+            raise TypeError(f"{handle!r} is no classifier: it has no method predict.")
         return np.asarray(predict(X), dtype=np.intp)
 
     def count(self, predicted: ArrayLike) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from sklearn_structsvm._contract.answers import Answer
+from sklearn_structsvm._utils.borders import check_shape
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 from sklearn_structsvm.confusion.lmo.base import LMO
@@ -147,6 +148,7 @@ class RelabeledClassifier:
 
     def predict(self, X):
         answer, n = Answer("predict", self.classifier), _num_samples(X)
+        check_shape("labels", self.labels, "n_labels")
         return self.labels[answer.codes(self.classifier.predict(X), n, len(self.labels))]
 
 

@@ -83,6 +83,11 @@ class LabelPredictor(OverProbabilities):
         return found, rows
 
     def _output(self, indicator):
+        if not isinstance(self.sparse_output_, bool):
+            raise ValueError(
+                f"sparse_output_ must be True or False; got {self.sparse_output_!r}: it "
+                "was changed after fit."
+            )
         return indicator if self.sparse_output_ else indicator.toarray()
 
     @of_one_fit

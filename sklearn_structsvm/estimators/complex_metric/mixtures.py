@@ -3,7 +3,13 @@
 import numpy as np
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.borders import as_tuple, check_floats, check_integer
+from sklearn_structsvm._utils.borders import (
+    as_floats,
+    as_tuple,
+    check_floats,
+    check_integer,
+    check_sequence,
+)
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
 from sklearn_structsvm.confusion.lmo.plugin import (
@@ -117,6 +123,7 @@ class PluginMixture(RandomizedRule):
         if self.correction is not None:
             shares, factors = self.correction.shares, self.correction.factors
             calibration = self.correction.calibration
+            as_floats("mixture_.correction.floor", self.correction.floor)
             check_floats("mixture_.correction.calibration", calibration, n_classes + 1)
             check_floats("mixture_.correction.shares", shares, n_classes)
             check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
@@ -196,6 +203,7 @@ class ClassifierMixture(RandomizedRule):
 
     def check(self, n_classes):
         """Same as for `PluginMixture`."""
+        check_sequence("mixture_.classifiers", self.classifiers, "a list")
         check_floats("mixture_.weights", self.weights, len(self.classifiers))
         if self.n_classes != n_classes:
             raise ValueError(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import check_classes
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import lost_metadata_words
 from sklearn_structsvm._utils.groups import Groups
@@ -96,6 +97,14 @@ class CellFinder:
         ValueError
             If groups are missing, or did not occur in training.
         """
+        check_classes(self.classes)
+        if not isinstance(self.group_blind, bool):
+            raise ValueError(
+                f"cell_finder_.group_blind must be True or False; got "
+                f"{self.group_blind!r}: it was changed after fit."
+            )
+        if self.groups is not None:
+            self.groups.check()
         if self.groups is None or self.group_blind:
             group_codes = np.zeros(n_samples, dtype=np.intp)
         elif sensitive_features is None:

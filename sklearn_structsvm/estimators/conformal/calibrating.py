@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import checked_folds
+from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _safe_indexing
@@ -215,4 +216,6 @@ class CalibratingMixin:
         Calibration and predictions use separate random streams.
         """
         rng = np.random.default_rng([data.seed, stream]) if data.randomized else None
+        if not callable(data.score):
+            check_choice("The score of the calibration", data.score, data.outputs.scores)
         return data.outputs.ask(model, X, data.score, data.classes, rng)

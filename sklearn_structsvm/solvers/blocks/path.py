@@ -1,11 +1,12 @@
 """The ε-approximate regularization path of a structural SVM."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm._utils.borders import as_floats, check_shape
+from sklearn_structsvm._utils.borders import as_floats, check_entries, check_shape
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm.solvers.blocks.bcfw import (
     certify,
     make_acceleration,
@@ -80,14 +81,20 @@ class RegularizationPath:
     complete: bool
     has_hidden: bool = False
 
+    def __setstate__(self, state):
+        check_entries(type(self).__name__, state, *(own.name for own in fields(self)))
+        vars(self).update(state)
+
     @property
     def end(self) -> float:
-        return 0.0 if self.complete else float(self._checked_lambdas()[-1])
+        with damage_refused(self):
+            return 0.0 if self.complete else float(self._checked_lambdas()[-1])
 
     def _checked_lambdas(self):
         """`lambdas`; ValueError if a file has other ones than a path can have."""
-        lambdas = as_floats("lambdas", self.lambdas, "n_breakpoints")
-        check_shape("coefs", self.coefs, max(len(lambdas), 1), "n_weights")
+        with damage_refused(self):
+            lambdas = as_floats("lambdas", self.lambdas, "n_breakpoints")
+            check_shape("coefs", self.coefs, max(len(lambdas), 1), "n_weights")
         return lambdas
 
     def coef(self, lam: float) -> np.ndarray:
