@@ -350,6 +350,9 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
             n_weights = max(self._count_weights(), 1)
             bool(getattr(self, "normalize_loss", True))
             is_array = type(self.n_weights_) is not int and np.ndim(self.n_weights_) > 0
+        except AttributeError:
+            # What was never fitted is a ValueError as well, with words of its own.
+            raise
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"{type(self).__name__} was changed after fit: {error}"

@@ -17,6 +17,7 @@ The search works in the plane of h (margin) and g (loss), see `constrained_argma
 """
 
 import heapq
+from numbers import Real
 from operator import itemgetter
 
 import numpy as np
@@ -121,7 +122,7 @@ def constrained_argmax(
     >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, 0.3, 0.0) is None
     True
     """
-    _check_rays(lam, alpha, beta)
+    check_rays(lam, alpha, beta)
     problem = _Plane(theta, transition, costs, truth, parents)
 
     def is_feasible(point):
@@ -290,7 +291,11 @@ def _tightest_bound(problem, objective, constraint, outside):
     return guide
 
 
-def _check_rays(lam, alpha, beta):
+def check_rays(lam, alpha, beta):
+    """TypeError or ValueError for what describes no rays."""
+    for name, value in (("lam", lam), ("alpha", alpha), ("beta", beta)):
+        if not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number; got {value!r}.")
     if not 0 <= lam < np.inf:
         raise ValueError(f"lam must be finite and not negative; got {lam!r}.")
     if not alpha >= 0:

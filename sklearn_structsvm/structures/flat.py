@@ -22,7 +22,12 @@ from sklearn_structsvm._utils.arrays import (
     take_labels,
     with_zeros,
 )
-from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_shape,
+    check_sparse,
+)
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -89,7 +94,7 @@ class FlatStructure(Structure):
     def _learn_checked(self, X, y, classes=None, class_weight=None, bias=0.0):
         """`fit` to data as checked, of which X may lack the rows."""
         self._check_parameters()
-        self.bias_ = float(bias)
+        self.bias_ = float(as_floats("bias", bias))
         self.n_features_in_ = X.shape[1]
         self._fit_labels(np.asarray(y), classes, class_weight)
         self.n_weights_ = self._count_weights()
@@ -117,7 +122,7 @@ class FlatStructure(Structure):
         return self._labels(self._predict(self.decision_function(X, w)))
 
     def decode(self, x: Any, w: np.ndarray) -> Any:
-        return self._compiled_decode(_as_row(x), w)[0]
+        return self._compiled_decode(as_row(x), w)[0]
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         x = np.append(_dense(x), self.bias_) if self.bias_ else _dense(x)
@@ -126,7 +131,7 @@ class FlatStructure(Structure):
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:
-        oracle = self._compiled_oracle(_as_row(x), np.asarray([y_true]))
+        oracle = self._compiled_oracle(as_row(x), np.asarray([y_true]))
         return self._labels(oracle.decode(w, lam))[0]
 
     def constrained_decode(
@@ -141,7 +146,7 @@ class FlatStructure(Structure):
         strict_beta: bool = True,
     ) -> Any:
         theta, costs, truth = self._tables(
-            self.decision_function(_as_row(x), w)[0], self._encode(np.array([y_true]))[0]
+            self.decision_function(as_row(x), w)[0], self._encode(np.array([y_true]))[0]
         )
         labels = constrained_argmax(
             theta, None, costs, truth, lam, alpha, beta, strict_alpha, strict_beta
@@ -458,10 +463,17 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
         return theta, costs, truth.astype(np.intc)
 
 
-def _as_row(x):
-    return x if sparse.issparse(x) else np.asarray(x, dtype=np.float64).reshape(1, -1)
+def as_row(x):
+    """One example as a matrix of one row."""
+    if sparse.issparse(x):
+        check_sparse(x, "x")
+        return x
+    return _dense(x).reshape(1, -1)
 
 
 def _dense(x):
-    x = x.toarray() if sparse.issparse(x) else np.asarray(x, dtype=np.float64)
-    return x.ravel()
+    if sparse.issparse(x):
+        check_sparse(x, "x")
+        return x.toarray().ravel()
+    x = as_array("x", x)
+    return as_floats("x", x, *x.shape).ravel()

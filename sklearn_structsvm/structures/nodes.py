@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils._matrix._barred_scores import BarredScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix.features import as_features
-from sklearn_structsvm._utils.borders import as_dense, as_floats
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_dense,
+    as_floats,
+    check_integer,
+    check_sequence,
+    check_shape,
+)
 from sklearn_structsvm._utils.columns import (
     largest_entry,
     n_entries,
@@ -437,6 +444,7 @@ class NodeStructure(Structure):
         scores : ndarray of shape (m,)
             Scores in decreasing order.
         """
+        check_integer("k", k, 1)
         (x,), _ = self.check_data([x])
         order, *potentials = self._lowered_potentials(x, w, allowed)
         theta, transition, parents = potentials
@@ -474,6 +482,10 @@ class NodeStructure(Structure):
         """
         order, theta, transition, parents = self._topological_potentials(x, w)
         if allowed is not None:
+            allowed = as_array("allowed", allowed)
+            check_shape("allowed", allowed, *theta.shape)
+            if allowed.dtype != bool:
+                raise ValueError(f"allowed must be a mask; got dtype {allowed.dtype}.")
             theta = np.where(allowed[order], theta, -BARRED)
         return order, theta, transition, parents
 
@@ -488,6 +500,7 @@ class NodeStructure(Structure):
         return np.zeros(len(X), dtype=bool)
 
     def labelings(self, x: Any) -> Iterable[Any] | None:
+        (x,), _ = self.check_data([x])
         n_nodes = self._features(x).shape[0]
         return map(np.array, product(self.classes_, repeat=n_nodes))
 
@@ -505,7 +518,10 @@ class NodeStructure(Structure):
 
     def joined_labels(self, y: Any) -> np.ndarray:
         """All labels, one example after another."""
-        y = [np.asarray(y_i) for y_i in y if len(y_i)] or [np.empty(0, dtype=object)]
+        for i, own in enumerate(y):
+            check_sequence(f"y[{i}]", own, "a sequence of labels")
+        y = [as_array(f"y[{i}]", own) for i, own in enumerate(y) if len(own)]
+        y = y or [np.empty(0, dtype=object)]
         if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
             # numpy would convert 1 to "1" beside "a".
             y = [y_i.astype(object) for y_i in y]

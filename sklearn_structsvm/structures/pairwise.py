@@ -27,7 +27,8 @@ from sklearn_structsvm.structures._pairwise import (
 )
 from sklearn_structsvm.structures._pairwise_relaxation import RelaxationOracle
 from sklearn_structsvm.structures._qpbo import RoofDuality
-from sklearn_structsvm.structures.flat import FlatStructure
+from sklearn_structsvm.structures.constrained import check_rays
+from sklearn_structsvm.structures.flat import FlatStructure, as_row
 from sklearn_structsvm.structures.indicator import IndicatorLabels
 from sklearn_structsvm.structures.polytope import (
     Polytope,
@@ -257,7 +258,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         and for each pair the weight of both being present.
         """
         if self.inference_ == "enumerate":
-            oracle = self._compiled_oracle(_row(x), np.asarray([y_true]))
+            oracle = self._compiled_oracle(as_row(x), np.asarray([y_true]))
             return self._labels(oracle.decode(w, lam))[0]
         (h, _), (g, _) = self._margin_and_loss(x, y_true, w)
         return self._maximize(h + lam * g)
@@ -280,6 +281,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         rays. It therefore always includes both rays, and the angle is empty if alpha <
         beta.
         """
+        check_rays(lam, alpha, beta)
         if self.inference_ == "enumerate":
             return self._enumerate_within(
                 x, y_true, w, lam, alpha, beta, strict_alpha, strict_beta
@@ -334,7 +336,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 
     def _labeling(self, y):
         """An indicator or a labeling of the relaxation as the latter."""
-        y = np.asarray(y)
+        y = as_array("y", y)
         k, m = self._k, len(self.pairs_)
         if y.shape == (k + m,) and y.dtype.kind == "f":
             return y
@@ -365,7 +367,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 
     def _margin_and_loss(self, x, y_true, w, one=1.0):
         """(h, h0) and (g, g0): margin h·z + h0 and loss g·z + g0 of a labeling z."""
-        singles, both = self._energies(_row(x), w)
+        singles, both = self._energies(as_row(x), w)
         truth = self._labeling(y_true)
         costs, signs = self._costs(truth[: self._k])
         h = np.append(singles[0], both)
@@ -381,7 +383,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
         self, x, y_true, w, lam, alpha, beta, strict_alpha, strict_beta
     ):
         truth = self._encode(np.asarray([y_true]))[0]
-        singles, both = self._energies(_row(x), w)
+        singles, both = self._energies(as_row(x), w)
         costs, signs = self._costs(truth)
         pairwise = self._matrix_of_pairs(both)
         # Flips are relative to the truth: see _pairwise.pyx.
@@ -492,7 +494,3 @@ def _in_angle(h, g, alpha, beta, strict_alpha, strict_beta):
         return above & (right if strict_alpha else h >= 0)
     high = np.where(right, alpha, alpha * h)
     return above & (slope < high if strict_alpha else slope <= high)
-
-
-def _row(x):
-    return x if sparse.issparse(x) else np.asarray(x, dtype=np.float64).reshape(1, -1)

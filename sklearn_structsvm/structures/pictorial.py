@@ -430,7 +430,9 @@ class PictorialStructure(Structure):
         return phi
 
     def loss(self, y_true: Any, y: Any) -> float:
-        costs = self._costs(self.cost, np.asarray(y_true), np.asarray(y))
+        given, size = {"y_true": y_true, "y": y}, 2 + (self.n_types > 1)
+        places = [as_floats(k, v, len(self.parents), size) for k, v in given.items()]
+        costs = self._costs(self.cost, *places)
         return float(costs.mean() if self.normalize_loss else costs.sum())
 
     def _costs(self, kind, y_true, y):
@@ -452,6 +454,7 @@ class PictorialStructure(Structure):
         return float(np.average(found, weights=sample_weight))
 
     def labelings(self, x: Any) -> Iterable[Any] | None:
+        (x,), _ = self.check_data([x])
         places = [range(n) for n in x.shape[1:3]]
         if self.n_types > 1:
             places.append(range(self.n_types))

@@ -42,12 +42,13 @@ NEW = ("structure", "measure", "display", "words", "convert")
 
 STRUCTURES = [kind for kind in OTHERS.values() if isinstance(kind, type)]
 STRUCTURES = [kind for kind in STRUCTURES if issubclass(kind, structures.Structure)]
-# What users call of a structure; the documentation does not list all that solvers call.
-OF_STRUCTURES = (
-    "fit", "decode", "loss_augmented_decode", "constrained_decode",
-    "slack_augmented_decode", "joint_feature", "loss", "labelings", "k_best",
-    "marginals", "max_marginals", "log_probabilities", "entropies", "decode_batch",
+# What users call of a structure, for an example.
+OF_EXAMPLES = (
+    "fit", "decode", "loss_augmented_decode", "constrained_decode", "joint_feature",
+    "slack_augmented_decode", "loss", "labelings", "k_best", "max_marginals",
 )  # fmt: skip
+# What estimators call, with examples that they have checked and weights that they have.
+OF_BATCHES = "decode_batch", "marginals", "log_probabilities", "entropies"
 MEASURES = [
     value for value in public(metrics).values()
     if isinstance(value, type)
@@ -107,8 +108,14 @@ class PartCall(Call):
         if self.rng.random() < 0.9:
             self.ask(thing, "fit", spoiled=0.3)
             self.task.n_weights = thing.n_weights_
-        self.ask(thing, self.pick([m for m in OF_STRUCTURES if hasattr(thing, m)]),
-                 spoiled=0.6)  # fmt: skip
+        methods = [m for m in (*OF_EXAMPLES, *OF_BATCHES) if hasattr(thing, m)]
+        method = self.pick(methods)
+        if method not in OF_BATCHES:
+            return self.ask(thing, method, spoiled=0.6)
+        X = self.task.X if thing.flat else thing.check_data(self.task.X)[0]
+        names = inspect.signature(getattr(thing, method)).parameters
+        given = {"X": X} | ({"allowed": None} if "allowed" in names else {})
+        return self.ask(thing, method, only=["w"], given=given, spoiled=0.6)
 
     def measure(self):
         """A score, a scorer, or a method of a metric or a constraint."""
