@@ -143,7 +143,7 @@ class EarlyStopping:
     def holding_out(self, estimator, arguments):
         """A context in which `fit` has the remaining arguments.
 
-        Estimators of this package call it before anything else.
+        Estimators of this package call it before they look at the data.
 
         Parameters
         ----------

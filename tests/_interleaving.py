@@ -11,6 +11,7 @@ AROUND_FITS = tuple(
     str(Path(PACKAGE, name))
     for name in (
         "estimators",
+        "export",
         "plotting",
         "preprocessing.py",
         "confusion/scoring.py",

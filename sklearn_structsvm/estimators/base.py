@@ -57,9 +57,9 @@ def fit_aside(estimator, /, **arguments):
     ----------
     estimator : AtomicFitMixin
     **arguments : dict
-        The arguments of its `fit`, of which X and y are the data, and all others are
-        passed to callbacks as metadata. They go to ``_fit_within(fit, **arguments)`` of
-        the draft.
+        The arguments of its `fit`: X, y and metadata, with those that only its inner
+        estimators know in a dict `fit_params`. They go to
+        ``_fit_within(fit, **arguments)`` of the draft.
 
     Returns
     -------

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.tokens import TokenVectorizer
 from sklearn_structsvm.estimators.prediction import PredictionMixin
 from sklearn_structsvm.export import numpy_tagger
@@ -83,6 +84,7 @@ def _steps_of(model):
     """The vectorizer of tokens, or None, and the classifier."""
     check_is_fitted(model)
     *before, classifier = model if isinstance(model, Pipeline) else [model]
+    classifier = snapshot(classifier)
     is_of_chains = type(getattr(classifier, "structure_", None)) is ChainStructure
     if not (is_of_chains and isinstance(classifier, PredictionMixin)):
         raise ValueError(

@@ -515,3 +515,53 @@ def test_parameters_are_checked_but_where_scikit_learn_is_told_not_to():
     easy = {"C": 1e-3, "max_iter": np.float64(20)}
     with sklearn.config_context(skip_parameter_validation=True):
         SubLBFGSClassifier(**easy).fit(X, y)
+
+
+class Acting(Recorder):
+    """Calls a function of the estimator that it gets after each pass."""
+
+    def __init__(self, act, **options):
+        super().__init__(**options)
+        self.act = act
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "pass":
+            self.act(estimator)
+        return super().on_fit_task_end(estimator, context)
+
+
+@needs_callbacks
+@for_each_iterative
+@whether_it_converges
+def test_a_model_answers_by_its_last_fit_until_the_next_one_ends(kind, model):
+    X, y = data_of(kind)
+    model, answers = clone(model).fit(X, y), []
+    before = [*map(np.array, model.predict(X))]
+    halves = [labels[: len(labels) // 2] for labels in (X, y)]
+    model.set_callbacks(Acting(lambda estimator: answers.append(model.predict(X))))
+    model.fit(*halves)
+    assert len(answers) == model.n_iter_ > 0
+    for answer in answers:
+        for found, expected in zip(answer, before, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@needs_callbacks
+def test_what_a_callback_sets_in_the_estimator_is_set_in_the_model_once_the_fit_ends():
+    X, y = data_of("chain")
+
+    def change(estimator):
+        estimator.set_params(C=2.0).note = "seen"
+        seen.append((model.C, getattr(model, "note", None)))
+
+    for fail in (1, None):
+        seen, model = [], BCFWClassifier(**ROUGH)
+        model.set_callbacks(Acting(change, fail=fail, error=RuntimeError("no")))
+        if fail:
+            with pytest.raises(RuntimeError, match="no"):
+                model.fit(X, y)
+            assert not hasattr(model, "note") and model.C == 1.0
+        else:
+            model.fit(X, y)
+            assert model.note == "seen" and model.C == 2.0
+        assert set(seen) == {(1.0, None)}

@@ -4,6 +4,7 @@ import copy
 import inspect
 import re
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -37,6 +38,7 @@ from sklearn_structsvm._utils.snapshots import (
     is_fitted_attribute,
     snapshot,
 )
+from sklearn_structsvm.export import export_tagger
 from sklearn_structsvm.metrics import GMean, neg_token_log_loss_scorer
 from sklearn_structsvm.plotting import (
     ChainWeightsDisplay,
@@ -131,9 +133,9 @@ def three_sets(name):
         new = X_new, sparse.csr_array(eye[2 - y_new])
         return [(X, eye[y]), new, (asked, eye[y_asked])]
     if name.startswith("rule"):
-        # Classes that overlap, in other shares, have other thresholds.
+        # Classes that overlap, in other shares and with other names.
         X, y = rows(1, 3, apart=2.0)
-        new = X, (y == 0).astype(int)
+        new = X, y == 0
         return [rows(0, 2, apart=2.0), new, rows(2, 2, n=40, apart=2.0)]
     if name.startswith("warm"):
         (first, first_y), (X, y) = rows(0, 4), rows(1, 4)
@@ -209,16 +211,24 @@ ASK_OF = {
         ),
     },
     "rule-ComplexMetricClassifier": {
-        "threshold_": lambda model, X, y: model.threshold_,
         "rule_": lambda model, X, y: str(model.rule_),
         "threshold": lambda model, X, y: shown(ThresholdDisplay, model, X, y),
     },
     "chain-CRFClassifier": {
+        "export": lambda model, X, y: exported(model),
         "scorer": neg_token_log_loss_scorer,
         "weights": lambda model, X, y: shown(ChainWeightsDisplay, model),
         "tagging": lambda model, X, y: shown(TaggingDisplay, model, X[0]),
     },
 }
+
+
+def exported(model):
+    """The arrays of a tagger for NumPy."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/tagger.npz"
+        export_tagger(model, path)
+        return dict(np.load(path))
 
 
 def shown(display, *arguments):
@@ -528,6 +538,8 @@ def test_weights_that_are_made_sparse_are_those_of_one_fit():
                 assert ask(model) == ask(new), what
 
 
+# The new model is, by the old labels.
+@pytest.mark.filterwarnings("ignore:The sets hold every label")
 def test_a_model_that_is_calibrated_while_another_fit_ends_is_calibrated_for_itself():
     old, new = fitted("ConformalClassifier")
     data = rows(3, 2)

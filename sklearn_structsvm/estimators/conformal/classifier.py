@@ -271,9 +271,9 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
             check_is_fitted(model)
             models = [model]
         else:
-            fit = delayed(_fit_to)
+            fit_to = delayed(_fit_to)
             models = Parallel(n_jobs=self.n_jobs)(
-                fit(clone(model), X, data.y, train, routed.estimator.fit)
+                fit_to(clone(model), X, data.y, train, routed.estimator.fit)
                 for train, _ in folds
             )
         self._calibrate(data, models, folds, X)
