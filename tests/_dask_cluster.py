@@ -62,3 +62,26 @@ def kill_worker(client, address):
     (pid,) = client.run(os.getpid, workers=[address]).values()
     # Windows has only one way.
     os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+# What workers are made to do; they import this file.
+
+
+def pause(dask_worker):
+    """Begin no more tasks, as a worker does that uses most of its memory."""
+    dask_worker.memory_manager.memory_pause_fraction = False
+    dask_worker.status = distributed.Status.paused
+
+
+def resume(dask_worker):
+    dask_worker.status = distributed.Status.running
+
+
+def call_when_told(name, function, *args):
+    distributed.Event(name).wait()
+    return function(*args)
+
+
+def die(*args):
+    """End the process, as the system does where there is no memory left."""
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))

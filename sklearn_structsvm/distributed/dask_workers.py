@@ -5,6 +5,7 @@ recomputes it from the graph of the collection.
 """
 
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from itertools import compress
 from time import sleep
 
@@ -24,6 +25,11 @@ FAN_IN = 8
 # after this many seconds. By then, the scheduler knows that the worker is gone.
 MAX_SENDS = 4
 PAUSE = 1.0
+
+# Workers stop to begin tasks while they use most of their memory. A fit gives up if, at
+# this many looks in a row and this many seconds apart, some have stopped and none works.
+MAX_LOOKS = 6
+LOOK_INTERVAL = 10.0
 
 
 def import_dask():
@@ -188,7 +194,8 @@ class ClusterWorkers:
         return ClusterWorkers(self.client, futures)
 
     def collect(self, function):
-        return self._gather([self._submit(function, future) for future in self.futures])
+        with clear_errors():
+            return self._gather([self._submit(function, f) for f in self.futures])
 
     def keep(self, is_kept):
         self.futures = list(compress(self.futures, is_kept))
@@ -207,25 +214,20 @@ class ClusterWorkers:
     def tell(self, function, message, merge):
         if self.homes is None:
             self.find_homes()
-        for attempt in range(MAX_SENDS):
-            try:
-                return self._tell(function, message, merge)
-            except (CancelledError, OSError) as error:
-                if message.nbytes > LARGE_MESSAGE and attempt < MAX_SENDS - 1:
+        with clear_errors(OSError):
+            for attempt in range(MAX_SENDS):
+                try:
+                    return self._tell(function, message, merge)
+                except (CancelledError, OSError):
+                    if message.nbytes <= LARGE_MESSAGE or attempt == MAX_SENDS - 1:
+                        raise
                     sleep(PAUSE)
-                    continue
-                raise RuntimeError(
-                    f"The cluster has given up: {error} Either the fit was canceled, or "
-                    "a worker was lost with rows that cannot be recomputed, such as "
-                    "those of client.scatter."
-                ) from error
 
     def find_homes(self):
         """Choose the worker for each shard, of which several may have a copy."""
-        from distributed import wait
-
-        wait(self.futures)
-        holders = self.client.who_has(self.futures)
+        with clear_errors():
+            self._wait(self.futures)
+            holders = self.client.who_has(self.futures)
         homes = []
         for future, home in zip(
             self.futures, self.homes or [None] * len(self.futures), strict=True
@@ -256,10 +258,57 @@ class ClusterWorkers:
 
     def _gather(self, futures):
         try:
+            self._wait(futures)
             return self.client.gather(futures)
         finally:
             for future in futures:
                 future.release()
 
+    def _wait(self, futures):
+        """Wait for futures, but not for ever for workers that have no memory left."""
+        from distributed import wait
+
+        n_looks = 0
+        while n_looks < MAX_LOOKS:
+            try:
+                return wait(futures, timeout=LOOK_INTERVAL)
+            except TimeoutError:
+                n_looks = n_looks + 1 if self._has_stopped() else 0
+        raise RuntimeError(
+            "The workers have stopped, because they use most of their memory. Give them "
+            "more (memory_limit), start more workers, or let the data take less, as "
+            "float32 or sparse chunks."
+        )
+
+    def _has_stopped(self):
+        """Whether no worker works, and some have paused for lack of memory."""
+        workers = self.client.sync(self.client.scheduler.identity)["workers"].values()
+        counts = [worker["metrics"].get("task_counts", {}) for worker in workers]
+        is_paused = any(worker["status"] == "paused" for worker in workers)
+        return is_paused and not any(count.get("executing") for count in counts)
+
     def _submit(self, function, *args, **options):
         return self.client.submit(function, *args, pure=False, **options)
+
+
+@contextmanager
+def clear_errors(*others):
+    """Replace the errors of a cluster that has lost tasks, and others, by advice."""
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise RuntimeError(
+            "The fit has killed its workers, most likely because they had too little "
+            "memory: give them more (memory_limit), start more workers, or let the data "
+            f"take less, as float32 or sparse chunks. Dask says: {error}"
+        ) from error
+    except (CancelledError, CommClosedError, *others) as error:
+        raise RuntimeError(
+            "The cluster has given up: the fit was canceled, or the cluster was stopped "
+            "or restarted, or a worker was lost with rows that cannot be recomputed, "
+            "such as those of client.scatter. Fit again, with data that the workers can "
+            f"load or compute. Dask says: {error}"
+        ) from error

@@ -1,0 +1,351 @@
+"""Workers that are late, slow, out of memory or gone: the same fit, or a clear error."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from _dask_cluster import call_when_told, check_nothing_is_left, die, pause, resume
+from _estimators import PythonMulticlass, assert_same_optimum, make_problem
+from _seeds import new_rng, new_seed
+from sklearn.base import clone
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, SubLBFGSClassifier
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.distributed import blocks, dask_workers
+from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
+from sklearn_structsvm.distributed.dask_workers import LocalWorkers
+from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, Examples
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+bag = pytest.importorskip("dask.bag")
+distributed = pytest.importorskip("distributed")
+
+LAM, N, N_PARTS = 0.05, 24, 3
+
+
+# Parts in this process.
+
+
+def make_part(kind, steps, k, structure=None):
+    """Every third example of a problem, as a part."""
+    problem = make_problem(kind, n=N)
+    structure = problem.structure if structure is None else structure
+    structure.fit(problem.X, problem.y)
+    X, y = problem.take(np.arange(k, N, N_PARTS))
+    examples = Examples(structure, X, y, np.full(len(y), 1.0 / N))
+    return BlockShard(examples, steps, (new_seed(0), k))
+
+
+class Copied(LocalWorkers):
+    """Parts of which each answer is that of a copy, as of workers short of memory."""
+
+    def __init__(self, shards):
+        super().__init__(shards)
+        self.replies = []
+
+    def tell(self, function, message, merge):
+        self.shards = [pickle.loads(pickle.dumps(shard)) for shard in self.shards]
+        self.replies.append(super().tell(function, message, merge))
+        return self.replies[-1]
+
+
+def make_iterate(kind, steps, workers):
+    shards = [make_part(kind, steps, k) for k in range(N_PARTS)]
+    n_weights = shards[0].examples.structure.n_weights_
+    return DistributedBlocks(workers(shards), N, N_PARTS, n_weights, LAM)
+
+
+STEPS = {
+    "corrective": ("chain", BlockSteps("corrective")),
+    "pairwise": ("chain-csr", BlockSteps("pairwise")),
+    "python": ("custom", BlockSteps("corrective")),
+    "classes": ("multiclass", ExactSteps()),
+    "labels": ("multilabel", ExactSteps()),
+}
+
+
+@pytest.mark.parametrize(("kind", "steps"), STEPS.values(), ids=STEPS)
+def test_a_copy_goes_on_where_the_part_was(kind, steps):
+    """The best step is a share of the last round's, which the copy has to know."""
+    iterate = make_iterate(kind, steps, Copied)
+    other = make_iterate(kind, steps, LocalWorkers)
+    for _ in range(15):
+        before = iterate.dual_objective
+        for each in (iterate, other):
+            each.make_pass(None)
+        assert iterate.dual_objective >= before - 1e-12
+    assert not any(reply.is_new for reply in iterate.workers.replies)
+    _, gap = iterate.check_gaps()
+    assert iterate.dual_objective + gap >= other.dual_objective - 1e-12
+    v = iterate.unclipped_weights.copy()
+    iterate.rebuild_weights()
+    np.testing.assert_allclose(iterate.unclipped_weights, v, atol=1e-12)
+
+
+def test_a_copy_has_no_planes_and_says_so():
+    iterate = make_iterate("chain", BlockSteps("corrective"), LocalWorkers)
+    iterate.make_pass(None)
+    shares = np.array([0.5, 0.5])
+    _, a, _ = iterate.take_plane(iterate.weights.copy(), 0, 2)
+    u = 0.5 * iterate.dual_image() - 0.5 * a / LAM
+    iterate.mix(shares, u)
+    shards = iterate.workers.shards
+    shards[1] = pickle.loads(pickle.dumps(shards[1]))
+    with pytest.raises(blocks.PlanesLost):
+        iterate.mix(shares, u)
+    # Its weights are those of the parts again.
+    hinge, gap = iterate.check_gaps()
+    assert gap >= -1e-12 and iterate.dual_objective <= iterate.penalty(
+        iterate.weights
+    ) + hinge
+
+
+class Watched(PythonMulticlass):
+    """Calls this before each decoding in training."""
+
+    watch = staticmethod(lambda: None)
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        self.watch()
+        return super().loss_augmented_decode(x, y_true, w, lam)
+
+
+def test_a_part_is_copied_between_rounds_only(monkeypatch):
+    """A worker copies it in a thread of its own, which may do so at any time."""
+    part = make_part("custom", BlockSteps("corrective"), 0, Watched())
+    copies, threads = [], []
+
+    def watch():
+        assert part._lock.locked()
+        if not threads:
+            copy = threading.Thread(target=lambda: copies.append(pickle.dumps(part)))
+            threads.append(copy)
+            copy.start()
+
+    monkeypatch.setattr(Watched, "watch", staticmethod(watch))
+    v = np.zeros(part.examples.structure.n_weights_)
+    blocks.make_round(part, blocks.Message(0, 1.0, v, LAM))
+    threads[0].join()
+    copied = pickle.loads(copies[0])
+    assert copied.number == 0 and copied.awaits_gamma
+    expected = part.iterate.get_state()["loss"]
+    assert expected.any()
+    np.testing.assert_array_equal(copied.state["loss"], expected)
+
+
+def test_parts_that_are_always_lost_are_an_error():
+    class Lost(LocalWorkers):
+        def tell(self, function, message, merge):
+            self.shards = [make_part("chain", steps, k) for k in range(N_PARTS)]
+            return super().tell(function, message, merge)
+
+    steps = BlockSteps("corrective")
+    iterate = make_iterate("chain", steps, Lost)
+    with pytest.raises(RuntimeError, match="too little memory to keep .* Give them more"):
+        iterate.make_pass(None)
+        iterate.make_pass(None)
+
+
+# On a cluster.
+
+
+def chains(n=60):
+    return make_chains(n_samples=n, random_state=new_seed(0))
+
+
+def divided(items, n_parts=4):
+    parts = np.array_split(np.arange(len(items)), n_parts)
+    return bag.from_sequence(
+        [[items[i] for i in part] for part in parts], npartitions=n_parts
+    ).flatten()
+
+
+def rows():
+    rng = new_rng(1)
+    X = rng.normal(size=(300, 5))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    return X, y
+
+
+FIT = {"C": 0.05, "tol": 1e-2, "max_iter": 10**5}
+MODELS = {
+    "bcfw": BCFWClassifier(**FIT, random_state=0),
+    "crf": CRFClassifier(**FIT, random_state=0),
+    "sublbfgs": SubLBFGSClassifier(**FIT),
+}
+
+
+def problem_of(name):
+    """An estimator, its data on the cluster, and 1/λ."""
+    if name == "sublbfgs":
+        data = [da.from_array(d, chunks=(75, *d.shape[1:])) for d in rows()]
+        return clone(MODELS[name]), *data, 300 * FIT["C"]
+    return clone(MODELS[name]), *map(divided, chains()), 60 * FIT["C"]
+
+
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+def each_message(monkeypatch, number, call):
+    """Call before the message with this number, with the workers that get it."""
+    tell, told = dask_workers.ClusterWorkers.tell, []
+
+    def tell_and_call(workers, function, message, merge):
+        told.append(function)
+        if len(told) == number:
+            call(workers)
+        return tell(workers, function, message, merge)
+
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_call)
+    return told
+
+
+@each_model
+def test_a_slow_worker_changes_no_bit(client, name, monkeypatch):
+    """One of two replies is made only when the other has come."""
+    model, X, y, total = problem_of(name)
+    expected = clone(model).fit(X, y)
+    compute, submit = client.compute, client.submit
+    gather = dask_workers.ClusterWorkers._gather
+    event = distributed.Event(f"slow {name}", client=client)
+    slow, *_ = addresses = list(client.nthreads())
+    waiting, n_waits = [], []
+
+    def compute_apart(delayed):
+        pairs = zip(delayed, addresses, strict=True)
+        return [compute(part, workers=[address]) for part, address in pairs]
+
+    def submit_to_wait(function, *args, workers=None, **options):
+        if workers != slow:
+            return submit(function, *args, workers=workers, **options)
+        args = event.name, function, *args
+        waiting.append(submit(call_when_told, *args, workers=workers, **options))
+        return waiting[-1]
+
+    def gather_the_slow_last(workers, futures):
+        others = [future for future in futures if future not in waiting]
+        if waiting:
+            if len(set(workers.homes)) > 1:
+                distributed.wait(others)
+                n_waits.append(len(others))
+            event.set()
+        found = gather(workers, futures)
+        waiting.clear()
+        event.clear()
+        return found
+
+    monkeypatch.setattr(client, "compute", compute_apart)
+    monkeypatch.setattr(client, "submit", submit_to_wait)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "_gather", gather_the_slow_last)
+    model.fit(X, y)
+    assert n_waits and min(n_waits) == 1
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.dual_gap_ == expected.dual_gap_
+
+
+def test_a_fit_waits_for_a_worker_that_pauses_for_a_while(client, monkeypatch):
+    model, X, y, _ = problem_of("bcfw")
+    expected = clone(model).fit(X, y)
+    has_stopped, looks = dask_workers.ClusterWorkers._has_stopped, []
+
+    def look_and_resume(workers):
+        looks.append(has_stopped(workers))
+        if looks[-1]:
+            client.run(resume)
+        return looks[-1]
+
+    monkeypatch.setattr(dask_workers, "LOOK_INTERVAL", 0.05)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "_has_stopped", look_and_resume)
+    each_message(monkeypatch, 6, lambda workers: client.run(pause))
+    model.fit(X, y)
+    assert any(looks)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("number", [None, 4])
+@pytest.mark.parametrize("name", ["bcfw", "sublbfgs"])
+def test_workers_without_memory_are_an_error_that_says_so(
+    client, name, number, monkeypatch
+):
+    model, X, y, _ = problem_of(name)
+    monkeypatch.setattr(dask_workers, "LOOK_INTERVAL", 0.05)
+    try:
+        if number is None:
+            client.run(pause)
+        else:
+            each_message(monkeypatch, number, lambda workers: client.run(pause))
+        with pytest.raises(RuntimeError, match="have stopped, .*memory_limit"):
+            model.fit(X, y)
+    finally:
+        client.run(resume)
+    assert not hasattr(model, "coef_")
+    check_nothing_is_left(client)
+
+
+@pytest.mark.slow
+def test_a_fit_that_kills_its_workers_is_an_error_that_says_so(own_client):
+    own_client.run_on_scheduler(forgive_nothing)
+    model, X, y, _ = problem_of("sublbfgs")
+    with pytest.raises(RuntimeError, match="killed its workers, .*memory_limit"):
+        deadly = dask.delayed(die)(X)
+        model.fit(da.from_delayed(deadly, X.shape, X.dtype), y.rechunk(-1))
+    assert not hasattr(model, "coef_")
+
+
+def forgive_nothing(dask_scheduler):
+    """A task fails with the first worker that dies of it."""
+    dask_scheduler.allowed_failures = 0
+
+
+@pytest.mark.slow
+@each_model
+def test_a_restart_in_a_fit_is_an_error_and_the_next_fit_the_same(
+    own_client, name, monkeypatch
+):
+    model, X, y, total = problem_of(name)
+    expected = clone(model).fit(X, y)
+    with monkeypatch.context() as patch:
+        each_message(patch, 4, lambda workers: own_client.restart())
+        with pytest.raises(RuntimeError, match="stopped or restarted.*Fit again"):
+            model.fit(X, y)
+    assert not hasattr(model, "coef_")
+    own_client.wait_for_workers(2)
+    np.testing.assert_array_equal(model.fit(X, y).coef_, expected.coef_)
+
+
+@pytest.mark.slow
+@each_model
+def test_a_worker_that_comes_late_changes_nothing_but_its_load(
+    own_client, name, monkeypatch
+):
+    model, X, y, total = problem_of(name)
+    expected = clone(model).fit(X, y)
+
+    def grow(workers):
+        own_client.cluster.scale(3)
+        own_client.wait_for_workers(3)
+
+    told = each_message(monkeypatch, 4, grow)
+    model.fit(X, y)
+    assert len(told) > 4 and len(own_client.nthreads()) == 3
+    assert model.dual_gap_ <= model.tol
+    assert_same_optimum(model, expected, total)
+    # The next fit uses all three.
+    assert clone(model).fit(X, y).dual_gap_ <= model.tol
+
+
+@pytest.mark.slow
+@each_model
+def test_a_worker_that_retires_hands_its_examples_over(own_client, name, monkeypatch):
+    model, X, y, total = problem_of(name)
+    expected = clone(model).fit(X, y)
+
+    def shrink(workers):
+        own_client.retire_workers([workers.homes[0]])
+
+    told = each_message(monkeypatch, 4, shrink)
+    model.fit(X, y)
+    assert len(told) > 4
+    assert_same_optimum(model, expected, total)
