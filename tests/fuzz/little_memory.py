@@ -3,11 +3,11 @@
     python tests/fuzz/little_memory.py                      every case at .9, .7 and .5
     python tests/fuzz/little_memory.py --levels 20 bcfw     cases by parts of their names
 
-A call without a limit tells what it returns, and by how much the address space of the
+A call without a limit tells what it returns, and by how much the address space of its
 process grows meanwhile. The same call then gets a share of that. It has to return the
 same, bit for bit, or to raise MemoryError; and the call after it, without a limit, to
 return the same as ever. Each call has a process of its own, forked from one that holds
-the data.
+the data. For Linux with glibc.
 """
 
 import argparse
@@ -35,28 +35,33 @@ HOLE = 1 << 15
 # One thread, since the stacks of threads are memory as well, and no memory that is kept
 # for later by Python or by malloc.
 ENVIRONMENT = {
-    "PYTHONMALLOC": "malloc", "MALLOC_MMAP_THRESHOLD_": f"{2 * HOLE}",
-    "MALLOC_TRIM_THRESHOLD_": f"{2 * HOLE}", "MALLOC_TOP_PAD_": "0",
+    "PYTHONMALLOC": "malloc",
     "MALLOC_ARENA_MAX": "1",
-    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-}  # fmt: skip
-# Seconds of processor time after which a call hangs: those that it took, times this.
+    "MALLOC_MMAP_THRESHOLD_": f"{2 * HOLE}",
+    "MALLOC_TOP_PAD_": "0",
+    "MALLOC_TRIM_THRESHOLD_": f"{2 * HOLE}",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+# NumPy 2.4 ends the process where it finds no room for the buffers of a ufunc, which it
+# asks for without the GIL. The smallest ones leave little chance for that.
+BUFFER_SIZE = 16
+# A call hangs that takes this many times the processor time it took without a limit.
 PATIENCE = 20
 
 
 def address_space(name):
     """A size of this process in bytes, by its name in /proc."""
     with open("/proc/self/status") as status:
-        found = next(line for line in status if line.startswith(name))
-    return int(found.split()[1]) << 10
+        line = next(line for line in status if line.startswith(name))
+    return int(line.split()[1]) << 10
 
 
 def fill_holes():
     """Allocate what earlier work has freed, so that each new array needs new memory."""
     libc = ctypes.CDLL(None)
-    for name in ("malloc", "sbrk"):
-        getattr(libc, name).restype = ctypes.c_void_p
-        getattr(libc, name).argtypes = [ctypes.c_size_t]
+    for function in (libc.malloc, libc.sbrk):
+        function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     size = HOLE
     while size > 16:
         end = libc.sbrk(0)
@@ -76,17 +81,17 @@ def digest(value):
 def parts_of(value):
     if isinstance(value, BaseEstimator):
         value = {
-            name: part for name, part in vars(value).items()
+            name: part
+            for name, part in vars(value).items()
             if name.endswith("_") and name != "structure_"
-        }  # fmt: skip
+        }
     if sparse.issparse(value):
         value = value.tocsr()
         value = [value.data, value.indices, value.indptr]
     if isinstance(value, dict):
-        for name in sorted(value, key=str):
-            if name != "seconds":
-                yield str(name).encode()
-                yield from parts_of(value[name])
+        for name in sorted(value.keys() - {"seconds"}, key=str):
+            yield str(name).encode()
+            yield from parts_of(value[name])
     elif isinstance(value, np.ndarray) and value.dtype != object:
         yield f"{value.dtype} {value.shape}".encode()
         yield value.tobytes()
@@ -101,11 +106,10 @@ def parts_of(value):
 
 
 def in_a_fork(work):
-    """What `work` returns in a process of its own, or how that died."""
+    """What `work` returns in a process of its own, or a text that says how that died."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # Nothing of the parent's may run on its way out.
         try:
             os.close(reader)
             with os.fdopen(writer, "wb") as pipe:
@@ -113,6 +117,7 @@ def in_a_fork(work):
         except BaseException:
             traceback.print_exc()
             os._exit(1)
+        # Nothing of the parent's runs at the end of this process.
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
@@ -131,31 +136,25 @@ def unlimited(call):
 
 def limited(call, growth, expected, seconds):
     """The outcome of a call whose process may grow by this many bytes."""
-    # A hang is ended by a signal.
     seconds = int(10 + PATIENCE * seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     limit = address_space("VmSize") + growth
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    text = None
+    result = error = None
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         result = call()
-    except MemoryError:
-        outcome = REFUSED
-    except Exception as error:
-        outcome = type(error).__name__
-        text = error
-    else:
-        outcome = None
+    except Exception as raised:
+        error = raised
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-    if outcome is None:
+    if error is None:
         outcome = RIGHT if digest(result) == expected else "wrong"
-    elif text is not None:
-        outcome = "".join(traceback.format_exception(text))
+    elif isinstance(error, MemoryError):
+        outcome = REFUSED
+    else:
+        outcome = "".join(traceback.format_exception(error))
     # Whatever was left half done is used again.
-    if digest(call()) != expected:
-        outcome += ", and wrong afterwards"
-    return outcome
+    return outcome if digest(call()) == expected else f"{outcome}, and wrong afterwards"
 
 
 def outcomes(call, levels):
@@ -171,12 +170,38 @@ def outcomes_of(name, levels):
     """(what is called, growth, outcomes) of each call of a case."""
     case = CASES[name]()
     # What is imported late is there from now on, and there is a model for predictions.
-    case.fit()
-    case.predict()
+    calls = [case.fit, *([case.predict] if case.predict is not None else [])]
+    for call in calls:
+        call()
     fill_holes()
-    return [
-        (call.__name__, *outcomes(call, levels)) for call in (case.fit, case.predict)
-    ]
+    return [(call.__name__, *outcomes(call, levels)) for call in calls]
+
+
+def report(names, levels):
+    """Print the outcomes of cases; returns how many were wrong."""
+    total = Counter()
+    print(f"{'case':40} {'MB':>6}  {'right':>5} {'refused':>7} {'wrong':>5}")
+    for name in CASES:
+        if names and not any(part in name for part in names):
+            continue
+        for what, growth, found in in_a_fork(partial(outcomes_of, name, levels)):
+            others = [outcome for outcome in found if outcome not in (RIGHT, REFUSED)]
+            counts = Counter(found) | {"wrong": len(others)}
+            print(
+                f"{f'{name}, {what}':40} {growth / 1e6:6.1f}  {counts[RIGHT]:5} "
+                f"{counts[REFUSED]:7} {counts['wrong']:5}"
+            )
+            for level, outcome in zip(levels, found, strict=True):
+                if outcome in others:
+                    print(f"  at {level:.2f}: {outcome}")
+            sys.stdout.flush()
+            total.update(counts)
+    n_calls = sum(total[kind] for kind in (RIGHT, REFUSED, "wrong"))
+    print(
+        f"{n_calls} calls: {total[RIGHT]} right, {total[REFUSED]} refused, "
+        f"{total['wrong']} wrong"
+    )
+    return total["wrong"]
 
 
 def main():
@@ -184,33 +209,15 @@ def main():
     parser.add_argument("names", nargs="*", help="parts of the names of cases")
     parser.add_argument("--levels", type=int, help="this many, evenly spaced")
     options = parser.parse_args()
+    if os.environ.keys() & ENVIRONMENT.keys() != ENVIRONMENT.keys():
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ENVIRONMENT)
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    np.setbufsize(BUFFER_SIZE)
     levels = LEVELS
     if options.levels:
         levels = [(options.levels - j) / options.levels for j in range(options.levels)]
-    faulthandler.enable()
-    warnings.simplefilter("ignore")
-    if os.environ.get("PYTHONMALLOC") != "malloc":
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ENVIRONMENT)
-    wrong, total = 0, Counter()
-    print(f"{'case':44} {'MB':>7}  {'right':>5} {'refused':>7} {'wrong':>5}")
-    for name in CASES:
-        if options.names and not any(part in name for part in options.names):
-            continue
-        for what, growth, found in in_a_fork(partial(outcomes_of, name, levels)):
-            counts = Counter(found)
-            others = len(found) - counts[RIGHT] - counts[REFUSED]
-            print(
-                f"{name + ', ' + what:44} {growth / 1e6:7.1f}  {counts[RIGHT]:5} "
-                f"{counts[REFUSED]:7} {others:5}", flush=True,
-            )  # fmt: skip
-            for level, outcome in zip(levels, found, strict=True):
-                if outcome not in (RIGHT, REFUSED):
-                    print(f"  at {level:.2f}: {outcome}", flush=True)
-            total += counts
-            wrong += others
-    print(f"{total.total()} calls: {total[RIGHT]} right, {total[REFUSED]} refused, "
-          f"{wrong} wrong")
-    return wrong > 0
+    return report(options.names, levels) > 0
 
 
 if __name__ == "__main__":
