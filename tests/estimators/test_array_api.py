@@ -106,7 +106,6 @@ def test_the_others_pass_in_a_process_with_dispatch():
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     # Where scikit-learn lacks array-api-compat, as 1.6 does, all of them are skipped.

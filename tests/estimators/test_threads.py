@@ -90,7 +90,7 @@ def test_four_threads_fit_and_predict_what_one_does(estimator):
         data.append((X, y))
     alone = [clone(estimator).fit(X, y) for X, y in data]
     expected = [model.predict(data[0][0]) for model in alone]
-    start = Barrier(4, timeout=60)
+    start = Barrier(4)
 
     def fit_and_predict(i):
         start.wait()

@@ -186,7 +186,8 @@ def report(names, levels):
             continue
         for what, growth, found in in_a_fork(partial(outcomes_of, name, levels)):
             others = [outcome for outcome in found if outcome not in (RIGHT, REFUSED)]
-            counts = Counter(found) | {"wrong": len(others)}
+            counts = Counter(found)
+            counts["wrong"] = len(others)
             print(
                 f"{f'{name}, {what}':40} {growth / 1e6:6.1f}  {counts[RIGHT]:5} "
                 f"{counts[REFUSED]:7} {counts['wrong']:5}"
