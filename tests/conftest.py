@@ -1,5 +1,6 @@
 """Settings that hold for the whole suite."""
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -41,6 +42,11 @@ def pytest_collection_modifyitems(items):
             for item in items:
                 if item.name.startswith(start):
                     item.add_marker(pytest.mark.skip(reason=f"needs {package}"))
+
+
+def pytest_collection_finish():
+    # The tests live until the end; the garbage collector need not look at them each time.
+    gc.freeze()
 
 
 if find_spec("highspy") is None:
