@@ -570,5 +570,5 @@ class TestMisuse:
         X, y, groups = make_data(2)
         model = blind(constraints=FAIR).fit(X, y, sensitive_features=groups)
         model.mixture_.n_groups = n_groups
-        with pytest.raises(ValueError, match="n_groups must (divide the 2|be at least 1)"):
+        with pytest.raises(ValueError, match="n_groups must (divide|be at)"):
             model.predict(X)
