@@ -1,6 +1,6 @@
 """Preprocessing: from tokens and tables to the sequences that structures accept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import groupby
 from typing import Any, Literal, Self
 
@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.borders import (
     check_sequence,
     check_sparse,
     is_empty,
+    refuse_masked,
 )
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
@@ -189,7 +190,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-        if hasattr(X, "__len__") and all(map(is_empty, X)):
+        _check_sequences(X)
+        if all(map(is_empty, X)):
             # There is nothing to transform, of whatever type it would be.
             return SequenceList([] for _ in X)
         rows, lengths = _one_table(X)
@@ -388,6 +390,9 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
     >>> split_sequences(["DET", "NOUN", "VERB"], table["sentence"])
     [['DET', 'NOUN'], ['VERB']]
     """
+    if not sparse.issparse(table):
+        words = "a data frame, an array, a matrix or a list with one row per token"
+        check_sequence("table", table, words, TypeError)
     if isinstance(ids, str):
         names = column_names(table) or []
         if ids not in names:
@@ -395,7 +400,8 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
                 f"ids={ids!r} is not a column of the table. Its columns are {names}."
             )
         ids, table = table[ids], without_column(table, ids)
-    ids, n = np.asarray(ids), n_rows(table)
+    refuse_masked("table", table)
+    ids, n = as_array("ids", ids), n_rows(table)
     if ids.shape != (n,):
         raise ValueError(
             f"ids must have one entry for each of the {n} rows; got an array of "
@@ -443,12 +449,13 @@ def _used_items(X):
     first = items[used[0]]
     for i in used:
         item = items[i]
-        if isinstance(item, (str, bytes, Mapping)) or not hasattr(item, "__len__"):
-            if not sparse.issparse(item):
-                raise TypeError(
-                    f"X[{i}] is {item!r}, a single token. X must be a list of sequences, "
-                    "each a list of tokens. To pass a single sequence, use [sequence]."
-                )
+        has_length = hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0
+        is_other = isinstance(item, (str, bytes, Mapping, Set)) or not has_length
+        if is_other and not sparse.issparse(item):
+            raise TypeError(
+                f"X[{i}] is {item!r}, a single token. X must be a list of sequences, "
+                "each a list of tokens. To pass a single sequence, use [sequence]."
+            )
         if row_type(item) != row_type(first):
             raise TypeError(
                 f"X[{i}] has type {type(item).__name__}, but X[{used[0]}] has type "
@@ -462,6 +469,7 @@ def _used_items(X):
                 f"X[{i}] has shape {shape}, but X[{used[0]}] has shape {expected}. All "
                 "sequences must have the same columns."
             )
+        refuse_masked(f"X[{i}]", item)
     lengths = np.array([0 if is_empty(item) else n_rows(item) for item in items])
     return [items[i] for i in used], lengths
 

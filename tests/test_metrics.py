@@ -8,6 +8,7 @@ from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -251,11 +252,15 @@ ALL_SCORES = [token_accuracy_score, *ENTITY_SCORES]
         ([["O"], ["O", "O"]], [["O"], ["O"]], r"y_true\[1\] has 2 .*y_pred\[1\] has 1"),
         ([["O"]], [["O"], ["O"]], "y_true has 1 sequences but y_pred has 2"),
         (["O", "O"], ["O", "O"], r"y_true\[0\] must be a 1-D sequence"),
-        ([[1], 3], [[1], [3]], r"y_true\[1\] must be a 1-D sequence .* got array\(3\)"),
+        ([[1], 3], [[1], [3]], r"y_true\[1\] must be a 1-D sequence .* got 3"),
         ([["O"]], [np.array([["O"]])], r"y_pred\[0\] must be a 1-D sequence"),
         ([["O"]], None, "y_pred must be a list"),
         ([["O"]], np.array(3.0), "y_pred must be a list"),
         ("O", [["O"]], "y_true must be a list"),
+        ([["O"]], sparse.eye_array(1), "y_pred must be a list"),
+        ({"O"}, [["O"]], "y_true must be a list"),
+        ([["O"]], [np.ma.masked_array(["O"], [True])], r"y_pred\[0\] is a masked array"),
+        ([np.ma.masked_array(["O"], [True])], [["O"]], r"y_true\[0\] has a masked label"),
     ],
 )
 def test_an_odd_item_is_named(score, y_true, y_pred, message):

@@ -712,13 +712,84 @@ def test_a_search_over_a_pipeline_of_dicts():
         (pd.DataFrame({"a": [1]}), TypeError, "split_sequences"),
         ([[], []], ValueError, "X is empty: at least one sequence with a token"),
         ([np.zeros((2, 2)), [{"a": 1}]], TypeError, r"X\[1\] has type list"),
+        (sparse.eye_array(2), TypeError, r"X is one \w+ of shape \(2, 2\).*\[X\]"),
+        (np.array(1.0), TypeError, "X must be a list of sequences; got ndarray"),
+        (5, TypeError, "X must be a list of sequences; got int"),
+        ([np.array(1.0)], TypeError, r"X\[0\] is array\(1\.\), a single token"),
+        ([{"a", "b"}], TypeError, r"X\[0\] is {.*}, a single token"),
+        ([None], TypeError, r"X\[0\] is None, a single token"),
+        ([["a", None]], TypeError, r"^X\[0\]\[1\] is None; it must be a dict"),
+        ([["a"], [["b"], 5]], TypeError, r"^X\[1\]\[1\] is 5; it must be a dict"),
+        ([[["a"], [["b"]]]], TypeError, r"^X\[0\]\[1\] has the name \['b'\]; names of"),
+        ([[(None, np.ones(2))]], TypeError, r"^X\[0\]\[0\] is None; it must be a dict"),
+        ([np.arange(3.0)], TypeError, r"^X\[0\]\[0\] is .*0.0.*; it must be a dict"),
+        ([np.eye(2)], TypeError, r"takes lists of tokens; .* one ndarray. Pass a trans"),
+        ([sparse.eye_array(2)], TypeError, r"takes lists of tokens; .* Pass a transform"),
+        ([pd.DataFrame({"a": [1]})], TypeError, r"one DataFrame. Pass a transformer"),
+        ([[["a"], [1]]], TypeError, r"^X\[0\]\[1\] has the name 1; names of features"),
     ],
 )
 def test_what_is_no_list_of_sequences_is_an_error_that_says_what_to_write(
     X, error, words
 ):
+    for method in ("fit", "fit_transform"):
+        with pytest.raises(error, match=words):
+            getattr(SequenceTransformer(), method)(X)
+
+
+@pytest.mark.parametrize(
+    "X, error, words",
+    [
+        (np.array(1.0), TypeError, "X must be a list of sequences; got ndarray"),
+        (sparse.eye_array(2), TypeError, "X is one"),
+        (5, TypeError, "X must be a list of sequences"),
+        ([np.array(1.0)], TypeError, "a single token"),
+        ([["a", None]], TypeError, r"^X\[0\]\[1\] is None; it must be a dict"),
+        ([[["a"], [["b"]]]], TypeError, r"^X\[0\]\[1\] has the name \['b'\]; names of"),
+        ([np.eye(2)], TypeError, "takes lists of tokens"),
+        ([sparse.eye_array(2)], TypeError, "takes lists of tokens"),
+    ],
+)
+@pytest.mark.parametrize("fitted", [["a", "b"], [["a"], {"b": 2.0}]], ids=str)
+def test_what_is_no_list_of_sequences_is_refused_after_fit(fitted, X, error, words):
+    model = SequenceTransformer().fit([fitted])
     with pytest.raises(error, match=words):
-        SequenceTransformer().fit(X)
+        model.transform(X)
+
+
+@pytest.mark.parametrize(
+    "y", [None, [0, 1], [[0], [1, 1]]]
+)
+def test_labels_that_are_not_one_per_row_are_left_out(y):
+    X = [np.eye(2), np.ones((1, 2))]
+    seen = []
+
+    class Spy(StandardScaler):
+        def fit(self, X, *y):
+            seen.append(y)
+            return super().fit(X)
+
+    SequenceTransformer(Spy()).fit(X, y)
+    SequenceTransformer(Spy()).fit(X, [[0, 1], [2]])
+    assert seen[0] == () and seen[1][0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["items", "tokens", "pairs"])
+def test_masks_of_vectors_and_items_are_refused(kind):
+    hidden = np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]])
+    X = {
+        "items": [np.eye(2), hidden],
+        "tokens": [[{"v": np.ones(2)}], [{"v": hidden[0]}]],
+        "pairs": [[("a", np.ones(2))], [("a", hidden[0])]],
+    }[kind]
+    model = SequenceTransformer(StandardScaler() if kind == "items" else None)
+    if kind == "items":
+        X[0] = np.ma.masked_array(X[0])
+    with pytest.raises(ValueError, match=r"^X\[1\](\[0\] has| is a) masked"):
+        model.fit(X)
+    model.fit(X[:1])
+    with pytest.raises(ValueError, match=r"^X\[1\](\[0\] has| is a) masked"):
+        model.transform(X)
 
 
 def columns(rows):
@@ -764,6 +835,17 @@ def test_a_column_of_ids_is_named_and_left_out():
         split_sequences(frame, [1, 2])
     with pytest.raises(ValueError, match="empty"):
         split_sequences([], [])
+    for table in (None, 5, np.array(5.0), object(), iter("ab"), {"a": [1]}, "ab"):
+        for ids in ([0, 1], "a"):
+            with pytest.raises(TypeError, match="^table must be a data frame, an array"):
+                split_sequences(table, ids)
+    hidden = np.ma.masked_array([[1], [2]], mask=[[False], [True]])
+    with pytest.raises(ValueError, match=r"^table is a masked array.*entry \[1, 0\]"):
+        split_sequences(hidden, [0, 1])
+    with pytest.raises(ValueError, match=r"^ids is a masked array.*entry \[1\]"):
+        split_sequences([3, 4], hidden[:, 0])
+    with pytest.raises(ValueError, match="^ids must be an array"):
+        split_sequences([3, 4], [[0], [1, 2]])
     parts = SequenceTransformer(TRANSFORMERS["columns"][0]).fit_transform(parts)
     assert [part.shape[0] for part in parts] == [2, 3]
 

@@ -6,17 +6,21 @@ every value that such a method returns passes one of the methods of `Answer`.
 """
 
 import reprlib
+from collections.abc import Iterable
 from inspect import isroutine
 from math import inf, isfinite
 
 import numpy as np
 from scipy import sparse
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.borders import as_contiguous, check_sparse, fits, scan_csr
 from sklearn_structsvm._utils.labels import check_codes
 
 # Types of NumPy that are real numbers.
 REAL = "fiub"
+DOUBLE = np.dtype(np.float64)
 
 # Rounding in float32 may put a probability outside [0, 1] by this much.
 ROUNDING = 1e-6
@@ -144,6 +148,8 @@ class Answer:
         return values
 
     def _numbers(self, values):
+        if np.ma.is_masked(values):
+            raise self.fault("hold numbers", "masked entries")
         try:
             array = np.asarray(values)
             if array.dtype == object:
@@ -179,6 +185,11 @@ class Answer:
         indices : ndarray of dtype intp
         values : ndarray of dtype float64
         """
+        # At once for what most structures return.
+        if type(values) is np.ndarray and values.dtype is DOUBLE:
+            if values.shape == (size,) and isfinite(values.dot(values)):
+                kept = values.nonzero()[0]
+                return kept, values[kept]
         shape = self._shape(values)
         if shape != (size,) and self.length(values) != size:
             raise self.fault(f"have shape ({size},)", f"shape {shape}")
@@ -192,7 +203,7 @@ class Answer:
             at = int(np.flatnonzero(~np.isfinite(values))[0])
             place = at if indices is None else indices[at]
             raise self.fault("be finite", f"{values[at]} at {place}")
-        kept = np.flatnonzero(values)
+        kept = values.nonzero()[0]
         values = values[kept].astype(np.float64, copy=False)
         return kept if indices is None else indices[kept], values
 
@@ -254,13 +265,24 @@ class Answer:
         return values
 
 
-def checked_folds(folds, n):
-    """The folds that a splitter or an iterable yields: places of n examples, in pairs.
+def checked_folds(cv, X, y, *, classifier=False, **for_split):
+    """The folds that a splitter or an iterable yields: places of examples, in pairs.
 
     Masks become places. ValueError for places out of range, and for negative ones, which
     NumPy would count from the end.
+
+    Parameters
+    ----------
+    cv, y, classifier : as of scikit-learn's `check_cv`
+    X : n examples
+    **for_split : dict
+        Further arguments of the splitter.
     """
-    result = []
+    n, result = _num_samples(X), []
+    if isinstance(cv, str) or hasattr(cv, "split") or not isinstance(cv, Iterable):
+        folds = check_cv(cv, y, classifier=classifier).split(X, y, **for_split)
+    else:
+        folds = cv
     for k, fold in enumerate(folds):
         answer = Answer(f"fold {k}", "cv")
         parts = zip(answer.pair(fold), ("training", "test"), strict=True)

@@ -4,7 +4,7 @@ A kernel trusts lengths and indices. Whatever comes from outside (an argument, a
 an attribute that was set by hand) is checked here first; errors name it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from math import isfinite
 from numbers import Integral, Real
 
@@ -30,12 +30,33 @@ def check_sequence(name, items, words, error=ValueError):
     if isinstance(items, list):
         return
     has_length = hasattr(items, "__len__") and getattr(items, "ndim", 1) > 0
-    if not has_length or isinstance(items, (str, bytes, Mapping)):
+    is_other = isinstance(items, (str, bytes, Mapping, Set)) or sparse.issparse(items)
+    is_other |= getattr(items, "__iter__", True) is None
+    if not has_length or is_other:
         raise error(f"{name} must be {words}; got {type(items).__name__}.")
 
 
+def refuse_masked(name, values):
+    """ValueError for masked entries, of which NumPy takes what is behind the mask."""
+    if isinstance(values, (list, tuple)):
+        for i, own in enumerate(values):
+            if isinstance(own, np.ma.MaskedArray):
+                refuse_masked(f"{name}[{i}]", own)
+    if not isinstance(values, np.ma.MaskedArray):
+        return
+    masked = np.argwhere(np.ma.getmaskarray(values))
+    if len(masked):
+        at = ", ".join(map(str, masked[0].tolist()))
+        raise ValueError(
+            f"{name} is a masked array, and its entry [{at}] is masked. Masks are not "
+            "taken for anything: fill the entries, such as by the estimators of "
+            "sklearn.impute, or leave them out."
+        )
+
+
 def as_array(name, values):
-    """np.asarray of the argument `name`; ValueError if it is ragged."""
+    """np.asarray of the argument `name`; ValueError if it is ragged or masked."""
+    refuse_masked(name, values)
     try:
         return np.asarray(values)
     except ValueError as error:

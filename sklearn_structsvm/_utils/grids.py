@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_integer
+from sklearn_structsvm._utils.borders import check_integer, check_sequence
 
 
 def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.ndarray:
@@ -43,7 +43,8 @@ def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.nd
 
 def check_grid(shape):
     """(rows, columns) of a grid; ValueError or TypeError if it has no pixels."""
-    if np.shape(shape) != (2,):
+    check_sequence("shape", shape, "(rows, columns)")
+    if len(shape) != 2:
         raise ValueError(f"shape must be (rows, columns); got {shape!r}.")
     for name, size in zip(("rows", "columns"), shape, strict=True):
         check_integer(f"The number of {name} of shape", size, 1)

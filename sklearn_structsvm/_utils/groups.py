@@ -262,7 +262,10 @@ def _columns(features, n_samples):
     if sparse.issparse(features):
         raise TypeError("sensitive_features must be dense; got a sparse matrix.")
     if column_names(features) is not None:
-        columns = [np.asarray(column_at(features, j)) for j in range(features.shape[1])]
+        columns = [
+            as_array("sensitive_features", column_at(features, j))
+            for j in range(features.shape[1])
+        ]
     else:
         features = as_array("sensitive_features", features)
         if features.ndim not in (1, 2):

@@ -264,7 +264,7 @@ def check_codes(codes, n, size, name="y"):
     ValueError
         For another shape, and for other values.
     """
-    codes = np.asarray(codes)
+    codes = as_array(name, codes)
     if codes.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},); got {codes.shape}.")
     if n and codes.dtype.kind not in "iubf":

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 
-from sklearn_structsvm._utils.borders import as_floats, check_sequence
-from sklearn_structsvm._utils.labels import refuse_missing
+from sklearn_structsvm._utils.borders import as_array, as_floats, check_sequence
+from sklearn_structsvm._utils.labels import as_classes, refuse_missing
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 
@@ -29,9 +29,9 @@ def _as_label_list(labels, name, i):
     if isinstance(labels, (list, tuple)):
         return labels
     if not isinstance(labels, (str, bytes)):
-        labels = np.asarray(labels)
-        if labels.ndim == 1:
-            return labels.tolist()
+        array = as_array(f"{name}[{i}]", labels)
+        if array.ndim == 1:
+            return array.tolist()
     raise ValueError(f"{name}[{i}] must be a 1-D sequence of labels, got {labels!r}.")
 
 
@@ -162,8 +162,7 @@ def token_log_loss(
     >>> token_log_loss([["a", "b"], ["b"]], y_proba, labels=["a", "b"])
     0.34...
     """
-    labels = np.asarray(labels).tolist()
-    places = {label: c for c, label in enumerate(labels)}
+    columns = _columns_of(labels)
     check_sequence("y_true", y_true, "a list of label sequences")
     check_sequence("y_proba", y_proba, "a list of arrays, one per sequence")
     if len(y_true) != len(y_proba):
@@ -174,10 +173,13 @@ def token_log_loss(
     losses, lengths = np.zeros(len(y_true)), np.zeros(len(y_true))
     for i, (true, proba) in enumerate(zip(y_true, y_proba, strict=True)):
         true = _as_label_list(true, "y_true", i)
-        proba = as_floats(f"y_proba[{i}]", proba, len(true), len(labels))
+        proba = as_floats(f"y_proba[{i}]", proba, len(true), len(columns))
         if proba.size and not (proba.min() >= 0.0 and proba.max() <= 1.0 + 1e-6):
             raise ValueError(f"y_proba[{i}] must hold probabilities, within [0, 1].")
-        codes = np.array([places.get(label, -1) for label in true], dtype=np.intp)
+        try:
+            codes = np.array([columns.get(label, -1) for label in true], dtype=np.intp)
+        except TypeError as error:
+            raise ValueError(f"y_true[{i}] holds what is no label: {error}.") from error
         given = np.where(codes < 0, 0.0, proba[np.arange(len(true)), codes])
         losses[i] = -np.log(np.maximum(given, np.finfo(np.float64).eps)).sum()
         lengths[i] = len(true)
@@ -187,6 +189,18 @@ def token_log_loss(
             "y_true has no token of positive weight, so the loss is undefined."
         )
     return float(weights @ losses / n_tokens)
+
+
+def _columns_of(labels):
+    """The column of each label; ValueError unless they are a list of distinct labels."""
+    labels = as_classes(labels, "labels").tolist()
+    try:
+        columns = {label: c for c, label in enumerate(labels)}
+    except TypeError as error:
+        raise ValueError(f"labels holds what is no label: {error}.") from error
+    if len(columns) < len(labels):
+        raise ValueError("labels holds a label twice.")
+    return columns
 
 
 def neg_token_log_loss_scorer(
@@ -238,7 +252,7 @@ def log_likelihood_scorer(
         Higher is better. It is -inf if a labeling has a label that was not seen in `fit`.
     """
     logs = _method(estimator, "log_likelihood")(X, y)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
+    weights = check_weights(sample_weight, len(logs), item="example")
     return float(np.average(logs, weights=weights))
 
 

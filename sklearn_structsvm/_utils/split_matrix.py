@@ -6,6 +6,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.borders import as_array, check_sequence
 from sklearn_structsvm._utils.pieces import take_rows
 
 
@@ -88,13 +89,14 @@ class SplitMatrix:
     matrices: tuple[Any, ...]
 
     def __init__(self, matrices: Sequence[Any]) -> None:
+        check_sequence("matrices", matrices, "a list of matrices", TypeError)
         found: list[Any] = []
         for j, matrix in enumerate(matrices):
             if isinstance(matrix, SplitMatrix):
                 found += matrix.matrices
                 continue
             if not sparse.issparse(matrix):
-                matrix = np.asarray(matrix)
+                matrix = as_array(f"matrices[{j}]", matrix)
             if matrix.ndim != 2:
                 raise ValueError(
                     f"matrices[{j}] must be 2-D; got shape {tuple(matrix.shape)}."

@@ -13,6 +13,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn_structsvm._utils._vocabulary import Vocabulary, names_of, tidy_rows
 from sklearn_structsvm._utils.pieces import csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
+from sklearn_structsvm._utils.tables import column_names
 
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
 PAIR_NAME = "vector"
@@ -55,6 +56,7 @@ class TokenVectorizer(  # type: ignore[call-arg]
         return self
 
     def fit_transform(self, X, y=None):
+        _check_tokens(X)
         # An unknown name gets the next place.
         places = defaultdict()
         places.default_factory = places.__len__
@@ -93,6 +95,7 @@ class TokenVectorizer(  # type: ignore[call-arg]
         return self._matrix(data, rank[indices], indptr, vectors)
 
     def transform(self, X):
+        _check_tokens(X)
         is_pair = _are_pairs(X)
         if len(X) and is_pair != self.is_pair_:
             now_pair = "is a pair of attributes and a vector, and none was"
@@ -215,6 +218,20 @@ def _check_vectors(name, rows, arrays, length):
             raise TokenError(row, f"has two vectors {name!r}. Rename one of them.")
 
 
+def _check_tokens(rows):
+    """TypeError for matrices, data frames and arrays of numbers, which have columns."""
+    if isinstance(rows, list):
+        return
+    kind = getattr(getattr(rows, "dtype", None), "kind", "O")
+    are_numbers = sparse.issparse(rows) or kind in NUMERIC + "c"
+    if are_numbers or column_names(rows) is not None:
+        raise TypeError(
+            "SequenceTransformer without a transformer takes lists of tokens; got "
+            f"sequences that make up one {type(rows).__name__}. Pass a transformer, such "
+            "as SequenceTransformer(StandardScaler())."
+        )
+
+
 def _are_pairs(tokens):
     """Whether the tokens are pairs of attributes and a vector: all of them, or none."""
     if tuple not in set(map(type, tokens)):
@@ -304,6 +321,8 @@ def _is_double(number):
 
 def _add_vector(vectors, name, row, value):
     """Add the value to the vectors of its name; False if it does not hold numbers."""
+    if np.ma.is_masked(value):
+        raise TokenError(row, f"has masked entries in the array {name!r}.")
     vector = np.asarray(value)
     if vector.dtype.kind not in NUMERIC:
         return False

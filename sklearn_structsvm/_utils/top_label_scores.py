@@ -1,5 +1,6 @@
 """Scores of the k labels that rank first in each row, among many labels."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import (
-    as_array,
     as_floats,
     check_integer,
     check_shape,
@@ -202,6 +202,9 @@ def label_propensities(y: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
     n = matrix.shape[0]
     if n < 3:
         raise ValueError(f"The propensity model needs at least 3 rows; y has {n}.")
+    for name, value in (("a", a), ("b", b)):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number; got {value!r}.")
     if not (np.isfinite([a, b]).all() and a >= 0.0 and b > 0.0):
         raise ValueError(f"a must be at least 0, and b must be positive; got {a}, {b}.")
     c = (np.log(n) - 1.0) * (b + 1.0) ** a
@@ -214,14 +217,11 @@ def _top_gains(y_true, y_score, k, propensities, sample_weight):
     n, n_labels = truth.shape
     if sparse.issparse(y_score):
         check_sparse(y_score, "y_score")
-        scores, values = y_score, y_score.data
+        check_shape("y_score", y_score, n, n_labels)
+        scores = y_score.tocsr()
+        as_floats("y_score", scores.data, scores.nnz)
     else:
-        scores = values = as_array("y_score", y_score)
-    check_shape("y_score", scores, n, n_labels)
-    if values.dtype.kind not in "fiub":
-        scores = values = as_floats("y_score", values, n, n_labels)
-    if not np.isfinite(values).all():
-        raise ValueError("y_score must be finite.")
+        scores = as_floats("y_score", y_score, n, n_labels)
     check_integer("k", k, 1, n_labels)
     gain = np.ones(n_labels)
     if propensities is not None:

@@ -5,7 +5,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_integer,
+    check_shape,
+)
 from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
 # Differences of a function with moderate curvature are accurate to about 1e-9. At the
@@ -29,7 +34,7 @@ def check_gradient(metric: ConfusionMetric, C: Any) -> None:
     ----------
     metric : ConfusionMetric
         The metric. It must be resolved if it has labels among its parameters.
-    C : ndarray of shape (k, k), or (n_groups, k, k)
+    C : ndarray of shape (k, k), or (n_groups, k, k) with `needs_groups`
         Confusion matrix or tensor. If the metric is not smooth, avoid its kinks.
 
     Raises
@@ -54,8 +59,10 @@ def check_gradient(metric: ConfusionMetric, C: Any) -> None:
     """
     _check_kind(metric)
     C = as_floats("C", C, *as_array("C", C).shape)
-    if C.ndim < 2 or C.shape[-1] != C.shape[-2]:
-        raise ValueError(f"C must have shape (k, k) or (n_groups, k, k); got {C.shape}.")
+    shape = ("n_groups", "k", "k") if metric.needs_groups else ("k", "k")
+    check_shape("C", C, *shape)
+    if C.shape[-1] != C.shape[-2]:
+        raise ValueError(f"C must have as many rows as columns; got shape {C.shape}.")
     expected = gradient_by_differences(metric.value, C)
     found = np.array(metric.gradient(C), dtype=np.float64)
     name = type(metric).__name__

@@ -7,9 +7,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target, unique_labels
 
-from sklearn_structsvm._utils.borders import as_array, as_floats, check_indices
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    as_floats,
+    check_indices,
+    check_shape,
+)
 from sklearn_structsvm._utils.groups import Groups
-from sklearn_structsvm._utils.labels import as_classes, encode, refuse_missing
+from sklearn_structsvm._utils.labels import as_classes, encode, refuse_missing, unique
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 
@@ -70,7 +75,7 @@ def confusion_tensor(
     >>> cells.group_names, cells.classes.tolist()
     ([0, 1], ['n', 'y'])
     """
-    y_true = _as_labels(y_true, "y_true")
+    y_true = as_labels(y_true, "y_true")
     shape = as_array("y_pred", y_pred).shape
     probable = len(shape) == 2 and shape[1] != 1
     if probable and labels is None:
@@ -80,10 +85,10 @@ def confusion_tensor(
     if probable:
         y_pred = as_floats("y_pred", y_pred, "n", "k")
     else:
-        y_pred = _as_labels(y_pred, "y_pred")
+        y_pred = as_labels(y_pred, "y_pred")
     check_consistent_length(y_true, y_pred, sample_weight, y_baseline)
     if y_baseline is not None:
-        y_baseline = _as_labels(y_baseline, "y_baseline")
+        y_baseline = as_labels(y_baseline, "y_baseline")
     weights = check_weights(sample_weight, len(y_true))
     if labels is None:
         known = [y for y in (y_true, y_pred, y_baseline) if y is not None]
@@ -137,11 +142,13 @@ def make_cells(
         The cells, with baseline labels varying fastest. Empty cells are included, so that
         every new example has a cell.
     """
-    k = len(column_or_1d(classes))
-    for name, encoded in [("y", y), ("baseline", baseline)]:
-        if encoded is not None:
-            check_indices(name, column_or_1d(encoded), k)
-            check_consistent_length(y, encoded)
+    k = len(as_classes(classes))
+    y = column_or_1d(as_array("y", y))
+    check_indices("y", y, k)
+    if baseline is not None:
+        baseline = column_or_1d(as_array("baseline", baseline))
+        check_indices("baseline", baseline, k)
+        check_consistent_length(y, baseline)
     weights = as_floats("weights", weights, len(y))
     if not (groups is None or isinstance(groups, Groups)):
         raise TypeError(f"groups must be Groups or None; got {groups!r}.")
@@ -183,12 +190,16 @@ def count(codes, y, predicted, weights, shape):
     return np.stack(columns, axis=1).reshape(shape)
 
 
-def _as_labels(y: Any, name: str) -> np.ndarray:
+def as_labels(y: Any, name: str) -> np.ndarray:
     """A 1-D array of labels of a classification problem."""
     refuse_missing(y, name)
-    y = column_or_1d(y)
+    y = as_array(name, y)
+    check_shape(name, y[:, 0] if y.shape[1:] == (1,) else y, "n")
+    y = y.ravel()
     if not len(y):
         raise ValueError(f"{name} is empty.")
+    if y.dtype == object:
+        unique(y, name)
     kind = type_of_target(y, input_name=name)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"{name} must hold class labels, one each; it is {kind}.")

@@ -6,6 +6,7 @@ from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode, unique_of
 from sklearn_structsvm._utils.tables import column_names, places_by_name
 from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.counts import as_labels
 
 
 def check_costs(costs, n, classes):
@@ -38,10 +39,12 @@ def costs_of_labels(costs, y):
 
 def mean_cost(y_true, y_pred, costs, *, sample_weight=None, labels=None):
     """Mean cost of predictions, or of their probabilities; see `ExpectedCost`."""
-    y_true = as_array("y_true", y_true).ravel()
-    y_pred = as_array("y_pred", y_pred)
+    y_true = as_labels(y_true, "y_true")
+    shape = as_array("y_pred", y_pred).shape
+    probable = len(shape) == 2 and shape[1] != 1
+    if not probable:
+        y_pred = as_labels(y_pred, "y_pred")
     if labels is None:
-        probable = y_pred.ndim == 2 and y_pred.shape[1] != 1
         known = {"y_true": y_true} | ({} if probable else {"y_pred": y_pred})
         labels = unique_of(**known)
     classes = as_classes(labels, "labels")
@@ -49,10 +52,10 @@ def mean_cost(y_true, y_pred, costs, *, sample_weight=None, labels=None):
     of_labels = costs_of_labels(
         check_costs(costs, n, classes), encode(y_true, classes, "y_true")
     )
-    if y_pred.ndim == 2 and y_pred.shape[1] != 1:
+    if probable:
         of_each = (of_labels * as_floats("y_pred", y_pred, n, k)).sum(axis=1)
     else:
-        predicted = encode(y_pred.ravel(), classes, "y_pred")
+        predicted = encode(y_pred, classes, "y_pred")
         if len(predicted) != n:
             raise ValueError(f"y_pred has {len(predicted)} labels, but y_true has {n}.")
         of_each = of_labels[np.arange(n), predicted]

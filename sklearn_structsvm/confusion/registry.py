@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_structsvm._utils.labels import as_classes
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -67,6 +68,7 @@ def get_metric(
     >>> get_metric("micro_f1", ["no", "yes"])
     MicroF1()
     """
+    classes = as_classes(classes)
     if isinstance(metric, str):
         return _named_metric(metric, classes)
     if isinstance(metric, RateConstraint):

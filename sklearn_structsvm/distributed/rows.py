@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_X_y, column_or_1d, validate_data
 
+from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm._utils.labels import encode, refuse_missing, unique
 from sklearn_structsvm._utils.own_indices import with_own_indices
 from sklearn_structsvm._utils.weights import check_weights, total_weight
@@ -284,6 +285,7 @@ def _check_chunk(number, X, y, weights, name):
     if n == 0:
         return Chunk(None, np.empty(0), None)
     try:
+        refuse_masked("X", X)
         refuse_missing(y)
         X, y = check_X_y(
             X,

@@ -1,15 +1,16 @@
 """Probabilities of sequences, each by a fit to other sequences."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import indexable
 
 from sklearn_structsvm._contract.answers import Answer, checked_folds
+from sklearn_structsvm._utils.borders import check_sequence
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm._utils.labels import unique
 
@@ -76,8 +77,11 @@ def cross_val_predict_proba(
     >>> proba[0].shape == (len(y[0]), 3)
     True
     """
+    check_sequence("X", X, "a sequence with one item per example", TypeError)
+    if not (params is None or isinstance(params, Mapping)):
+        raise TypeError(f"params must be a dict or None; got {type(params).__name__}.")
     X, y = indexable(X, y)
-    folds = checked_folds(check_cv(cv).split(X, y, groups), len(X))
+    folds = checked_folds(cv, X, y, groups=groups)
     test = np.concatenate([test for _, test in folds])
     if not np.array_equal(np.sort(test), np.arange(len(X))):
         raise ValueError("Each example must be in the test part of exactly one fold.")

@@ -12,7 +12,6 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -331,8 +330,7 @@ class CrossValidatedMixin:
         """Pairs of training and test examples that are not empty."""
         flat = problem.structure.flat
         X, y = problem.given if flat else (problem.given[0], None)
-        splitter = check_cv(self.cv, y, classifier=flat)
-        folds = checked_folds(splitter.split(X, y, **for_splits), len(weights))
+        folds = checked_folds(self.cv, X, y, classifier=flat, **for_splits)
         if not folds:
             raise ValueError(
                 "cv yields no folds. If it is an iterator, it may have been consumed by "

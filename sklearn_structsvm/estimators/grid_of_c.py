@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval
 from sklearn_structsvm.estimators.base import Fit
@@ -29,7 +30,7 @@ def given_grid(Cs):
     if isinstance(Cs, Integral):
         return None
     try:
-        values = np.asarray(Cs)
+        values = as_array("Cs", Cs)
     except ValueError:
         values = np.empty(0)
     is_number = values.ndim == 1 and len(values) and values.dtype.kind in "iuf"

@@ -10,7 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils._matrix._rows import as_features_type
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
-from sklearn_structsvm._utils.borders import check_integer, check_sparse, is_empty
+from sklearn_structsvm._utils.borders import (
+    check_integer,
+    check_sparse,
+    is_empty,
+    refuse_masked,
+)
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import refuse_missing, unseen_words
@@ -146,6 +151,7 @@ class PredictionMixin:
             return validate_data(self, X, reset=False, dtype=[xp.float64, xp.float32])
         if self.structure_.flat:
             refuse_tokens(X)
+            refuse_masked("X", X)
             check_sparse(X)
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=list(ROW_TYPES)

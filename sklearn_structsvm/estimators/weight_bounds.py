@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm.structures.answers import bounds_of
 
 
@@ -30,6 +31,7 @@ def check_bounds(coef_bounds, structure):
     for name, side, free in zip(
         ("lower", "upper"), coef_bounds, (-np.inf, np.inf), strict=True
     ):
+        refuse_masked(f"The {name} bound of coef_bounds", side)
         try:
             side = np.broadcast_to(np.asarray(side, dtype=np.float64), coef.shape)
         except ValueError as error:

@@ -1,12 +1,12 @@
 """Examples with class probabilities, on which confusion tensors are counted."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
-from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import check_weights
-from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.confusion.counts import as_labels, make_cells
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
 from sklearn_structsvm.estimators.complex_metric.task import (
     Task,
@@ -57,7 +57,7 @@ class ConfusionSample:
                 "estimator must be a ComplexMetricClassifier with lmo='plugin'; got "
                 f"{estimator!r}."
             )
-        y = column_or_1d(y)
+        y = as_labels(y, "y")
         weights = check_weights(sample_weight, len(y))
         finder, classes = estimator.cell_finder_, estimator.classes_
         constraints = read_constraints(estimator.constraints)
@@ -103,8 +103,8 @@ class ConfusionSample:
             refuses the data.
         """
         (metric, constraints), (labels, sample_weight, groups) = problem, metadata
-        y = column_or_1d(y_true)
-        classes = np.unique(y) if labels is None else column_or_1d(labels)
+        y = as_labels(y_true, "y_true")
+        classes = np.unique(y) if labels is None else as_classes(labels, "labels")
         probabilities = as_array("y_proba", y_proba)
         probabilities = as_floats("y_proba", probabilities, *probabilities.shape)
         if probabilities.ndim == 1:

@@ -259,6 +259,8 @@ def fairness_report(
     """
     estimator = snapshot(estimator)
     check_is_fitted(estimator)
+    if sensitive_features is None:
+        raise ValueError("fairness_report compares groups: pass sensitive_features.")
     level = check_number(confidence_level, "confidence_level", 0.0, 1.0)
     if constraints is None:
         constraints = getattr(estimator, "constraints", ())

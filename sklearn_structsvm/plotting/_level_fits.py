@@ -3,9 +3,7 @@
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
-from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.borders import check_sequence, check_sparse
@@ -42,8 +40,7 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
     for name, data in (("X", X), ("y", y), ("sample_weight", weights)):
         check_sparse(data, name)
     X, y, weights, groups = indexable(X, y, weights, groups)
-    folds = check_cv(cv, y, classifier=True).split(X, y)
-    splits = checked_folds(folds, _num_samples(X))
+    splits = checked_folds(cv, X, y, classifier=True)
     by_split = Parallel(n_jobs=n_jobs)(
         delayed(_fit_split)(
             estimator,

@@ -13,7 +13,7 @@ from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.confusion.counts import as_labels, make_cells
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
@@ -369,6 +369,7 @@ class ThresholdDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        y_true = as_labels(y_true, "y_true")
         classes = np.unique(y_true) if labels is None else as_classes(labels, "labels")
         if len(classes) != 2:
             raise ValueError(f"Thresholds require two classes; got {len(classes)}.")

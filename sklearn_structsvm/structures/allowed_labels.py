@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_sequence
+from sklearn_structsvm._utils.borders import check_sequence, refuse_masked
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures._allowed_labels import read_allowed
 
@@ -153,6 +153,8 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
         )
     if isinstance(allowed, AllowedLabels):
         return allowed
+    for i, own in enumerate(allowed):
+        refuse_masked(f"{name}[{i}]", own)
     codes = {label: c for c, label in enumerate(classes.tolist())}
 
     def regular(i, own):

@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 
 from sklearn_structsvm._contract.answers import brief
-from sklearn_structsvm._utils.borders import as_array, check_integer, check_sparse
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    check_integer,
+    check_sequence,
+    check_sparse,
+)
 from sklearn_structsvm.structures.answers import (
     bounds_of,
     check_n_weights,
@@ -124,6 +129,7 @@ def check_structure(
         raise TypeError(
             f"check_structure takes a Structure; got {type(structure).__name__}."
         )
+    check_sequence("y", y, "a sequence with one labeling per example", TypeError)
     check_integer("n_trials", n_trials, 1)
     rng = check_random_state(random_state)
     structure, X, y = _fit_structure(structure, X, y)
@@ -201,6 +207,7 @@ def _fit_structure(structure, X, y):
         check_sparse(X)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
         y = as_array("y", y)
+        check_consistent_length(X, y)
     else:
         X, y = checked_data(structure, X, y)
         kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]

@@ -221,7 +221,7 @@ class _SingleLabel(FlatStructure):
         return self.label_costs_[truth, label]
 
     def unseen_labels(self, y: Any) -> list[Any]:
-        return unseen(np.ravel(y).tolist(), self.classes_)
+        return unseen(as_array("y", y).ravel().tolist(), self.classes_)
 
     def marginals(self, X: Any, w: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Probabilities of the classes, ∝ exp ⟨w, φ(x, y)⟩; (n_samples, n_classes)."""
@@ -237,7 +237,8 @@ class _SingleLabel(FlatStructure):
         """log p(y_i) of each example, (n_samples,); -inf for unseen labels."""
         logs = log_softmax(self._class_scores(X, w), axis=1)
         places = {label: c for c, label in enumerate(self.classes_.tolist())}
-        codes = np.array([places.get(label, -1) for label in np.ravel(y).tolist()])
+        labels = as_array("y", y).ravel().tolist()
+        codes = np.array([places.get(label, -1) for label in labels])
         return np.where(codes < 0, -np.inf, logs[np.arange(len(codes)), codes])
 
     def least_costly(self, X: Any, marginals: Any) -> np.ndarray:

@@ -70,7 +70,8 @@ def split_hidden(y, parts_of, join):
         Labels, sets of labels, and None for any label, of each item; None if no label
         of any item is hidden.
     """
-    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+    has_items = hasattr(y, "__len__") and getattr(y, "ndim", 1) > 0
+    if isinstance(y, (str, bytes)) or not has_items:
         return y, None
     items = list(y)
     found = [as_entries(parts_of(item)) for item in items]

@@ -10,6 +10,7 @@ leaves).
 
 import numpy as np
 
+from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm.structures.nodes import depths_of
 
@@ -46,6 +47,7 @@ def allowed_transitions(transitions, classes):
         return None
     if isinstance(transitions, str):
         return _of_scheme(transitions, classes)
+    refuse_masked("transitions", transitions)
     if isinstance(transitions, np.ndarray) and transitions.dtype.kind not in "OUS":
         return _of_mask(transitions, len(classes))
     return _without_pairs(transitions, classes)

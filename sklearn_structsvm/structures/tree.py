@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._contract._oracle import BlockOracle
+from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree import TreeOracle
@@ -204,6 +205,7 @@ class TreeStructure(ForestStructure):
 def _check_parents(parents, n_nodes, i):
     """Parents as intp, after a check that they form a forest with this many nodes."""
     name = f"X[{i}][1]"
+    refuse_masked(name, parents)
     try:
         parents = np.asarray(parents)
     except ValueError as error:

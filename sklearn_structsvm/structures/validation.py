@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._csr_layout import are_sound
-from sklearn_structsvm._utils.borders import check_sparse, is_empty
+from sklearn_structsvm._utils.borders import check_sparse, is_empty, refuse_masked
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -252,6 +252,7 @@ def _refuse_graphs(X):
 
 
 def _as_array(item, name, columns):
+    refuse_masked(name, item)
     try:
         # Tensors have both methods, or the first one names the obstacle.
         by_dlpack = hasattr(item, "__dlpack__") and not hasattr(item, "__array__")

@@ -53,6 +53,13 @@ def test_numbers_of_all_types_become_float64_or_stay_float32(dtype):
     np.testing.assert_array_equal(found, given.T[::-1].astype(float))
 
 
+def test_numbers_behind_a_mask_are_refused():
+    values = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ValueError, match="hold numbers; got masked entries for ex"):
+        ANSWER.array(values, 2)
+    assert ANSWER.array(values[:1], 1).tolist() == [1.0]
+
+
 @pytest.mark.parametrize("size", [1, 5, 40])
 def test_a_vector_is_that_of_numpy_in_any_layout(size):
     rng = new_rng(size)
@@ -90,12 +97,20 @@ def test_a_row_may_have_room_for_more_entries_than_it_has():
 )
 def test_folds_out_of_range_are_refused(folds, message):
     with pytest.raises(ValueError, match=message):
-        checked_folds(folds, 9)
+        checked_folds(folds, range(9), None)
+
+
+@pytest.mark.parametrize("cv", ["abc", 1.5, {1}, {"a": 1}, np.arange(2), [None], ["a"]])
+def test_what_yields_no_folds_is_told_to_be_cv(cv):
+    with pytest.raises(ValueError, match="of cv|Expected `cv`"):
+        checked_folds(cv, range(9), None)
 
 
 def test_masks_and_empty_parts_are_places():
     mask = np.arange(5) % 2 == 0
-    ((train, test), (none, _)) = checked_folds([(mask, ~mask), ([], [0])], 5)
+    ((train, test), (none, _)) = checked_folds(
+        [(mask, ~mask), ([], [0])], range(5), None
+    )
     assert train.tolist() == [0, 2, 4] and test.tolist() == [1, 3]
     assert none.dtype == np.intp and len(none) == 0
 

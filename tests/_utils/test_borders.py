@@ -1,13 +1,17 @@
 """What enters a kernel is refused where it does not fit, by its name."""
 
+import re
+
 import numpy as np
 import pytest
+from _seeds import new_rng
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._products import as_products
 from sklearn_structsvm._utils._matrix._rows import Rows
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
+    as_array,
     as_floats,
     check_choice,
     check_floats,
@@ -17,7 +21,9 @@ from sklearn_structsvm._utils.borders import (
     check_shape,
     check_sparse,
     check_starts,
+    refuse_masked,
 )
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 FORMATS = ("csr", "csc", "coo", "bsr")
 
@@ -160,13 +166,42 @@ def test_indices_and_starts_are_checked_at_both_ends():
         check_starts("starts", np.array([0.0, 2.0, 2.0, 3.0]), 3, 3)
 
 
-@pytest.mark.parametrize("bad", [3, "ab", b"ab", {"a": 1}, np.array(1.0), None, iter([])])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        3,
+        "ab",
+        b"ab",
+        {"a": 1},
+        {"a"},
+        np.array(1.0),
+        None,
+        iter([]),
+        some_matrix(),
+        some_matrix("coo"),
+        SplitMatrix([np.eye(2)]),
+    ],
+)
 def test_what_is_no_list_is_no_sequence(bad):
     words = "^X must be a list of names; got "
     with pytest.raises(ValueError, match=words):
         check_sequence("X", bad, "a list of names")
     with pytest.raises(TypeError, match=words):
         check_sequence("X", bad, "a list of names", TypeError)
+
+
+def test_an_entry_that_is_masked_is_named_and_no_other():
+    rng = new_rng(0)
+    values = np.ma.masked_array(rng.standard_normal((4, 3)), mask=np.zeros((4, 3)))
+    assert as_array("w", values).shape == (4, 3)
+    at = tuple(int(rng.integers(n)) for n in values.shape)
+    values[at] = np.ma.masked
+    words = f"is a masked array, and its entry {re.escape(str(list(at)))} is masked"
+    for ask in (as_array, refuse_masked, lambda *args: as_floats(*args, 4, 3)):
+        with pytest.raises(ValueError, match=f"^w {words}"):
+            ask("w", values)
+    with pytest.raises(ValueError, match=rf"^w\[1\] {words}"):
+        as_array("w", [values.data, values])
 
 
 @pytest.mark.parametrize("good", [[], (), [1], np.zeros((0, 2)), np.array(["a"])])

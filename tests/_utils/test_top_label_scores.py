@@ -105,6 +105,12 @@ def test_bad_arguments_are_named(score):
         ((Y, S, 4), {}, "k must be"),
         ((Y, S[:2], 1), {}, "y_score must have shape"),
         ((Y, S * np.nan, 1), {}, "y_score must be finite"),
+        ((Y, S.astype(str), 1), {}, "y_score must hold numbers"),
+        ((Y, np.ma.masked_array(S, Y > 0), 1), {}, r"y_score is a .* entry \[0, 0\]"),
+        ((Y, [[1, 0, 0], [0, 1]], 1), {}, "y_score must be an array"),
+        ((Y, sparse.dok_array(S[:, :2]), 1), {}, "y_score must have shape"),
+        ((Y, sparse.csr_array(S * np.nan), 1), {}, "y_score must be finite"),
+        ((Y, sparse.csr_array(S * 1j), 1), {}, "y_score must hold numbers"),
         ((2 * Y, S, 1), {}, "y must hold 0 and 1 only"),
         ((Y, S, 1), {"propensities": [0.0, 1.0, 1.0]}, "propensities must be greater"),
         ((Y, S, 1), {"propensities": [1.0]}, "propensities"),
@@ -116,6 +122,21 @@ def test_bad_arguments_are_named(score):
         label_propensities(Y[:2])
     with pytest.raises(ValueError, match="b must be"):
         label_propensities(Y, b=0.0)
+    for value in (None, "1", [1.0], True, 1j):
+        with pytest.raises(TypeError, match="a must be a number"):
+            label_propensities(Y, a=value)
+        with pytest.raises(TypeError, match="b must be a number"):
+            label_propensities(Y, b=value)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr"])
+def test_scores_of_all_layouts_are_those_of_csr(layout):
+    rng = new_rng(3)
+    Y = (rng.random((6, 5)) < 0.4).astype(int)
+    S = np.where(rng.random((6, 5)) < 0.6, rng.random((6, 5)), 0.0)
+    for score in SCORES:
+        expected = score(Y, sparse.csr_array(S), 2)
+        assert score(Y, sparse.csr_array(S).asformat(layout), 2) == expected
 
 
 @pytest.mark.parametrize("score", [ndcg_at_k_score, precision_at_k_score])

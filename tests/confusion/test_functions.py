@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from _seeds import new_rng
+from scipy import sparse
 from sklearn import metrics as sk
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
@@ -19,6 +20,7 @@ from sklearn_structsvm.metrics import (
     GMean,
     confusion_tensor,
     cost_loss,
+    expected_cost_score,
     g_mean_score,
     h_mean_score,
     micro_f1_score,
@@ -28,6 +30,8 @@ from sklearn_structsvm.metrics import (
     quantification_loss,
 )
 
+# Two labels, of which the second is hidden.
+MASKED = np.ma.masked_array([0, 1], mask=[False, True])
 RECALL_SCORES = [g_mean_score, h_mean_score, q_mean_score, min_recall_score]
 GAPS = [
     "demographic_parity_difference",
@@ -270,6 +274,15 @@ def test_labels_of_any_kind_and_order_are_counted():
         (([], []), {}, "y_true is empty"),
         (([0, 1], [0, 2]), {"labels": [0, 1]}, "y_pred has the label 2 .item 1"),
         (([0, 1], [0, [1]]), {}, "y_pred must be an array"),
+        (([0, [1]], [0, 1]), {}, "y_true must be an array"),
+        ((None, [0, 1]), {}, r"y_true must have shape \(n,\); got \(\)"),
+        (([0, 1], sparse.eye_array(2)), {}, r"y_pred must have shape \(n,\); got \(\)"),
+        (([0, 1], MASKED), {}, r"y_pred is a masked array, and its entry \[1\]"),
+        ((MASKED, [0, 1]), {}, "y_true has a masked label"),
+        (([0, 1], [0, 1]), {"labels": MASKED}, "labels has a masked label"),
+        (([0, 1], [0, 1]), {"sample_weight": MASKED}, "sample_weight is a masked array"),
+        (([0, 1], [0, 1]), {"y_baseline": MASKED}, "y_baseline has a masked label"),
+        (([0, 1], [0, 1]), {"sensitive_features": MASKED}, "features is a masked array"),
         (([0, 1], [["a", 1.0]] * 2), {"labels": [0, 1]}, "y_pred must hold numbers"),
         (([0, 1], [0, 1]), {"labels": []}, "labels is empty"),
         (([0, 1], [0, 1]), {"labels": 2}, r"labels must have shape \(n_classes,\)"),
@@ -288,6 +301,42 @@ def test_labels_of_any_kind_and_order_are_counted():
 def test_what_cannot_be_counted_is_refused(args, kwargs, message):
     with pytest.raises(ValueError, match=message):
         confusion_tensor(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (([0, [1]], [0, 1]), "y_true must be an array"),
+        ((MASKED, [0, 1]), "y_true has a masked label"),
+        (([0, 1], MASKED), "y_pred is a masked array"),
+        (([0, 1], sparse.eye_array(2)), "y_pred must have shape"),
+        ((None, [0, 1]), "y_true must have shape"),
+        (([0, 1], [0, 1, 1]), "y_pred has 3 labels, but y_true has 2"),
+    ],
+)
+def test_what_has_no_costs_is_refused(args, message):
+    with pytest.raises(ValueError, match=message):
+        expected_cost_score(*args, costs=np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": None}, "y"),
+        ({"y": [0, [1]]}, "y must be an array"),
+        ({"y": MASKED}, "y is a masked array"),
+        ({"y": [0, 2]}, r"y must be integers in \[0, 2\); got 2"),
+        ({"classes": ["a", ["b"]]}, "classes must be an array"),
+        ({"classes": None}, r"classes must have shape \(n_classes,\)"),
+        ({"weights": MASKED}, "weights is a masked array"),
+        ({"baseline": [0, [1]]}, "baseline must be an array"),
+        ({"baseline": [0]}, "inconsistent numbers of samples"),
+    ],
+)
+def test_what_makes_no_cells_is_refused(changed, message):
+    given = {"y": [0, 1], "weights": np.ones(2), "classes": ["a", "b"]}
+    with pytest.raises(ValueError, match=message):
+        make_cells(**given | changed)
 
 
 def test_weights_count_as_copies_of_an_example():
@@ -328,5 +377,8 @@ def test_functions_are_made_as_if_they_were_written(name):
 def test_labels_that_cannot_be_sorted_are_refused():
     mixed, costs = np.array(["a", 1], dtype=object), np.ones((2, 2))
     for name, labels in (("y_true", (mixed, [0, 1])), ("y_pred", ([0, 1], mixed))):
-        with pytest.raises(ValueError, match=f"^{name} mixes labels that cannot be"):
+        words = f"^{name} mixes labels that cannot be"
+        with pytest.raises(ValueError, match=words):
             metrics.expected_cost_score(*labels, costs=costs)
+        with pytest.raises(ValueError, match=words):
+            confusion_tensor(*labels)

@@ -312,6 +312,11 @@ def test_checks_find_false_claims():
             check_metric(QMean(), **{name: 2.0})
     with pytest.raises(ValueError, match="C must be an array"):
         check_gradient(QMean(), [[0.5], [0.2, 0.3]])
+    for C in (np.full((2, 2, 2), 0.125), np.ones(4), 1.0):
+        with pytest.raises(ValueError, match=r"C must have shape \(k, k\); got"):
+            check_gradient(QMean(), C)
+    with pytest.raises(ValueError, match="C must have as many rows as columns"):
+        check_gradient(QMean(), np.full((2, 3), 0.1))
     with pytest.raises(ValueError, match="ratio of WrongRatio gives"):
         check_metric(WrongRatio(), 2)
 

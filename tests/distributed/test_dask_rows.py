@@ -138,6 +138,11 @@ def test_wrong_rows_are_errors_before_any_work():
         BCFWClassifier().fit(da.full_like(data[0], np.nan), data[1])
     with pytest.raises(ValueError, match="X has features as large as .*overflow"):
         BCFWClassifier().fit(da.full_like(data[0], 1e160), data[1])
+    masks = [da.ma.masked_array(own, mask=own == own) for own in data]
+    with pytest.raises(ValueError, match=r"^Chunk \d of the .*: X is a masked array"):
+        BCFWClassifier().fit(masks[0], data[1])
+    with pytest.raises(ValueError, match=r"^Chunk \d of the .*: y has a masked label"):
+        BCFWClassifier().fit(data[0], masks[1])
 
 
 # The start of SubLBFGSClassifier.

@@ -357,3 +357,9 @@ def test_probabilities_need_folds_and_sequences():
     rows, labels = np.arange(8.0).reshape(-1, 1), [0, 1] * 4
     with pytest.raises(TypeError, match="CRFClassifier predicts rows"):
         cross_val_predict_proba(CRFClassifier(), rows, labels, cv=2)
+    for bad in (None, 5, iter(X), "ab"):
+        with pytest.raises(TypeError, match="^X must be a sequence with one item per ex"):
+            cross_val_predict_proba(CRFClassifier("chain"), bad, y)
+    for bad in (5, ["sample_weight"], {"sample_weight"}):
+        with pytest.raises(TypeError, match="^params must be a dict or None; got"):
+            cross_val_predict_proba(CRFClassifier("chain"), X, y, params=bad)

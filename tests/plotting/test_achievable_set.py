@@ -352,6 +352,22 @@ class TestPredictions:
         with pytest.raises(ValueError, match=r"column for each of the labels \[0, 1\]"):
             draw_predictions([0, 1, 1], np.full((3, 3), 1 / 3))
 
+    def test_labels_and_probabilities_that_are_none_are_refused(self):
+        proba = np.full((3, 2), 0.5)
+        hidden = np.ma.masked_array(proba, mask=proba > 0.4)
+        for y, own, message in [
+            ([0, 1, [1]], proba, "y_true must be an array"),
+            (np.ma.masked_array([0, 1, 1], [1, 0, 0]), proba, "y_true has a masked"),
+            ([0, 1, 1], hidden, "y_proba is a masked array"),
+            ([0, 1, 1], proba * np.nan, "y_proba must be finite"),
+            ([0, 1, 1], proba.astype(str), "y_proba must hold numbers"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                draw_predictions(y, own)
+        X, y, _, model = fitted()
+        with pytest.raises(ValueError, match="y must be an array"):
+            draw(model, X, [y.tolist(), [0]])
+
     def test_a_baseline_needs_the_rows(self):
         X, y, _, model = fitted()
         churn = Churn(model.estimator_, at_most=0.2)

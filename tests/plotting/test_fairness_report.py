@@ -80,6 +80,8 @@ def test_misuse():
     model = LogisticRegression().fit(X, np.where(y, "yes", "no"))
     with pytest.raises(ValueError, match="set pos_label"):
         fairness_report(model, X, np.where(y, "yes", "no"), sensitive_features=group)
+    with pytest.raises(ValueError, match="compares groups: pass sensitive_features"):
+        fairness_report(model, X, y, sensitive_features=None, pos_label="yes")
     with pytest.raises(ValueError, match="confidence_level must be a number"):
         fairness_report(
             model, X, y, sensitive_features=group, pos_label="yes", confidence_level=95

@@ -66,6 +66,9 @@ def test_what_cannot_be_drawn_is_refused():
     model, x = fitted()
     with pytest.raises(ValueError, match=rf"one name for each of the {len(x)} positions"):
         draw(model, x, tokens=["a"])
+    for tokens in (5, iter("ab"), {"a", "b"}):
+        with pytest.raises(ValueError, match="^tokens must be None or a sequence of"):
+            draw(model, x, tokens=tokens)
     with pytest.raises(ValueError, match="empty, so there is nothing to draw"):
         draw(model, x[:0])
     with pytest.raises(NotFittedError):

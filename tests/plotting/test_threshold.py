@@ -153,6 +153,11 @@ def test_what_has_no_threshold_is_refused():
         ThresholdDisplay.from_predictions(y, X[:, 0], constraints=EqualOpportunity())
     with pytest.raises(ValueError, match="uses groups or individual costs"):
         ThresholdDisplay.from_predictions(y, X[:, 0], metric="expected_cost")
+    hidden = np.ma.masked_array(y, mask=np.arange(len(y)) == 3)
+    with pytest.raises(ValueError, match=r"y_true has a masked label \(row 3\)"):
+        ThresholdDisplay.from_predictions(hidden, X[:, 0])
+    with pytest.raises(ValueError, match="y_true must be an array"):
+        ThresholdDisplay.from_predictions([["no"], ["no", "yes"]], [0.5, 0.5])
     with pytest.raises(TypeError, match="a fitted ComplexMetricClassifier"):
         ThresholdDisplay.from_estimator(ComplexMetricClassifier(), X, y)
     with pytest.raises(ValueError, match=r"scores\['a'\] must have shape"):

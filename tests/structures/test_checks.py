@@ -511,6 +511,17 @@ def test_what_is_no_structure_is_refused():
         check_structure(Bits, *data())
 
 
+@pytest.mark.parametrize("y", [None, 3, "ab", {0, 1}])
+def test_labelings_that_are_no_sequence_are_refused(y):
+    with pytest.raises(TypeError, match="^y must be a sequence with one labeling per ex"):
+        check_structure(Bits(), data()[0], y)
+
+
+def test_rows_need_as_many_labels():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        check_structure(MulticlassStructure(), np.eye(3), [0, 1])
+
+
 def test_a_number_of_trials_that_is_none_is_refused():
     with pytest.raises(TypeError, match="n_trials must be an integer; got '3'"):
         check_structure(Bits(), *data(), n_trials="3")

@@ -818,9 +818,11 @@ def test_grids_that_are_none_are_refused():
         grid_edges((2, 2), 6)
     with pytest.raises(ValueError, match="number of columns of shape must be"):
         grid_edges((2, 0))
-    for shape in (4, (1, 2, 3), None, "ab"):
+    for shape in (4, (1, 2, 3), None, "ab", {2, 3}, np.array(4)):
         with pytest.raises(ValueError, match=r"shape must be \(rows, columns\); got"):
             grid_edges(shape)
+    with pytest.raises(TypeError, match="number of rows of shape must be an integer"):
+        grid_edges([[1, 2], [3]])
 
 
 ROWS, EDGES = np.ones((3, 2)), [[0, 1], [1, 2]]

@@ -366,5 +366,11 @@ def test_it_is_no_sequence_of_rows():
     for make in (np.asarray, lambda x: np.array([x, x])):
         with pytest.raises(TypeError, match=r"use \.toarray\(\)"):
             make(ONE)
+    for bad in (None, 5, np.array(5.0), sparse.eye_array(2), {1: np.eye(2)}, ONE):
+        with pytest.raises(TypeError, match="^matrices must be a list of matrices; got"):
+            SplitMatrix(bad)
+    hidden = np.ma.masked_array(np.eye(2), mask=np.eye(2))
+    with pytest.raises(ValueError, match=r"^matrices\[1\] is a masked array.*\[0, 0\]"):
+        SplitMatrix([np.eye(2), hidden])
     other = sparse.coo_array(np.eye(2))
     assert SplitMatrix([other, [[1], [2]]]).matrices[0].format == "csr"

@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_classes, check_sparse
+from sklearn_structsvm._utils.borders import check_classes, check_sparse, refuse_masked
 from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.weights import check_weights
@@ -72,6 +72,7 @@ class LabelPredictor(OverProbabilities):
         refuse_foreign(X=X)
         check_sparse(X)
         check_classes(self.classes_)
+        refuse_masked("X", X)
         if routes_metadata():
             params = process_routing(self, method, **params).estimator.predict_proba
         found = label_probabilities(

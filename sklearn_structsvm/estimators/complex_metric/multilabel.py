@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import check_sparse, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm._utils.indicators import as_indicator
@@ -48,7 +48,6 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     held_out_parts,
-    make_folds,
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
@@ -342,6 +341,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         check_sparse(X)
+        refuse_masked("X", X)
         truth, self.sparse_output_ = as_indicator(y)
         if not sparse.issparse(y):
             y = np.asarray(y)
@@ -492,7 +492,7 @@ def _plain_fit(classifier, X, y, **params):
 
 def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):
     """The same as `held_out_probabilities` returns."""
-    folds = make_folds(check_cv(cv), X, y, routed)
+    folds = checked_folds(cv, X, y, **routed.splitter.split)
     with warnings.catch_warnings():
         # scikit-learn's classifiers warn of this; only the fit to all rows should.
         labels = "|".join(map(str, constant.tolist()))

@@ -13,7 +13,12 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_classes, check_sparse
+from sklearn_structsvm._utils.borders import (
+    as_array,
+    check_classes,
+    check_sparse,
+    refuse_masked,
+)
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     available_if,
@@ -182,6 +187,7 @@ class RandomizedClassifier(OverProbabilities):
         check_is_fitted(self)
         refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
         check_sparse(X)
+        refuse_masked("X", X)
         check_classes(self.classes_)
         self.mixture_.check(len(self.classes_))
         params = self._routed(method, sensitive_features, costs, params)
@@ -375,7 +381,7 @@ class RandomizedClassifier(OverProbabilities):
             X, sensitive_features=sensitive_features, costs=costs, **params
         )
         metric, labels = self.metric_, self.classes_
-        new = unseen(np.ravel(y).tolist(), labels)
+        new = unseen(as_array("y", y).ravel().tolist(), labels)
         if new:
             warn_caller(unseen_words(new), UserWarning)
             labels = np.array([*labels.tolist(), *new], dtype=object)

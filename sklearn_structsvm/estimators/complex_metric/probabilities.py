@@ -8,7 +8,6 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -181,7 +180,7 @@ def _stratified_folds(X, y, cv, routed):
         with warnings.catch_warnings():
             # Few examples of a class are acceptable, but not none.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            folds = make_folds(check_cv(cv, y, classifier=True), X, y, routed)
+            folds = checked_folds(cv, X, y, classifier=True, **routed.splitter.split)
     except ValueError as error:
         error.add_note(f"cv={cv}: use fewer folds, or cv=None for none.")
         raise
@@ -193,11 +192,6 @@ def _stratified_folds(X, y, cv, routed):
                 "training. Use fewer folds, stratified ones, or cv=None for none."
             )
     return folds
-
-
-def make_folds(splitter, X, y, routed):
-    """List of (train, test)."""
-    return checked_folds(splitter.split(X, y, **routed.splitter.split), _num_samples(X))
 
 
 def held_out_parts(classifier, X, y, fit, read, folds, routed, n_jobs):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import checked_folds
-from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.borders import check_choice, refuse_masked
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _safe_indexing
@@ -135,7 +135,7 @@ class CalibratingMixin:
                     f"cv={cv} needs at least as many examples; got n_samples={n}."
                 )
             cv = KFold(cv, shuffle=True, random_state=self.random_state)
-        folds = checked_folds(check_cv(cv).split(X, y, **for_split), n)
+        folds = checked_folds(cv, X, y, **for_split)
         times = np.zeros(n, dtype=np.intp)
         for train, test in folds:
             times[test] += 1
@@ -215,6 +215,7 @@ class CalibratingMixin:
 
         Calibration and predictions use separate random streams.
         """
+        refuse_masked("X", X)
         rng = np.random.default_rng([data.seed, stream]) if data.randomized else None
         if not callable(data.score):
             check_choice("The score of the calibration", data.score, data.outputs.scores)

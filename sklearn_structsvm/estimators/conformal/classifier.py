@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
+from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     HasMethods,
@@ -262,6 +263,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
 
     def _fit_within(self, fit, X, y, sensitive_features, fit_params):
         require_y(self, y)
+        refuse_masked("X", X)
         X, y = indexable(X, y)
         data = self._read(X, y, sensitive_features)
         model, routed = self._model(), self._routed(fit_params, sensitive_features)
@@ -339,8 +341,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         ndarray
             What the estimator predicts.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self._checked_estimator(X=X).predict(X)
 
     @available_if(_inner_has("predict_proba"))
     @of_one_fit
@@ -357,8 +358,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         ndarray
             What the estimator computes.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self._checked_estimator(X=X).predict_proba(X)
 
     @of_one_fit
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -375,9 +375,16 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         -------
         score : float
         """
-        check_is_fitted(self)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self.estimator_.score(X, y, **weights)
+        estimator = self._checked_estimator(X=X, y=y, **weights)
+        return estimator.score(X, y, **weights)
+
+    def _checked_estimator(self, **data):
+        """The fitted `estimator_`, which need not look for masks of these data."""
+        check_is_fitted(self)
+        for name, values in data.items():
+            refuse_masked(name, values)
+        return self.estimator_
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this estimator and its inner estimator.

@@ -65,8 +65,8 @@ def _are_rows(X):
 
 
 def _as_classes(y):
-    y = np.asarray(y)
     refuse_missing(y)
+    y = np.asarray(y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
