@@ -265,7 +265,6 @@ def all_cases():
     for name, (structure, data) in (SEQUENCES | OTHERS).items():
         yield f"bcfw {name}", case, BCFWClassifier(structure, **FEW), data
         yield f"bmrm {name}", case, BMRMClassifier(structure, max_iter=5), data
-        yield f"pragam {name}", case, PragamClassifier(structure, max_iter=5), data
         if name not in ("parts", "messages", "roof", "pairs"):
             model = SlackRescaledSSVM(structure, max_iter=2, random_state=0)
             yield f"slack {name}", case, model, data
@@ -273,6 +272,8 @@ def all_cases():
         for solver in ("dual", "lbfgs"):
             model = CRFClassifier(structure, solver=solver, **FEW)
             yield f"crf {solver} {name}", case, model, data
+        model = PragamClassifier(structure=structure, max_iter=5)
+        yield f"pragam {name}", case, model, data
     for step in STEPS:
         for name in ("chain", "python"):
             structure, data = (SEQUENCES | OTHERS)[name]
