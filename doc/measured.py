@@ -411,6 +411,17 @@ def memory_maps():
     return list_table([["", *found["columns"]], *found["rows"]])
 
 
+def fits_on_workers(what):
+    """What came of fits on a cluster, by event or by memory, and their requests."""
+    cells, names = {}, []
+    for name, case, outcome, n_requests, _ in read_results("workers.json")[what]:
+        names = list(dict.fromkeys([*names, name]))
+        ended = "" if outcome.startswith("error") else f", {n_requests} requests"
+        cells.setdefault(case, {})[name] = outcome + ended
+    rows = [[case, *(row.get(name, "") for name in names)] for case, row in cells.items()]
+    return list_table([[what, *names], *rows])
+
+
 def rounds_of_parts():
     """The laws of dual steps in parts."""
     rows = [["data", "examples", "gap", "parts", "rounds", "off by"]]
@@ -464,6 +475,8 @@ def write(app):
         ("over_time.txt", over_time()),
         ("what_is_timed.txt", what_is_timed()),
         ("memory_maps.txt", memory_maps()),
+        ("workers_event.txt", fits_on_workers("event")),
+        ("workers_memory.txt", fits_on_workers("memory")),
         ("rounds_of_parts.txt", rounds_of_parts()),
         ("cost_of_clusters.txt", cost_of_clusters()),
     ):

@@ -4,6 +4,9 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
+import subprocess
+import sys
 from contextlib import contextmanager
 from time import monotonic, sleep
 
@@ -43,6 +46,40 @@ def start_client():
     )
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
+
+
+class Scheduler:
+    """A scheduler with a process of its own and two workers, which can be restarted."""
+
+    def __init__(self):
+        with socket.socket() as chosen:
+            chosen.bind(("127.0.0.1", 0))
+            self.port = chosen.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.processes = []
+        self.start()
+
+    def start(self):
+        place = ["--host", "127.0.0.1", "--port", str(self.port)]
+        for kind, *options in (
+            ["scheduler", *place],
+            *[["worker", self.address, "--nthreads", "1", "--no-nanny"]] * 2,
+        ):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{kind}"]
+            self.processes.append(
+                subprocess.Popen(
+                    [*command, *options, "--no-dashboard"],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+
+    def stop(self):
+        """End the processes without a word to anyone."""
+        while self.processes:
+            process = self.processes.pop()
+            process.kill()
+            process.wait()
 
 
 def tasks(client):

@@ -5,7 +5,15 @@ import threading
 
 import numpy as np
 import pytest
-from _dask_cluster import call_when_told, check_nothing_is_left, die, pause, resume
+from _dask_cluster import (
+    PATIENCE,
+    Scheduler,
+    call_when_told,
+    check_nothing_is_left,
+    die,
+    pause,
+    resume,
+)
 from _estimators import PythonMulticlass, assert_same_optimum, make_problem
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -97,9 +105,10 @@ def test_a_copy_has_no_planes_and_says_so():
         iterate.mix(shares, u)
     # Its weights are those of the parts again.
     hinge, gap = iterate.check_gaps()
-    assert gap >= -1e-12 and iterate.dual_objective <= iterate.penalty(
-        iterate.weights
-    ) + hinge
+    assert (
+        gap >= -1e-12
+        and iterate.dual_objective <= iterate.penalty(iterate.weights) + hinge
+    )
 
 
 class Watched(PythonMulticlass):
@@ -313,6 +322,35 @@ def test_a_restart_in_a_fit_is_an_error_and_the_next_fit_the_same(
     assert not hasattr(model, "coef_")
     own_client.wait_for_workers(2)
     np.testing.assert_array_equal(model.fit(X, y).coef_, expected.coef_)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_restarts_is_an_error_and_the_next_fit_the_same(monkeypatch):
+    model, X, y, _ = problem_of("bcfw")
+    scheduler = Scheduler()
+
+    def restart(workers):
+        scheduler.stop()
+        scheduler.start()
+
+    try:
+        with (
+            distributed.Client(
+                scheduler.address, set_as_default=False, timeout=PATIENCE
+            ) as client,
+            client.as_current(),
+        ):
+            client.wait_for_workers(2)
+            expected = clone(model).fit(X, y)
+            with monkeypatch.context() as patch:
+                each_message(patch, 4, restart)
+                with pytest.raises(RuntimeError, match="stopped or restarted.*Fit again"):
+                    model.fit(X, y)
+            assert not hasattr(model, "coef_")
+            client.wait_for_workers(2)
+            np.testing.assert_array_equal(model.fit(X, y).coef_, expected.coef_)
+    finally:
+        scheduler.stop()
 
 
 @pytest.mark.slow
