@@ -26,10 +26,13 @@ FAN_IN = 8
 MAX_SENDS = 4
 PAUSE = 1.0
 
-# Workers stop to begin tasks while they use most of their memory. A fit gives up if, at
-# this many looks in a row and this many seconds apart, some have stopped and none works.
+# Workers stop to begin tasks while they use most of their memory, and tasks that were to
+# run on a worker that died meanwhile may never begin. A fit gives up if no worker works
+# at this many looks in a row and this many seconds apart.
 MAX_LOOKS = 6
 LOOK_INTERVAL = 10.0
+# States of a worker's tasks that need no more work.
+DONE = {"memory", "released", "error", "forgotten"}
 
 
 def import_dask():
@@ -275,20 +278,26 @@ class ClusterWorkers:
             except TimeoutError:
                 n_looks = n_looks + 1 if self._has_stopped() else 0
         raise RuntimeError(
-            "The workers have stopped, because they use most of their memory. Give them "
-            "more (memory_limit), start more workers, or let the data take less, as "
-            "float32 or sparse chunks."
+            "The workers have stopped, because they use most of their memory, or have "
+            "died of it. Give them more (memory_limit), start more workers, or let the "
+            "data take less, as float32 or sparse chunks."
         )
 
     def _has_stopped(self):
-        """Whether no worker works, and some have paused for lack of memory."""
+        """Whether there are workers, and none works or is about to."""
         workers = self.client.sync(self.client.scheduler.identity)["workers"].values()
-        counts = [worker["metrics"].get("task_counts", {}) for worker in workers]
-        is_paused = any(worker["status"] == "paused" for worker in workers)
-        return is_paused and not any(count.get("executing") for count in counts)
+        return bool(workers) and not any(map(_works, workers))
 
     def _submit(self, function, *args, **options):
         return self.client.submit(function, *args, pure=False, **options)
+
+
+def _works(worker):
+    """Whether a worker has tasks other than those that it has done or cannot begin."""
+    counts = worker["metrics"].get("task_counts", {})
+    if worker["status"] == "paused":
+        return counts.get("executing", 0) > 0
+    return any(counts.get(state, 0) for state in counts.keys() - DONE)
 
 
 @contextmanager

@@ -293,6 +293,28 @@ def test_workers_without_memory_are_an_error_that_says_so(
     check_nothing_is_left(client)
 
 
+def test_requests_to_a_worker_that_is_gone_do_not_wait_for_ever(client, monkeypatch):
+    """Dask forgets, where none can work for a moment, that others may do them."""
+    model, X, y, _ = problem_of("bcfw")
+
+    def lose_homes(workers):
+        workers.homes = ["tcp://127.0.0.1:1"] * len(workers.homes)
+        client.run(pause)
+
+    has_stopped = dask_workers.ClusterWorkers._has_stopped
+
+    def look_and_resume(workers):
+        client.run(resume)
+        return has_stopped(workers)
+
+    monkeypatch.setattr(dask_workers, "LOOK_INTERVAL", 0.05)
+    monkeypatch.setattr(dask_workers.ClusterWorkers, "_has_stopped", look_and_resume)
+    each_message(monkeypatch, 4, lose_homes)
+    with pytest.raises(RuntimeError, match="have stopped, .*memory_limit"):
+        model.fit(X, y)
+    check_nothing_is_left(client)
+
+
 @pytest.mark.slow
 def test_a_fit_that_kills_its_workers_is_an_error_that_says_so(own_client):
     own_client.run_on_scheduler(forgive_nothing)
