@@ -27,7 +27,7 @@ N_PARTS, N_CHAINS, N_ROWS, N_FEATURES = 4, 800, 40_000, 100
 MEMORY = (2.0, 1.5, 1.3, 1.1)
 MODELS = {
     "chains, BCFW": BCFWClassifier(C=0.001, tol=0.02, random_state=0),
-    "chains, CRF": CRFClassifier(C=0.001, tol=0.02, random_state=0),
+    "chains, CRF": CRFClassifier(C=0.01, tol=0.005, random_state=0),
     "rows, SubLBFGS": SubLBFGSClassifier(C=1e-5, tol=0.02),
 }
 

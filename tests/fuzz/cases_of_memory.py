@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_structsvm import (
@@ -86,7 +87,7 @@ class Case:
 
     def predict(self):
         return {
-            name: getattr(self.fitted, name)(self.X)
+            name: getattr(self.fitted, name)(self.X, **self.params)
             for name in ASKED
             if hasattr(self.fitted, name) and not (self.has_cycles and name in OF_FORESTS)
         }
@@ -300,7 +301,9 @@ def all_cases():
     yield "bcfw path chain", partial(of_chains, eps=0.5, max_iter=10), bcfw_path, data
     yield "crf path chain", partial(of_chains, Cs=3, max_iter=5), crf_path, data
     yield "complex metric groups", groups, partial(dense, 2)
-    model = MultilabelMetricClassifier(LogisticRegression(max_iter=20))
+    model = MultilabelMetricClassifier(
+        OneVsRestClassifier(LogisticRegression(max_iter=20))
+    )
     yield "multilabel metric", case, model, indicators
     yield "conformal chain", conformal, CRFClassifier("chain", **FEW), chains
 
