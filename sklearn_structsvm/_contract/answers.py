@@ -9,10 +9,11 @@ import reprlib
 from collections.abc import Iterable
 from inspect import isroutine
 from math import inf, isfinite
+from numbers import Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.borders import as_contiguous, check_sparse, fits, scan_csr
@@ -274,11 +275,15 @@ def checked_folds(cv, X, y, *, classifier=False, **for_split):
     Parameters
     ----------
     cv, y, classifier : as of scikit-learn's `check_cv`
+        A share holds out that many examples, drawn at random, once.
     X : n examples
     **for_split : dict
         Further arguments of the splitter.
     """
     n, result = _num_samples(X), []
+    if isinstance(cv, Real) and 0.0 < cv < 1.0:
+        kind = StratifiedShuffleSplit if classifier else ShuffleSplit
+        cv = kind(1, test_size=cv, random_state=0)
     if isinstance(cv, str) or hasattr(cv, "split") or not isinstance(cv, Iterable):
         folds = check_cv(cv, y, classifier=classifier).split(X, y, **for_split)
     else:

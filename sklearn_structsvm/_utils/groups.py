@@ -259,6 +259,10 @@ def _sums(keys, sizes):
 
 def _columns(features, n_samples):
     """A list of arrays of shape (n_samples,)."""
+    if isinstance(features, str):
+        raise TypeError(
+            f"sensitive_features must be the column itself: pass X[{features!r}]."
+        )
     if sparse.issparse(features):
         raise TypeError("sensitive_features must be dense; got a sparse matrix.")
     if column_names(features) is not None:

@@ -24,6 +24,7 @@ def as_indicator(y):
         values = matrix.data
         refuse_missing(y, "y")
     else:
+        _refuse_lists(y)
         refuse_missing(y, "y")
         values = as_array("y", y)
         if values.ndim != 2:
@@ -51,6 +52,22 @@ def as_indicator(y):
     matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     matrix.eliminate_zeros()
     return matrix, sparse.issparse(y)
+
+
+def _refuse_lists(y):
+    """ValueError if y holds lists or sets of the labels' names."""
+    rows = y if isinstance(y, (list, tuple)) else ()
+    kinds = set(map(type, rows))
+    if not kinds.intersection((list, tuple, set, frozenset)):
+        return
+    are_names = kinds.intersection((set, frozenset)) or any(
+        isinstance(label, str) for row in rows if isinstance(row, list) for label in row
+    )
+    if are_names or len({len(row) for row in rows if hasattr(row, "__len__")}) > 1:
+        raise ValueError(
+            f"y holds lists of labels, such as {rows[0]!r}. Make it an indicator, by "
+            "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
+        )
 
 
 def largest_of_rows(scores, k):

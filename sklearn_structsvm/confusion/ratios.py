@@ -80,36 +80,51 @@ class OneClassMetric(RatioMetric):
         self.positive(n_classes)
 
 
-def macro_value(C, hit, kept, label_weight):
-    """1 - mean_i N_i / D_i over the classes that occur or are predicted."""
-    scores, _ = _class_scores(C, hit, kept, label_weight)
-    return float(1.0 - scores.mean()) if len(scores) else 1.0
+# How to average over classes: all of them equally, or each by its share of the sample.
+AVERAGES = ("macro", "weighted")
 
 
-def macro_gradient(C, hit, kept, label_weight):
-    """Gradient of `macro_value`, with the set of classes in the mean held fixed."""
-    scores, (counted, denominators) = _class_scores(C, hit, kept, label_weight)
+def mean_value(C, average, hit, kept, label_weight):
+    """1 - Σ_i w_i N_i / D_i over the classes that occur or are predicted."""
+    weights, scores, *_ = _class_scores(C, average, hit, kept, label_weight)
+    return float(1.0 - weights @ scores) if len(scores) else 1.0
+
+
+def mean_gradient(C, average, hit, kept, label_weight):
+    """Gradient of `mean_value`, with the set of classes in the mean held fixed."""
+    weights, scores, counted, denominators = _class_scores(
+        C, average, hit, kept, label_weight
+    )
     G = np.zeros_like(C, dtype=np.float64)
-    slope = 1.0 / (len(counted) * denominators)
+    slope = weights / denominators
     G[:, counted] = scores * slope
     G[counted, counted] -= (hit + kept * scores) * slope
     return G
 
 
-def macro_terms(priors, hit, kept, label_weight):
-    """The ratios of all classes in the sample, weighted equally."""
-    k, present = len(priors), np.flatnonzero(np.asarray(priors) > 0.0)
+def mean_terms(priors, average, hit, kept, label_weight):
+    """The ratios of all classes in the sample, with their weights."""
+    k, priors = len(priors), np.asarray(priors)
+    present = np.flatnonzero(priors > 0.0)
+    weights = _weights(priors[present], average).tolist()
     return [
-        (1.0 / len(present), *one_class_ratio(i, k, hit, kept, label_weight))
-        for i in present
+        (weight, *one_class_ratio(i, k, hit, kept, label_weight))
+        for weight, i in zip(weights, present, strict=True)
     ]
 
 
-def _class_scores(C, hit, kept, label_weight):
+def _class_scores(C, average, hit, kept, label_weight):
     hits, rows, columns = C.diagonal(), C.sum(axis=1), C.sum(axis=0)
     counted = np.flatnonzero(rows + columns > 0.0)
     denominators = (label_weight * rows + columns - kept * hits)[counted]
-    return hit * hits[counted] / denominators, (counted, denominators)
+    scores = hit * hits[counted] / denominators
+    return _weights(rows[counted], average), scores, counted, denominators
+
+
+def _weights(shares, average):
+    if average == "weighted":
+        return shares / shares.sum()
+    return np.full(len(shares), 1.0 / max(len(shares), 1))
 
 
 # Larger numbers have no square.
@@ -176,10 +191,10 @@ class Jaccard(OneClassMetric):
 
     Parameters
     ----------
-    average : {'binary', 'macro', 'micro'}, default='binary'
-        'binary' is the index of one class. 'macro' is the mean over the classes, which is
-        neither convex nor a ratio. 'micro' pools the counts of all classes, and is a
-        function of the accuracy.
+    average : {'binary', 'macro', 'weighted', 'micro'}, default='binary'
+        'binary' is the index of one class. 'macro' is the mean over the classes, and
+        'weighted' the mean by their shares of the sample; both are neither convex nor a
+        ratio. 'micro' pools the counts of all classes, and is a function of the accuracy.
     pos_label : label or None, default=None
         The positive class for 'binary', as for :class:`FBeta`.
 
@@ -197,7 +212,7 @@ class Jaccard(OneClassMetric):
 
     def __init__(
         self,
-        average: Literal["binary", "macro", "micro"] = "binary",
+        average: Literal["binary", "macro", "weighted", "micro"] = "binary",
         pos_label: Any = None,
     ) -> None:
         self.average = average
@@ -208,17 +223,17 @@ class Jaccard(OneClassMetric):
         return 1.0, 1.0, 1.0
 
     def value(self, C: np.ndarray) -> float:
-        if self.average == "macro":
-            return macro_value(C, *self.weights())
+        if self.average in AVERAGES:
+            return mean_value(C, self.average, *self.weights())
         return super().value(C)
 
     def gradient(self, C: np.ndarray) -> np.ndarray:
-        if self.average == "macro":
-            return macro_gradient(C, *self.weights())
+        if self.average in AVERAGES:
+            return mean_gradient(C, self.average, *self.weights())
         return super().gradient(C)
 
     def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        if self.average == "macro":
+        if self.average in AVERAGES:
             return None
         if self.average == "micro":
             eye = np.eye(len(priors))
@@ -228,12 +243,12 @@ class Jaccard(OneClassMetric):
     def ratio_terms(
         self, priors: np.ndarray
     ) -> list[tuple[float, np.ndarray, np.ndarray]] | None:
-        if self.average == "macro":
-            return macro_terms(priors, *self.weights())
+        if self.average in AVERAGES:
+            return mean_terms(priors, self.average, *self.weights())
         return super().ratio_terms(priors)
 
     def entries(self, n_classes: int) -> np.ndarray:
-        if self.average == "macro":
+        if self.average in AVERAGES:
             return np.ones((n_classes, n_classes), dtype=bool)
         if self.average == "micro":
             return np.eye(n_classes, dtype=bool)
@@ -243,7 +258,7 @@ class Jaccard(OneClassMetric):
         return super().positive_label(classes) if self.average == "binary" else None
 
     def check(self, n_classes: int) -> None:
-        check_choice("average", self.average, ("binary", "macro", "micro"))
+        check_choice("average", self.average, ("binary", *AVERAGES, "micro"))
         if self.average == "binary":
             super().check(n_classes)
 
@@ -251,7 +266,7 @@ class Jaccard(OneClassMetric):
 class MacroF1(ConfusionMetric):
     r"""One minus the mean F1 score over the classes (macro-F1).
 
-    .. math:: \psi(C) = 1 - \frac{1}{k} \sum_i
+    .. math:: \psi(C) = 1 - \sum_i w_i
        \frac{2 C_{ii}}{\sum_j C_{ij} + \sum_j C_{ji}}
 
     A sum of ratios is neither convex nor quasi-convex. Solvers find a local minimum, and
@@ -259,6 +274,12 @@ class MacroF1(ConfusionMetric):
     predicted are left out; a class that is predicted but does not occur has an F1 of 0.
 
     Read more in the :ref:`User Guide <guide-metrics>`.
+
+    Parameters
+    ----------
+    average : {'macro', 'weighted'}, default='macro'
+        'macro' weights all classes equally, 'weighted' by their shares of the sample, as
+        in scikit-learn's `f1_score`.
 
     Examples
     --------
@@ -270,16 +291,22 @@ class MacroF1(ConfusionMetric):
     smooth = True
     _weights = (2.0, 0.0, 1.0)  # see `one_class_ratio`
 
+    def __init__(self, average: Literal["macro", "weighted"] = "macro") -> None:
+        self.average = average
+
     def value(self, C: np.ndarray) -> float:
-        return macro_value(C, *self._weights)
+        return mean_value(C, self.average, *self._weights)
 
     def gradient(self, C: np.ndarray) -> np.ndarray:
-        return macro_gradient(C, *self._weights)
+        return mean_gradient(C, self.average, *self._weights)
 
     def ratio_terms(
         self, priors: np.ndarray
     ) -> list[tuple[float, np.ndarray, np.ndarray]] | None:
-        return macro_terms(priors, *self._weights)
+        return mean_terms(priors, self.average, *self._weights)
+
+    def check(self, n_classes: int) -> None:
+        check_choice("average", self.average, AVERAGES)
 
 
 class MicroF1(RatioMetric):

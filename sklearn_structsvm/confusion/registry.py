@@ -1,12 +1,17 @@
 """Metrics by name."""
 
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import get_scorer, get_scorer_names
 
 from sklearn_structsvm._utils.labels import as_classes
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
+from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 
@@ -33,9 +38,27 @@ METRICS = {
     "coverage": rates.Coverage,
 }
 
+# What scikit-learn calls metrics that have a certificate here.
+OF_SCIKIT_LEARN = {
+    "accuracy": linear.ZeroOne,
+    "balanced_accuracy": recalls.Balanced,
+    "cohen_kappa": agreement.CohenKappa,
+    "f1_macro": ratios.MacroF1,
+    "f1_micro": linear.ZeroOne,
+    "f1_weighted": partial(ratios.MacroF1, "weighted"),
+    "jaccard_macro": partial(ratios.Jaccard, "macro"),
+    "jaccard_micro": partial(ratios.Jaccard, "micro"),
+    "jaccard_weighted": partial(ratios.Jaccard, "weighted"),
+    "matthews_corrcoef": agreement.MatthewsCorrelation,
+    "precision_micro": linear.ZeroOne,
+    "recall_macro": recalls.Balanced,
+    "recall_micro": linear.ZeroOne,
+    "recall_weighted": linear.ZeroOne,
+}
+
 
 def get_metric(
-    metric: str | ConfusionMetric | RateConstraint, classes: Any
+    metric: str | ConfusionMetric | RateConstraint | Callable[..., Any], classes: Any
 ) -> ConfusionMetric:
     """Get the metric for a name or an object, resolved to the classes.
 
@@ -43,9 +66,10 @@ def get_metric(
 
     Parameters
     ----------
-    metric : str, ConfusionMetric or rate
-        A key of `METRICS`, or an object, which remains unchanged. A rate is an object
-        such as ``Recall(label="ill")``, without a bound.
+    metric : str, ConfusionMetric, rate or callable
+        A key of `METRICS`, scikit-learn's name of a score, or an object, which remains
+        unchanged. A rate is an object such as ``Recall(label="ill")``, without a bound.
+        For two classes also a score of (y_true, y_pred), or a scorer made of one.
     classes : array-like of shape (k,)
         Class labels, in order.
 
@@ -73,7 +97,11 @@ def get_metric(
         return _named_metric(metric, classes)
     if isinstance(metric, RateConstraint):
         return metric.resolve(classes)
-    if not isinstance(metric, ConfusionMetric) or isinstance(metric, type):
+    if isinstance(metric, type):
+        raise TypeError(f"metric must be an object: write {metric.__name__}().")
+    if callable(metric) and not isinstance(metric, ConfusionMetric):
+        metric = FunctionMetric(metric)
+    if not isinstance(metric, ConfusionMetric):
         raise TypeError(
             "metric must be a name or an instance of a subclass of ConfusionMetric, "
             f"got {metric!r}."
@@ -85,11 +113,18 @@ def get_metric(
 
 
 def _named_metric(name, classes):
-    if name not in METRICS:
+    own = name.removesuffix("_score")
+    known = METRICS | OF_SCIKIT_LEARN
+    if own in known:
+        metric = known[own]()
+    elif own in get_scorer_names():
+        return FunctionMetric(get_scorer(own)).resolve(classes)
+    else:
+        close = get_close_matches(own, known, 1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(
-            f"metric={name!r} is unknown. Valid names are {sorted(METRICS)}."
+            f"metric={name!r} is unknown.{meant} Valid names are {sorted(METRICS)}."
         )
-    metric = METRICS[name]()
     try:
         return metric.resolve(classes)
     except ValueError as error:

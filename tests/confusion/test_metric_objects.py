@@ -34,6 +34,7 @@ OBJECTS = [
     QMean(),
     MinMax(),
     MacroF1(),
+    MacroF1("weighted"),
     MatthewsCorrelation(),
     CohenKappa("linear"),
     LinearLoss(COSTS),
@@ -78,7 +79,7 @@ def test_names_give_metrics(name):
 def test_unknown_metrics_are_refused():
     with pytest.raises(ValueError, match="metric='f2' is unknown. Valid names are"):
         get_metric("f2", [0, 1])
-    for wrong in (GMean, len, None, 3):
+    for wrong in (None, 3):
         with pytest.raises(TypeError, match="metric must be a name or an instance"):
             get_metric(wrong, [0, 1])
 
@@ -125,7 +126,7 @@ def test_resolving_leaves_the_object_as_it_is():
         (FBeta(pos_label="x"), "pos_label='x' is not a class. The classes are"),
         (FBeta(0.0, pos_label=1), "beta must be a positive .* is finite, got 0.0"),
         (FBeta("1", pos_label=1), "beta must be a positive .* is finite, got '1'"),
-        (Jaccard("weighted"), "average must be"),
+        (Jaccard("samples"), "average must be"),
         (MicroF1("x"), "default_label='x' is not a class"),
         (Jaccard(np.array(["macro"])), "average must be one of 'binary', 'macro'"),
         (Jaccard(pos_label=np.ones(2)), "pos_label=.* is not a class"),

@@ -156,7 +156,11 @@ def test_matthews_correlation_is_not_even_quasi_convex():
     assert max(between) > max(between[0], between[-1]) + 0.01
 
 
-@pytest.mark.parametrize("metric", [MacroF1(), Jaccard("macro")], ids=str)
+@pytest.mark.parametrize(
+    "metric",
+    [MacroF1(), Jaccard("macro"), MacroF1("weighted"), Jaccard("weighted")],
+    ids=str,
+)
 def test_macro_averages_of_ratios_are_not_quasi_convex_either(metric):
     rng = new_rng(0)
     rises = []

@@ -1,5 +1,6 @@
 """Classifiers for any metric and constraint of the confusion matrix."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -16,6 +17,7 @@ from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
 from sklearn_structsvm.estimators.complex_metric.held_out import hold_out
+from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
 from sklearn_structsvm.estimators.complex_metric.solving import run
 from sklearn_structsvm.estimators.complex_metric.written_rule import (
     WrittenRule,
@@ -60,12 +62,17 @@ class ComplexMetricClassifier(TrainedMixture):
         turns the scores of SVMs into probabilities. It is given the labels as they are.
         For a classifier that needs labels 0, ..., k - 1, such as XGBoost's, encode `y`
         with ``LabelEncoder``. None means logistic regression.
-    metric : str, ConfusionMetric or rate, default="g_mean"
+    metric : str, ConfusionMetric, rate or callable, default="g_mean"
         The loss :math:`\psi`: a name such as "g_mean", "recall" or "micro_f1" (any key of
-        ``sklearn_structsvm.metrics.METRICS``), an object of
-        :mod:`sklearn_structsvm.metrics`, or a user-defined metric. Names of metrics of
-        one class, such as "f1", refer to label 1 or True. For other labels pass an
-        object, such as ``FBeta(pos_label="fraud")`` or ``Recall(label="fraud")``.
+        ``sklearn_structsvm.metrics.METRICS``, or scikit-learn's name, such as
+        "f1_macro"), an object of :mod:`sklearn_structsvm.metrics`, or a user-defined
+        metric. Names of metrics of one class, such as "f1", refer to label 1 or True. For
+        other labels pass an object, such as ``FBeta(pos_label="fraud")`` or
+        ``Recall(label="fraud")``.
+
+        For two classes it may also be a score of (y_true, y_pred), or what
+        scikit-learn's `make_scorer` returns. All thresholds are then tried, as with
+        ``randomized=False``. There is no certificate: `dual_gap_` is inf.
     constraints : Constraint or sequence of Constraint, default=()
         Constraints on the confusion matrices. All of them must hold.
     lmo : {"plugin", "weighted"} or LMO, default="plugin"
@@ -171,13 +178,15 @@ class ComplexMetricClassifier(TrainedMixture):
           probabilities come from other examples (``cv="prefit"``) and the fractions of
           the groups do not change. For more classes and for `group_blind` the same bound
           is used as a heuristic.
-    cv : int, splitter, iterable, "prefit" or None, default=5
+    cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the mixture come from.
 
         - Folds: out-of-fold probabilities. `predict` uses a fit to all examples, which
           makes six fits for ``cv=5``. Folds have no effect for an `lmo` other than
           "plugin". If smoothed labels of two classes are counted, each fold's log odds
           are moved to the scale of the fit to all examples, by quantiles.
+        - A float between 0 and 1: out-of-fold probabilities of this share of the
+          examples, drawn at random.
         - None: from a fit to all examples, evaluated on the same examples. This suits
           classifiers that hardly overfit, such as logistic regression with few features.
         - "prefit": `estimator` is already fitted. Pass other examples to `fit`.
@@ -436,9 +445,9 @@ class ComplexMetricClassifier(TrainedMixture):
     _parameter_constraints: dict = {
         # What it needs depends on `lmo` and `cv`.
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
-        "metric": [str, ConfusionMetric, RateConstraint],
-        # A name gets an error that says what to write.
-        "constraints": [list, tuple, Constraint, str],
+        "metric": [str, ConfusionMetric, RateConstraint, callable],
+        # A name or a class gets an error that says what to write.
+        "constraints": [list, tuple, Constraint, str, type],
         "lmo": [StrOptions({"plugin", "weighted"}), LMO],
         "solver": [StrOptions({"auto", *SOLVERS})],
         "solver_options": [dict, None],
@@ -452,7 +461,11 @@ class ComplexMetricClassifier(TrainedMixture):
         ],
         "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "min_group_size": [Interval(Integral, 1, None, closed="left"), None],
-        "cv": ["cv_object", StrOptions({"prefit"})],
+        "cv": [
+            Interval(Real, 0, 1, closed="neither"),
+            "cv_object",
+            StrOptions({"prefit"}),
+        ],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -464,7 +477,7 @@ class ComplexMetricClassifier(TrainedMixture):
     def __init__(
         self,
         estimator: Any = None,
-        metric: str | ConfusionMetric | RateConstraint = "g_mean",
+        metric: str | ConfusionMetric | RateConstraint | Callable[..., Any] = "g_mean",
         constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
         *,
         lmo: Literal["plugin", "weighted"] | LMO = "plugin",
@@ -589,6 +602,7 @@ class ComplexMetricClassifier(TrainedMixture):
         )
 
     def _fit_within(self, fit, X, y, fit_params, **metadata):
+        refuse_misspelt(self, fit_params)
         task, labels = self._task(X, y, **metadata)
         held_out = None
         if self.constraint_confidence is not None and not self._bounds_uniformly:

@@ -49,6 +49,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     held_out_parts,
 )
+from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
 
@@ -117,10 +118,11 @@ class MultilabelMetricClassifier(LabelPredictor):
           with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
           labels with weight n / (n + 100) if n rows have the label, and the calibrated
           probabilities for the rest. Sample weights are treated as numbers of rows.
-    cv : int, splitter, iterable, "prefit" or None, default=5
+    cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
         - Folds: out-of-fold probabilities. `predict` uses a fit to all rows.
+        - A float between 0 and 1: the same for this share of the rows, drawn at random.
         - None: from a fit to all rows, evaluated on the same rows. They are too confident
           if the classifier overfits.
         - "prefit": `estimator` is already fitted. Pass other rows to `fit`.
@@ -258,7 +260,11 @@ class MultilabelMetricClassifier(LabelPredictor):
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "constraints": [list, tuple, Constraint],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
-        "cv": ["cv_object", StrOptions({"prefit"})],
+        "cv": [
+            Interval(Real, 0, 1, closed="neither"),
+            "cv_object",
+            StrOptions({"prefit"}),
+        ],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -338,6 +344,7 @@ class MultilabelMetricClassifier(LabelPredictor):
 
     def _find_rows(self, X, y, sample_weight, fit_params):
         """The data by which rules decide: `LabelRows`, weights and labels."""
+        refuse_misspelt(self, fit_params)
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         check_sparse(X)
@@ -424,11 +431,12 @@ class MultilabelMetricClassifier(LabelPredictor):
 
     def _check_combination(self, n_labels):
         """The metric, after a check for contradicting parameters."""
-        if isinstance(self.metric, str) and self.metric in ("macro_f1", "micro_f1"):
-            average = self.metric[:5]
+        words = set(self.metric.split("_")) if isinstance(self.metric, str) else set()
+        for average in words.intersection(("macro", "micro", "samples", "weighted")):
+            name = self.metric.replace(average, "").strip("_")
             raise ValueError(
                 f"metric={self.metric!r} averages over the classes of one label. To "
-                f"average over labels use metric='f1', average={average!r}."
+                f"average over labels use metric={name!r}, average={average!r}."
             )
         metric = get_metric(self.metric, ABSENT_PRESENT)
         if metric.needs_groups or metric.needs_costs:

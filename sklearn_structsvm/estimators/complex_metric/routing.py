@@ -1,5 +1,8 @@
 """Metadata for the inner classifiers, with scikit-learn's routing or without."""
 
+from difflib import get_close_matches
+from inspect import signature
+
 from sklearn import get_config
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import process_routing
@@ -11,6 +14,21 @@ from sklearn_structsvm._utils.caller import warn_caller
 def routes_metadata():
     """Whether scikit-learn's metadata routing is on."""
     return bool(get_config()["enable_metadata_routing"])
+
+
+def refuse_misspelt(meta, fit_params):
+    """TypeError for what `fit` of a classifier over others would hand to those."""
+    own = [name for name in signature(type(meta).fit).parameters if len(name) > 1]
+    for name in fit_params:
+        close = get_close_matches(name, own, 1, 0.8)
+        if close:
+            raise TypeError(f"fit got {name!r}: did you mean {close[0]!r}?")
+        if name == "groups" and not routes_metadata():
+            words = "fit got 'groups'. Groups of cv reach it by metadata routing: "
+            words += "sklearn.set_config(enable_metadata_routing=True)."
+            if "sensitive_features" in own:
+                words += " Groups of a metric or a constraint are sensitive_features."
+            raise TypeError(words)
 
 
 def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):

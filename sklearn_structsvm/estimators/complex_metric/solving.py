@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.tightening import Tightened
 from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
 from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
@@ -151,11 +152,17 @@ class Solved:
 def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
     """A problem's best mixture or, if one is wanted, single rule."""
     deadline = np.inf if max_time is None else perf_counter() + max_time
-    if estimator.randomized:
+    is_searched = isinstance(problem.metric, FunctionMetric)
+    if is_searched:
+        # There is no gradient to go by: a start is enough.
+        run_solver = partial(run_solver, max_iter=1)
+    elif estimator.randomized:
         mixture = run_solver(problem, max_time=max_time, **watched)
         return Solved(mixture, mixture)
     problem.oracle = AskedOracle(problem.oracle)
     mixture = run_solver(problem, max_time=max_time, **watched)
+    if is_searched and mixture.status == "max_iter":
+        mixture = replace(mixture, status="stationary")
     rule = find_single_rule(
         oracle, problem, mixture, problem.oracle.found, estimator.tol, deadline
     )

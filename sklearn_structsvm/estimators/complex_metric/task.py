@@ -14,6 +14,7 @@ from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm.confusion.cells import Cells, same_name
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
+from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
@@ -23,9 +24,16 @@ from sklearn_structsvm.confusion.tightening import find_bounds
 
 def read_constraints(constraints):
     """A tuple of constraints; TypeError for anything else."""
-    if isinstance(constraints, Constraint | str):
+    if isinstance(constraints, Constraint | str | type):
         constraints = (constraints,)
     for constraint in constraints:
+        if isinstance(constraint, type) and issubclass(constraint, Constraint):
+            name = constraint.__name__
+            written = {own.partition("(")[0]: own for own in reversed(OBJECTS.values())}
+            raise TypeError(
+                f"constraints must hold objects; got the class {name}. Write "
+                f"{written.get(name, name + '(...)')}."
+            )
         if isinstance(constraint, str):
             raise TypeError(
                 f"constraints must hold Constraint objects; got {constraint!r}. "
@@ -245,6 +253,8 @@ def make_task(
             f"{classes.tolist()}."
         )
     metric = get_metric(metric, classes)
+    if isinstance(metric, FunctionMetric):
+        metric.n_examples = int(np.count_nonzero(weights))
     constraints = read_constraints(constraints)
     groups = None
     if sensitive_features is not None:

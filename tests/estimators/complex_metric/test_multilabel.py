@@ -629,7 +629,7 @@ def test_parameters_that_do_not_go_together_are_refused(params, message):
         ([[0, 1], [1, 0]], "inconsistent numbers of samples"),
         ([[], [], []], "one column per label"),
         (sparse.csr_array([[0, 3], [1, 0], [0, 0]]), "0 and 1 only; got 3"),
-        ([[0], [1, 0], [1]], "y must be an array"),
+        ([[0], [1, 0], [1]], "holds lists of labels"),
     ],
 )
 def test_labels_that_are_no_indicator_are_refused(Y, message):
