@@ -42,10 +42,14 @@ from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
 
 # On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
-# for each 7 weights. With few of them, "auto" goes on with it where ascent is slow. So it
-# does with more if there is an L1 penalty, unless ascent needs fewer passes than that.
-FEW_WEIGHTS = 100
-PASSES_PER_WEIGHT = 1.5
+# for each 7 weights, except that each step to the next position is about thirty calls of
+# NumPy. These take as long as COST_OF_STEP operations, of which a pass takes so many for
+# each sequence, and for each position these and one for each weight.
+NEWTON_STEPS = 10
+WEIGHTS_PER_PASS = 7
+COST_OF_STEP = 100_000
+COST_OF_SEQUENCE = 10_000
+COST_OF_POSITION = 100
 
 
 class CRFClassifier(ProbabilisticClassifier):
@@ -113,17 +117,19 @@ class CRFClassifier(ProbabilisticClassifier):
         - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
           threads.
         - "newton" takes Newton steps (flat structures, and sequences with at most 2,048
-          weights). It is by far the fastest for high accuracy and for large `C`. Steps
-          are found by conjugate gradients; with ``l1_ratio > 0`` or sequences each of
-          them minimizes the penalty and a quadratic model exactly [4]_.
+          weights). It takes the fewest steps for high accuracy and for large `C`; those
+          of sequences of thousands of positions take long. Steps are found by conjugate
+          gradients; with ``l1_ratio > 0`` or sequences each of them minimizes the penalty
+          and a quadratic model exactly [4]_.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
-          (flat structures, and sequences with at most 100 weights, or 2,048 if
-          ``l1_ratio > 0``) or "lbfgs".
+          (flat structures) or "lbfgs".
 
         With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
+        It then goes on with "newton" for sequences as well, if they have at most 2,048
+        weights and are not too long, and back to "dual" if that makes no progress.
         "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
         only if "dual" makes next to no progress. It needs ``l1_ratio < 1``, as does Dask.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
@@ -357,7 +363,8 @@ class CRFClassifier(ProbabilisticClassifier):
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton" and self._has_chain_newton(problem):
             oracle, weights, _ = problem.make_sums()
-            data = oracle, weights, problem.make_hessian(), lam, self.l1_ratio
+            hessian = problem.make_curvature().at
+            data = oracle, weights, hessian, lam, self.l1_ratio
             solve = partial(run_chain_newton, *data, **options)
             return Method("Newton's method", solve, **kept)
         if solver == "newton":
@@ -389,8 +396,10 @@ class CRFClassifier(ProbabilisticClassifier):
                 state = {"weights": state["weights"]}
             ascent.set_state(state, start.places)
 
+        curvature = self._curvature_for_auto(problem)
+
         def hand_over(row):
-            name, steps = self._successor(problem, lam, n_threads)
+            name, steps = self._successor(problem, lam, n_threads, curvature)
             # With an L1 penalty, the row describes the best weights so far.
             w = ascent.weights if self.l1_ratio == 0.0 else ascent.best_weights
             method.iterate = successor = Successor(steps, row, w.copy())
@@ -398,11 +407,17 @@ class CRFClassifier(ProbabilisticClassifier):
             method.resolved["solver_"] = name
             return successor
 
-        is_chain = self._prefers_chain_newton(problem)
-        goes_to_newton = is_chain or has_exact_steps(problem.structure)
+        def take_back(successor):
+            row, w = successor.check()
+            ascent.take_result(row, w.copy())
+            method.iterate, method.certify = ascent, partial(certify, ascent, n_threads)
+            method.resolved["solver_"] = "dual"
+
+        is_sparse = self.l1_ratio > 0.0
+        goes_to_newton = curvature is not None or has_exact_steps(problem.structure)
         least_left = 0.0
-        if is_chain and self.l1_ratio > 0.0:
-            least_left = min(PASSES_PER_WEIGHT * oracle.n_weights, self.max_iter)
+        if curvature is not None:
+            least_left = min(_newton_passes(curvature), self.max_iter)
         solve = partial(
             run_crf,
             ascent,
@@ -411,8 +426,9 @@ class CRFClassifier(ProbabilisticClassifier):
             gap_check_interval=self.gap_check_interval,
             rng=self._rng(),
             successor=hand_over if self.solver == "auto" else None,
-            is_last_resort=self.l1_ratio > 0.0 and not goes_to_newton,
+            is_last_resort=is_sparse and not goes_to_newton,
             least_left=least_left,
+            take_back=take_back if is_sparse else None,
             **limits,
         )
         method = Method(
@@ -425,7 +441,7 @@ class CRFClassifier(ProbabilisticClassifier):
         )
         return method
 
-    def _successor(self, problem, lam, n_threads):
+    def _successor(self, problem, lam, n_threads, curvature):
         """The solver that replaces a slow ascent: its name and its steps.
 
         It starts from zero: the scores after ascent are too large for Newton's method,
@@ -437,8 +453,8 @@ class CRFClassifier(ProbabilisticClassifier):
                 return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
             return "newton", NewtonSteps(risk, lam, self.tol)
         oracle, weights, squares = problem.make_sums()
-        if self._prefers_chain_newton(problem):
-            data = oracle, weights, problem.make_hessian(), lam, self.l1_ratio
+        if curvature is not None:
+            data = oracle, weights, curvature.at, lam, self.l1_ratio
             return "newton", ChainNewtonSteps(*data, n_threads)
         options = {"n_threads": n_threads, "squares": squares}
         if self.l1_ratio > 0.0:
@@ -450,10 +466,16 @@ class CRFClassifier(ProbabilisticClassifier):
         known = not (problem.is_remote or problem.has_hidden)
         return known and has_written_hessian(problem.structure)
 
-    def _prefers_chain_newton(self, problem):
-        """Whether it replaces slow ascent."""
-        is_few = problem.structure.n_weights_ <= FEW_WEIGHTS or self.l1_ratio > 0.0
-        return is_few and self._has_chain_newton(problem)
+    def _curvature_for_auto(self, problem):
+        """The curvature of a chain for which "auto" takes Newton's method, or None.
+
+        That is with an L1 penalty only, as L-BFGS does well without. If sequences are so
+        long that steps from position to position dominate, OWL-QN is faster, too.
+        """
+        if self.l1_ratio == 0.0 or not self._has_chain_newton(problem):
+            return None
+        curvature = problem.make_curvature()
+        return curvature if _passes_of_steps(curvature) <= self.max_iter else None
 
     def _resolved_solver(self, problem, state):
         """The resolved solver. `state` is that of the previous fit, or None."""
@@ -490,14 +512,16 @@ class CRFClassifier(ProbabilisticClassifier):
             raise ValueError(
                 "solver='newton' requires structure=BinaryStructure, MulticlassStructure "
                 "or MultilabelStructure, or a ChainStructure with at most "
-                f"{MOST_WRITTEN} weights and all labels known; got "
-                f"structure={type(structure).__name__}. Use solver='dual' or 'lbfgs'."
+                f"{MOST_WRITTEN} weights, without scores of another model (emission="
+                "'given' or 'both') and with all labels known; got "
+                f"structure={structure!r} with {structure.n_weights_} weights. Use "
+                "solver='dual' or 'lbfgs'."
             )
         if self.solver != "auto":
             return self.solver
         # If there are only weights, ascent was left or never begun.
         has_weights = state is not None and "factors" not in state
-        if has_weights and self._prefers_chain_newton(problem):
+        if has_weights and self._curvature_for_auto(problem) is not None:
             return "newton"
         if self.l1_ratio > 0.0 and not has_weights:
             return "dual"
@@ -515,6 +539,19 @@ class CRFClassifier(ProbabilisticClassifier):
                 "because the likelihood is that of whole labelings. Use sample_weight, "
                 "or decoding='mbr' with label_costs of the structure."
             )
+
+
+def _passes_of_steps(curvature):
+    """What the steps from position to position of Newton's method cost, in passes."""
+    of_positions = curvature.n_positions * (COST_OF_POSITION + curvature.n_weights)
+    of_pass = len(curvature.order) * COST_OF_SEQUENCE + of_positions
+    return NEWTON_STEPS * curvature.n_steps() * COST_OF_STEP / max(of_pass, 1)
+
+
+def _newton_passes(curvature):
+    """What Newton's method costs, in passes."""
+    passes = NEWTON_STEPS * curvature.n_weights / WEIGHTS_PER_PASS
+    return passes + _passes_of_steps(curvature)
 
 
 def make_log_loss(problem, n_threads):

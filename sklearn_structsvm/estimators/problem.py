@@ -252,9 +252,9 @@ class LocalProblem:
         sums = self.structure._make_sums(self.X, self.y)
         return sums, self.weights, squares
 
-    def make_hessian(self):
-        """w -> second derivatives of the log-loss, of a chain."""
-        return self.structure._make_curvature(self.X, self.weights).at
+    def make_curvature(self):
+        """The second derivatives of the log-loss, of a chain."""
+        return self.structure._make_curvature(self.X, self.weights)
 
     def make_risk(self, kind, options):
         """A risk of the class `kind`, with these further arguments."""

@@ -2,8 +2,9 @@
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures import transitions as tables
 
 # Sequences are processed together as long as they hold this many numbers.
@@ -23,7 +24,8 @@ class ChainCurvature:
 
         C_t[k] = Σ_j p(y_t = k | y_{t-1} = j) C_{t-1}[j] + E[f~_t 1(y_t = k)].
 
-    With d weights, this takes O(d²) operations for each position.
+    With d weights, this takes O(d²) operations for each position. Messages are scaled,
+    and probabilities sum to 1, so that rounding errors do not add up in a long sequence.
 
     Parameters
     ----------
@@ -42,24 +44,37 @@ class ChainCurvature:
         order = np.argsort(-lengths, kind="stable")
         self.order = order[(lengths[order] > 0) & (weights[order] > 0.0)]
         self.lengths, self.X, self.weights = lengths, X, weights
-        self.k = len(structure.classes_)
+        self.k, self.n_weights = len(structure.classes_), structure.n_weights_
+        self.n_positions = int(lengths[self.order].sum())
+
+    def _batches(self):
+        """Sequences that are processed together, and the number of their steps."""
+        k, n, start = self.k, self.n_weights, 0
+        while start < len(self.order):
+            longest = self.lengths[self.order[start]]
+            size = max(1, MOST_NUMBERS // (k * n + longest * k * k))
+            yield self.order[start : start + size], longest
+            start += size
+
+    def n_steps(self):
+        """The number of steps from one position to the next, of all batches."""
+        return sum(int(longest) for _, longest in self._batches())
 
     def at(self, w):
         """The matrix of shape (n_weights, n_weights) at weights w."""
-        n = self.structure.n_weights_
-        size = max(1, MOST_NUMBERS // (self.k * n))
+        n = self.n_weights
         half = np.zeros((n, n))
-        for start in range(0, len(self.order), size):
-            self._add(w, self.order[start : start + size], half)
+        for batch, _ in self._batches():
+            self._add(w, batch, half)
         return half + half.T
 
     def _add(self, w, batch, half):
         """Add half of the matrix of some sequences, without its transpose."""
-        k, n, p = self.k, self.structure.n_weights_, self.weights[batch]
+        k, n, p = self.k, self.n_weights, self.weights[batch]
         lengths = self.lengths[batch]
         has_pairs = bool(self.structure.transition)
         rows = self._rows(batch)
-        nodes, pairs, onward = self._marginals(w, rows, batch)
+        nodes, onward = self._marginals(w, rows, batch)
         m = rows.shape[2]
         own, of_pairs = half[: m * k].reshape(m, k, n), half[m * k :].reshape(-1, k, n)
         # C_{t-1}, and E[A_{t-1} 1(y_t = k)].
@@ -78,7 +93,7 @@ class ChainCurvature:
                 x[:, np.newaxis, :, np.newaxis] * spread[:, :, np.newaxis], (live, k, -1)
             )
             if has_pairs and t > 0:
-                pair = pairs[:live, t]
+                pair = nodes[:live, t - 1, :, np.newaxis] * go
                 ends = np.eye(k)[:, np.newaxis, :] - mu[:, :, np.newaxis, np.newaxis]
                 now[:, :, m * k :] = np.reshape(pair[:, np.newaxis] * ends, (live, k, -1))
             weighted = share[:, np.newaxis] * x
@@ -116,14 +131,15 @@ class ChainCurvature:
         for place, i in enumerate(batch):
             x, own = self.X[i], rows[place, : self.lengths[i]]
             if n_features:
-                own[:, :n_features] = x.toarray() if sparse.issparse(x) else x
+                is_array = not (sparse.issparse(x) or isinstance(x, SplitMatrix))
+                own[:, :n_features] = x if is_array else x.toarray()
             at = structure._bias_nodes(x)
             for column, name in enumerate(names, n_features):
                 own[at[name], column] = 1.0
         return rows
 
     def _marginals(self, w, rows, batch):
-        """p(y_t), p(y_{t-1}, y_t) and p(y_t | y_{t-1}) for all t."""
+        """p(y_t) and p(y_t | y_{t-1}) for all t."""
         m, k, allowed = rows.shape[2], self.k, self.structure.allowed_
         theta = rows @ w[: m * k].reshape(m, k)
         transition = np.zeros((k, k))
@@ -138,21 +154,20 @@ class ChainCurvature:
 
     def _sums(self, theta, transition, lengths):
         n, longest, k = theta.shape
-        after = np.zeros((n, longest, k))
+        after = np.zeros((n, k))
         onward = np.zeros((n, longest, k, k))
         for t in range(longest - 1, 0, -1):
             live = int(np.count_nonzero(lengths > t))
-            scores = transition + (theta[:live, t] + after[:live, t])[:, np.newaxis]
-            after[:live, t - 1] = logsumexp(scores, axis=2)
-            onward[:live, t] = np.exp(scores - after[:live, t - 1, :, np.newaxis])
+            scores = transition + (theta[:live, t] + after[:live])[:, np.newaxis]
+            after[:live] = logsumexp(scores, axis=2)
+            after[:live] -= after[:live].max(axis=1, keepdims=True)
+            onward[:live, t] = softmax(scores, axis=2)
         # No label may follow one that is impossible itself.
         np.nan_to_num(onward, copy=False, nan=0.0)
-        first = theta[:, 0] + after[:, 0]
         nodes = np.zeros((n, longest, k))
-        pairs = np.zeros((n, longest, k, k))
-        nodes[:, 0] = np.exp(first - logsumexp(first, axis=1, keepdims=True))
+        nodes[:, 0] = softmax(theta[:, 0] + after, axis=1)
         for t in range(1, longest):
             live = int(np.count_nonzero(lengths > t))
-            pairs[:live, t] = nodes[:live, t - 1, :, np.newaxis] * onward[:live, t]
-            nodes[:live, t] = pairs[:live, t].sum(axis=1)
-        return nodes, pairs, onward
+            now = np.matmul(nodes[:live, t - 1, np.newaxis], onward[:live, t])[:, 0]
+            nodes[:live, t] = now / now.sum(axis=1, keepdims=True)
+        return nodes, onward

@@ -18,13 +18,13 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
-from sklearn_structsvm.estimators import crf
 from sklearn_structsvm.metrics import (
     log_likelihood_scorer,
     neg_token_log_loss_scorer,
     token_accuracy_scorer,
     token_log_loss,
 )
+from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.structures import (
     ChainStructure,
     MulticlassStructure,
@@ -222,20 +222,12 @@ def test_auto_takes_newton_steps_where_ascent_is_slow():
     assert (np.diff(model.history_["dual_objective"]) >= -1e-12)[-5:].all()
 
 
-@pytest.fixture(params=["newton", "lbfgs"])
-def successor(request, monkeypatch):
-    """The solver that replaces slow ascent on chains of few, or many, weights."""
-    if request.param == "lbfgs":
-        monkeypatch.setattr(crf, "FEW_WEIGHTS", 0)
-    return request.param
-
-
-def test_slow_ascent_is_replaced_on_chains_of_raw_columns(successor):
+def test_slow_ascent_is_replaced_on_chains_of_raw_columns():
     model, X, y = raw_chains()
     with pytest.warns(ConvergenceWarning):
         clone(model).set_params(solver="dual", max_iter=200).fit(X, y)
     model.set_params(max_iter=200).fit(X, y)
-    assert model.solver_ == successor and model.dual_gap_ <= model.tol
+    assert model.solver_ == "lbfgs" and model.dual_gap_ <= model.tol
     # A line search knows values to about 1e-15, and the gap is a squared gradient / 2λ:
     # with columns of 1e4, so second derivatives of 1e8, it can be had to some 1e-6.
     at_once = clone(model).set_params(solver="lbfgs", tol=1e-4).fit(X, y)
@@ -243,7 +235,7 @@ def test_slow_ascent_is_replaced_on_chains_of_raw_columns(successor):
     assert model.objective_ - at_once.objective_ <= model.tol
 
 
-def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one(successor):
+def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one():
     """A fit that ends just after the change is no worse than one that ends before."""
     model, X, y = raw_chains(C=1.0)
 
@@ -253,18 +245,45 @@ def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one(successor
     with pytest.warns(ConvergenceWarning):
         # Mostly at once, but gaps that go up and down may conceal for a while how slow
         # ascent is.
-        last = next(k for k in range(21, 200) if fitted(k).solver_ == successor)
+        last = next(k for k in range(21, 200) if fitted(k).solver_ != "dual")
         before, after = fitted(last, solver="dual"), fitted(last + 1)
-    assert after.solver_ == successor
+    assert after.solver_ == "lbfgs"
     assert after.objective_ <= before.objective_ + 1e-9
     assert after.dual_gap_ <= before.history_["dual_gap"][-2] + 1e-9
 
 
-def test_a_warm_start_goes_on_after_ascent_was_replaced(successor):
+def test_a_warm_start_goes_on_after_ascent_was_replaced():
     model, X, y = raw_chains()
     model.set_params(warm_start=True).fit(X, y)
-    assert model.solver_ == successor
+    assert model.solver_ == "lbfgs"
     assert model.fit(X, y).n_iter_ <= 1
+
+
+def sensor_chain(n_positions):
+    """One long sequence, such as a day of a sensor, with two rare labels of three."""
+    rng = new_rng()
+    labels = rng.choice(3, n_positions, p=[0.95, 0.03, 0.02])
+    return [np.eye(3)[labels] + rng.normal(size=(n_positions, 3))], [labels]
+
+
+def test_a_long_sequence_is_fitted_by_default_as_by_lbfgs():
+    X, y = sensor_chain(20_000)
+    model = CRFClassifier("chain", random_state=0).fit(X, y)
+    there = CRFClassifier("chain", solver="lbfgs").fit(X, y)
+    assert model.solver_ in ("dual", "lbfgs")
+    assert model.dual_gap_ <= model.tol
+    assert abs(model.objective_ - there.objective_) <= model.tol
+    assert model.score(X, y) == pytest.approx(there.score(X, y), abs=1e-3)
+
+
+def test_newton_takes_split_items_as_it_takes_arrays():
+    X, y = chains()
+    split = [SplitMatrix([x[:, :2], sparse.csr_array(x[:, 2:])]) for x in X]
+    for params in ({"solver": "newton"}, {"C": 100.0}, {"C": 100.0, "l1_ratio": 1.0}):
+        model = CRFClassifier("chain", random_state=0, **params).fit(X, y)
+        same = CRFClassifier("chain", random_state=0, **params).fit(split, y)
+        assert same.solver_ == model.solver_
+        assert same.objective_ == pytest.approx(model.objective_, abs=2e-3)
 
 
 def test_newton_is_for_rows_and_chains():
@@ -277,6 +296,13 @@ def test_newton_is_for_rows_and_chains():
             ValueError, match="solver='newton' requires structure=BinaryStructure"
         ):
             CRFClassifier(structure, solver="newton").fit(*data)
+    X_, y_ = chains()
+    scores = [np.ones((len(x), 3)) for x in X_]
+    both = list(zip(X_, scores, strict=True))
+    for items, emission in ((scores, "given"), (both, "both")):
+        model = CRFClassifier(ChainStructure(emission=emission), solver="newton")
+        with pytest.raises(ValueError, match="without scores of another model"):
+            model.fit(items, y_)
     assert CRFClassifier(Mine(), solver="lbfgs").fit(X, y).solver_ == "lbfgs"
 
 

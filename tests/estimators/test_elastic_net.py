@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.estimators import crf as estimator
+from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.solvers.blocks import crf
 from sklearn_structsvm.structures import ChainStructure
 
@@ -179,6 +180,7 @@ def test_stuck_chains_go_on_with_another_solver(solver, monkeypatch):
     for name in ("SLOW", "STUCK"):
         monkeypatch.setattr(crf, f"{name}_AFTER", 2)
         monkeypatch.setattr(crf, f"{name}_IF_LEFT", -1.0)
+    monkeypatch.setattr(estimator, "_newton_passes", lambda curvature: 0.0)
     options = {"gap_check_interval": 1, "warm_start": True, "tol": 1e-7}
     model = fitted(X, y, C=0.1, **options)
     assert model.solver_ == solver
@@ -189,6 +191,40 @@ def test_stuck_chains_go_on_with_another_solver(solver, monkeypatch):
     # It goes on where it has ended.
     assert model.fit(X, y).n_iter_ <= 1
     assert model.solver_ == solver
+
+
+@pytest.mark.parametrize("stops", ["stalls", "makes no progress"])
+def test_ascent_goes_on_where_newton_does_not(stops, monkeypatch):
+    X, y = chains()
+    there = fitted(X, y, C=0.1)
+    moves = []
+    monkeypatch.setattr(crf, "SLOW_AFTER", 2)
+    monkeypatch.setattr(crf, "SLOW_IF_LEFT", -1.0)
+    monkeypatch.setattr(estimator, "_newton_passes", lambda curvature: 0.0)
+    monkeypatch.setattr(
+        estimator.ChainNewtonSteps,
+        "move",
+        lambda self, deadline: moves.append(deadline) or stops != "stalls",
+    )
+    options = {"gap_check_interval": 1, "warm_start": True}
+    model = fitted(X, y, C=0.1, **options)
+    assert 1 <= len(moves) <= 4
+    assert model.solver_ == "dual"
+    assert_same_optimum(model, there)
+    assert (np.diff(model.history_["n_oracle_calls"]) >= 0).all()
+    assert (np.diff(model.history_["objective"]) <= 1e-12).all()
+    assert (np.diff(model.history_["dual_objective"]) >= -1e-12).all()
+    assert model.fit(X, y).n_iter_ <= 1
+
+
+def test_newton_is_not_for_long_sequences_where_steps_along_them_dominate():
+    rng = new_rng()
+    rows, labels = rng.normal(size=(3000, 2)), rng.integers(2, size=3000)
+    short = np.split(rows, 300), np.split(labels, 300)
+    for (X, y), is_short in ((short, True), (([rows], [labels]), False)):
+        problem = CRFClassifier(l1_ratio=1.0)
+        with bind_data(problem, X, y) as data:
+            assert (problem._curvature_for_auto(data) is not None) is is_short
 
 
 def raw_chains(rng, n_features, n_classes, n=40):

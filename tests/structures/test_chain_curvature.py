@@ -8,6 +8,7 @@ from _seeds import new_rng
 from scipy import sparse
 from scipy.special import softmax
 
+from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.structures import ChainStructure
 
 CLASSES = ["a", "b", "c"]
@@ -43,22 +44,36 @@ def covariance(structure, x, w):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_the_hessian_is_the_covariance_over_all_labelings(params, is_sparse, monkeypatch):
+@pytest.mark.parametrize("form", ["array", "csr", "split"])
+def test_the_hessian_is_the_covariance_over_all_labelings(params, form, monkeypatch):
     rng = new_rng()
     X = [rng.normal(size=(length, 2)) for length in (1, 4, 2, 4, 3)]
     y = [["a"] * len(x) for x in X]
     structure = ChainStructure(**params).fit(X, y, classes=CLASSES)
-    items = [sparse.csr_array(x) for x in X] if is_sparse else X
+    items = X
+    if form == "csr":
+        items = [sparse.csr_array(x) for x in X]
+    elif form == "split":
+        items = [SplitMatrix([x[:, :1], sparse.csr_array(x[:, 1:])]) for x in X]
     p = np.array([0.3, 0.2, 0.0, 0.4, 0.1])
     w = rng.normal(size=structure.n_weights_)
-    expected = sum(
-        own * covariance(structure, x, w) for own, x in zip(p, X, strict=True)
-    )
+    expected = sum(own * covariance(structure, x, w) for own, x in zip(p, X, strict=True))
     curvature = structure._make_curvature(items, p)
     np.testing.assert_allclose(curvature.at(w), expected, rtol=0.0, atol=1e-12)
     monkeypatch.setattr("sklearn_structsvm.structures.chain_curvature.MOST_NUMBERS", 1)
     np.testing.assert_allclose(curvature.at(w), expected, rtol=0.0, atol=1e-12)
+
+
+def test_the_hessian_of_a_long_sequence_is_positive_semidefinite():
+    rng = new_rng()
+    labels = rng.choice(3, 4000, p=[0.95, 0.03, 0.02])
+    X = [np.eye(3)[labels] + rng.normal(size=(4000, 3))]
+    structure = ChainStructure().fit(X, [labels])
+    curvature = structure._make_curvature(X, np.ones(1))
+    for scale in (0.0, 1.0):
+        H = curvature.at(scale * rng.normal(size=structure.n_weights_))
+        values = np.linalg.eigvalsh(H)
+        assert values[0] >= -1e-12 * values[-1]
 
 
 def test_the_hessian_is_accurate_where_scores_are_huge():

@@ -268,6 +268,12 @@ cdef class MarginalAscent(BlockDual):
                     dasum(&size, &self.tilted[0], &one) + dasum(&size, factors, &one))
         return total
 
+    def take_result(self, row, w):
+        """Keep the best weights and the bound that another solver has found."""
+        self.keep_weights(w, row["objective"])
+        self.best_bound = max(self.best_bound, row["dual_objective"])
+        self.n_oracle_calls = row["n_oracle_calls"]
+
     def go_to(self, const double[::1] w):
         """Make the distributions that weights w give the dual point."""
         cdef Py_ssize_t i

@@ -33,6 +33,7 @@ def run_crf(
     successor=None,
     is_last_resort=False,
     least_left=0.0,
+    take_back=None,
     **limits,
 ):
     """Minimize Ω(w) - Σ_i p_i log p(y_i | x_i, w) by ascent of its dual.
@@ -57,6 +58,8 @@ def run_crf(
         Whether it takes over only if ascent makes next to no progress.
     least_left : float
         It does not take over if ascent is expected to need fewer passes than this.
+    take_back : callable or None
+        (`Successor`) -> None, if ascent goes on once the successor makes no progress.
     **limits : as for `Limits`
 
     Returns
@@ -78,7 +81,7 @@ def run_crf(
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
     later = None
     if successor is not None:
-        later = LaterSteps(successor, is_last_resort, least_left)
+        later = LaterSteps(successor, is_last_resort, least_left, take_back)
     return run_ascent(passes, limits, accelerator=accelerator, successor=later)
 
 
@@ -115,11 +118,12 @@ class LaterSteps:
     ----------
     make : callable
         (row) -> `Successor`.
-    is_last_resort, least_left : as for `run_crf`
+    is_last_resort, least_left, take_back : as for `run_crf`
     """
 
-    def __init__(self, make, is_last_resort=False, least_left=0.0):
-        self.make, self.steps = make, None
+    def __init__(self, make, is_last_resort=False, least_left=0.0, take_back=None):
+        self.make, self.take_back = make, take_back
+        self.steps, self.is_over = None, False
         self.after, self.if_left = SLOW_AFTER, SLOW_IF_LEFT
         if is_last_resort:
             self.after, self.if_left = STUCK_AFTER, STUCK_IF_LEFT
@@ -131,9 +135,26 @@ class LaterSteps:
 
     def has_turn(self, history, tol):
         """Whether it makes the next pass; it begins if ascent is slow."""
-        if not self.has_begun and self._is_slow(history, tol):
+        if self.has_begun:
+            self._end_if_idle(history)
+        elif not self.is_over and self._is_slow(history, tol):
+            self.begun_at, self.gap = history.n_iter, history.rows[-1]["dual_gap"]
             self.steps = self.make(history.rows[-1])
         return self.has_begun
+
+    def _end_if_idle(self, history):
+        """End if as many passes as those of ascent have not even halved the gap."""
+        made = history.n_iter - self.begun_at
+        if made >= self.begun_at and history.rows[-1]["dual_gap"] > 0.5 * self.gap:
+            self._end()
+
+    def _end(self):
+        """Let ascent go on. Returns whether it does."""
+        if self.take_back is None:
+            return False
+        self.take_back(self.steps)
+        self.steps, self.is_over = None, True
+        return True
 
     def _is_slow(self, history, tol):
         return (
@@ -143,7 +164,8 @@ class LaterSteps:
         )
 
     def move(self, deadline):
-        return self.steps.move(deadline)
+        status = self.steps.move(deadline)
+        return None if status == "stalled" and self._end() else status
 
     def check(self):
         return self.steps.check()
