@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
@@ -37,7 +38,8 @@ from sklearn_structsvm.solvers.batch.proximal_newton import (
     ProximalNewtonSteps,
     run_proximal_newton,
 )
-from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
+from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
+from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
 from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
 
@@ -50,6 +52,10 @@ WEIGHTS_PER_PASS = 7
 COST_OF_STEP = 100_000
 COST_OF_SEQUENCE = 10_000
 COST_OF_POSITION = 100
+
+# "auto" does not take a dual point of more bytes than this, a quarter of the memory of a
+# small machine, if L-BFGS needs less.
+MOST_MEMORY = 2**31
 
 
 class CRFClassifier(ProbabilisticClassifier):
@@ -125,7 +131,8 @@ class CRFClassifier(ProbabilisticClassifier):
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
-          (flat structures) or "lbfgs".
+          (flat structures) or "lbfgs". If it would take more than 2 GiB, and more than
+          "lbfgs", "auto" is "lbfgs", and a warning says so.
 
         With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
         It then goes on with "newton" for sequences as well, if they have at most 2,048
@@ -347,14 +354,18 @@ class CRFClassifier(ProbabilisticClassifier):
         start = find_warm_start(self, problem, previous, ("weights",))
         if start.kept is not None:
             start.kept["C"] = self.C
-        solver = self._resolved_solver(problem, start.state)
+        solver, dual = self._resolved_solver(problem, start.state), None
+        if solver == "dual" or (problem.has_hidden and self.solver != "lbfgs"):
+            dual = problem.make_oracle()
+            if self.solver == "auto" and is_too_large(dual):
+                solver, dual = "lbfgs", None
         if problem.has_hidden:
-            return likelihood_steps(self, problem, start)
+            return likelihood_steps(self, problem, start, dual)
         if solver == "dual":
             is_same_C = (
                 start.state is not None and previous["_dual_state"].get("C") == self.C
             )
-            return self._dual_ascent(problem, start, is_same_C)
+            return self._dual_ascent(problem, dual, start, is_same_C)
         w0 = None
         if start.state is not None:
             n_weights = problem.structure.n_weights_
@@ -383,11 +394,10 @@ class CRFClassifier(ProbabilisticClassifier):
         solve = partial(run_lbfgs, oracle, weights, lam, **options)
         return Method("L-BFGS", solve, **kept)
 
-    def _dual_ascent(self, problem, start, is_same_C):
+    def _dual_ascent(self, problem, oracle, start, is_same_C):
         lam, limits = problem.lam(self.C), self._limits()
         n_threads = limits["n_threads"]
-        oracle, weights = problem.make_oracle(), problem.weights
-        ascent = MarginalAscent(oracle, weights, lam, self.l1_ratio)
+        ascent = MarginalAscent(oracle, problem.weights, lam, self.l1_ratio)
         state = start.state
         if state is not None:
             if self.l1_ratio == 1.0 and not is_same_C:
@@ -539,6 +549,20 @@ class CRFClassifier(ProbabilisticClassifier):
                 "because the likelihood is that of whole labelings. Use sample_weight, "
                 "or decoding='mbr' with label_costs of the structure."
             )
+
+
+def is_too_large(oracle):
+    """Whether ascent needs too much memory and L-BFGS less; warns if so."""
+    needed, instead = dual_memory(oracle), lbfgs_memory(oracle.n_weights)
+    if needed <= MOST_MEMORY or instead >= needed:
+        return False
+    warn_caller(
+        f"solver='dual' would keep a distribution for each of {oracle.n_blocks} "
+        f"examples, which takes {needed / 1e9:.1f} GB. So solver='lbfgs' is used, which "
+        f"takes about {instead / 1e9:.1f} GB. Choose a solver to hide this warning.",
+        UserWarning,
+    )
+    return True
 
 
 def _passes_of_steps(curvature):

@@ -33,7 +33,7 @@ FIRST_STEPS = 30
 KEPT = ("factors", "starts", "weights")
 
 
-def likelihood_steps(estimator, problem, start):
+def likelihood_steps(estimator, problem, start, dual):
     """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, then convex ones.
 
     Parameters
@@ -41,6 +41,8 @@ def likelihood_steps(estimator, problem, start):
     estimator : CRFClassifier
     problem : LocalProblem
     start : WarmStart
+    dual : BlockOracle or None
+        A new dual state, or None for L-BFGS alone.
     """
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
@@ -48,12 +50,12 @@ def likelihood_steps(estimator, problem, start):
     concave = LogSums(problem.make_completions(), weights, n_threads)
     options = {"w0": start_weights(problem, start), "squares": squares}
     options |= {"n_threads": n_threads, "concave": concave}
-    if estimator.solver == "lbfgs":
+    if dual is None:
         solve = partial(run_lbfgs, oracle, weights, lam, **limits | options)
         resolved = {"solver_": "lbfgs"}
         return Method("L-BFGS", solve, kept=start.kept, resolved=resolved)
     first = LBFGSSteps(oracle, weights, lam, **options)
-    ascent = MarginalAscent(problem.make_oracle(), weights, lam)
+    ascent = MarginalAscent(dual, weights, lam)
     if start.state is not None:
         # Without the center of an acceleration.
         state = {name: start.state[name] for name in KEPT if name in start.state}
@@ -119,9 +121,7 @@ def first_fit(estimator, problem, n_threads):
     X, y, kept = known_part(problem.X, problem.y, problem.allowed)
     weights = weights[kept] / weights[kept].sum()
     oracle = problem.structure.make_oracle(X, y)
-    iterate, _, _ = start_bcfw(
-        oracle, weights, lam, bounds=bounds_of(problem.structure)
-    )
+    iterate, _, _ = start_bcfw(oracle, weights, lam, bounds=bounds_of(problem.structure))
     return run_bcfw(iterate, rng=estimator._rng(), **limits)
 
 

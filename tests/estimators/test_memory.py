@@ -3,11 +3,14 @@
 import subprocess
 import sys
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
 from _seeds import new_rng, new_seed
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -18,7 +21,15 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_poses
-from sklearn_structsvm.structures import PictorialStructure
+from sklearn_structsvm.estimators import crf
+from sklearn_structsvm.solvers.batch.quasi_newton import (
+    BUFFER,
+    FEWEST_PAIRS,
+    MOST_BYTES_OF_PAIRS,
+    count_pairs,
+)
+from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
+from sklearn_structsvm.structures import ChainStructure, PictorialStructure
 
 pytestmark = [
     pytest.mark.thread_unsafe(reason="memory is traced of all threads"),
@@ -246,3 +257,59 @@ def test_predictions_of_images_take_a_piece_of_them():
     assert most < 0.1 * size_of(X) + 10 * size_of(X[:1])
     whole = model.predict([x.astype(np.float64) for x in X])
     np.testing.assert_array_equal(np.stack(labels), np.stack(whole))
+
+
+def tagged(n_sequences, n_classes, length=4):
+    """Sequences with an attribute for each position, and many labels."""
+    rng = new_rng()
+    y = rng.integers(0, n_classes, size=(n_sequences, length))
+    attributes = (y + rng.integers(0, 2, size=y.shape)) % n_classes
+    eye = sparse.identity(n_classes, format="csr")
+    return [eye[own] for own in attributes], list(y)
+
+
+def test_the_estimated_memory_of_dual_ascent_is_what_it_keeps():
+    X, y = tagged(20, 15)
+    structure = ChainStructure().fit(X, y, classes=range(15))
+    oracle = structure.make_oracle(X, y)
+    ascent = MarginalAscent(oracle, np.full(20, 0.05), 0.1)
+    ascent.run(np.arange(20))
+    nodes, (edges, _, _) = oracle.get_blocks()
+    kept = ascent.get_state()["factors"].nbytes + nodes.nbytes + edges.nbytes
+    assert dual_memory(oracle) == kept
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+def test_too_many_labels_for_dual_ascent_are_for_lbfgs(l1_ratio, monkeypatch):
+    """The default says so with the number, before it allocates."""
+    X, y = tagged(150, 100)
+    model = CRFClassifier("chain", l1_ratio=l1_ratio, max_iter=2, random_state=0)
+    model.set_params(classes=range(100))
+    needed = 16 * 150 * (100**2 + 4 * 100)
+    assert added(lambda: clone(model).fit(X, y))[1].solver_ == "dual"
+    monkeypatch.setattr(crf, "MOST_MEMORY", needed - 1)
+    with pytest.warns(UserWarning, match=rf"takes {needed / 1e9:.1f} GB.*solver='lbfgs'"):
+        memory, fitted = added(lambda: clone(model).fit(X, y))
+    assert fitted.solver_ == "lbfgs"
+    assert memory < needed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert clone(model).set_params(solver="dual").fit(X, y).solver_ == "dual"
+
+
+def test_hidden_labels_are_for_lbfgs_where_dual_ascent_is_too_large(monkeypatch):
+    X, y = tagged(40, 30)
+    y = [[None, *labels[1:]] for labels in y]
+    monkeypatch.setattr(crf, "MOST_MEMORY", 1)
+    model = CRFClassifier("chain", classes=range(30), random_state=0, max_iter=5)
+    with pytest.warns(UserWarning, match="solver='lbfgs' is used"):
+        assert model.fit(X, y).solver_ == "lbfgs"
+
+
+def test_many_weights_leave_fewer_pairs_for_lbfgs():
+    assert count_pairs(1000) == BUFFER
+    for n_weights in (10**7, 10**9):
+        n_pairs = count_pairs(n_weights)
+        assert n_pairs == FEWEST_PAIRS or 16 * n_weights * n_pairs <= MOST_BYTES_OF_PAIRS
+        assert FEWEST_PAIRS <= n_pairs < BUFFER

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.batch.owlqn import SHARES, OrthantSteps
+from sklearn_structsvm.solvers.batch.quasi_newton import count_pairs
 from sklearn_structsvm.solvers.loop import run_steps
 
 
@@ -65,7 +66,11 @@ class SparseSteps(OrthantSteps):
     ):
         objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0)
         squares = np.zeros(oracle.n_weights) if squares is None else squares
-        super().__init__(objective, scales=np.sqrt(lam / (lam + squares)))
+        super().__init__(
+            objective,
+            buffer=count_pairs(oracle.n_weights),
+            scales=np.sqrt(lam / (lam + squares)),
+        )
 
     @property
     def weights(self):

@@ -4,8 +4,8 @@ import numpy as np
 
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.batch.quasi_newton import (
-    BUFFER,
     RestartedSteps,
+    count_pairs,
     update_pair,
     wolfe_step,
 )
@@ -194,7 +194,7 @@ class LBFGSSteps(RestartedSteps):
         has_bounds = hasattr(oracle, "tighten")
         kind = RegularizedBound if has_bounds else RegularizedLogLoss
         self.objective = kind(oracle, weights, lam, n_threads, w0, concave)
-        self.inverse = LimitedMemory(oracle.n_weights, BUFFER)
+        self.inverse = LimitedMemory(oracle.n_weights, count_pairs(oracle.n_weights))
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         self.scales = np.sqrt(lam / (lam + squares))
 

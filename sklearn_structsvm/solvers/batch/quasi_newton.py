@@ -16,6 +16,14 @@ from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 # directions of descent appear after about as many as there are labels, and with 100 of
 # them the following steps were no better than with 20.
 BUFFER = 15
+
+# The bytes that the pairs of L-BFGS for sequences may take, whose weights may be many
+# millions, unless the pairs are fewer than FEWEST_PAIRS: with fewer it is slow.
+MOST_BYTES_OF_PAIRS = 2**30
+FEWEST_PAIRS = 4
+
+# Vectors of the length of w that steps take beside the pairs.
+OTHER_VECTORS = 8
 DIRECTION_TOL = 1e-5
 MAX_DIRECTIONS = 20
 
@@ -222,6 +230,16 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
             return step
         step = 2.0 * step if high == np.inf else 0.5 * (low + high)
     return 0.0
+
+
+def count_pairs(n_weights):
+    """How many pairs L-BFGS keeps."""
+    return max(FEWEST_PAIRS, min(BUFFER, MOST_BYTES_OF_PAIRS // (16 * n_weights)))
+
+
+def lbfgs_memory(n_weights):
+    """About the number of bytes that L-BFGS takes."""
+    return 8 * n_weights * (2 * count_pairs(n_weights) + OTHER_VECTORS)
 
 
 class RestartedSteps:

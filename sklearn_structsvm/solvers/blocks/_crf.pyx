@@ -68,6 +68,14 @@ LESS = np.append(0.25 ** np.arange(7), 0.0)
 cdef double TINY = 1e-300
 
 
+def dual_memory(BlockOracle oracle):
+    """Bytes that a `MarginalAscent` takes: log factors and marginals of all blocks."""
+    cdef Py_ssize_t i, n = 0
+    for i in range(oracle.n_blocks):
+        n += oracle.n_factors(i)
+    return 2 * sizeof(double) * n
+
+
 cdef class MarginalAscent(BlockDual):
     """The distributions of all blocks and the steps they can make.
 
