@@ -23,7 +23,7 @@ settings.load_profile("repeatable")
 
 # Fixtures that change state shared by all threads; `make parallel` runs their tests in
 # one.
-OF_THE_PROCESS = {"routing", "no_figure_is_left_open"}
+OF_THE_PROCESS = {"routing", "no_figure_is_left_open", "small_parts"}
 # Doctests that need an optional package, by the beginnings of their names.
 OPTIONAL = {
     "deployment.rst": "onnxruntime",
@@ -67,6 +67,13 @@ def global_random_seed(request):
     seed = getattr(request, "param", _seeds.SEEDS[0])
     _seeds.use(seed)
     return seed
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Threads share the passes of small problems, too."""
+    name = "sklearn_structsvm.solvers.blocks.parallel.LEAST_OPERATIONS"
+    monkeypatch.setattr(name, 1)
 
 
 def pytest_generate_tests(metafunc):

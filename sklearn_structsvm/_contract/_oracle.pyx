@@ -224,6 +224,14 @@ cdef class BlockOracle:
             int* labels, double* score, double* loss) except? -1 nogil:
         return missing(self, "constrained_oracle")
 
+    def step_cost(self):
+        """About the operations of a step on a block, by which threads are counted.
+
+        Some oracles add those for their features.
+        """
+        # An evaluation has a term for each label, and one for each pair of neighbors.
+        return self.relative_cost * (CALL + 2 * self.max_labels)
+
     cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil:
         return 0
 

@@ -14,7 +14,7 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm
 
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, mark_range, soft_threshold)
-from sklearn_structsvm._contract._oracle cimport BlockOracle
+from sklearn_structsvm._contract._oracle cimport CALL, LANES, BlockOracle
 from sklearn_structsvm.structures._edge_sums cimport (
     EdgeSums, Table, make_table, table_clear, table_fill, table_room)
 from sklearn_structsvm.structures._sum_product cimport sum_room
@@ -154,6 +154,14 @@ cdef class ChainBlocks(BlockOracle):
         # Zeros, for blocks whose edge sums are all zero.
         self.no_edges = np.zeros(k * k if has_state and transition else 0)
         return 0
+
+    def step_cost(self):
+        """As for `BlockOracle`; features are read for scores, and for the weights."""
+        cdef Py_ssize_t n = max(self.n_blocks, 1)
+        cdef Py_ssize_t row = (self.k + LANES - 1) // LANES
+        evaluations = CALL * n + 2 * self.features.n_rows
+        entries = np.maximum(self.features.n_entries(self.offsets), 0).sum()
+        return (self.relative_cost * evaluations + 2 * entries * row) / n
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) noexcept nogil:
         return self.offsets[i + 1] - self.offsets[i]

@@ -16,7 +16,7 @@ from scipy.linalg.cython_blas cimport ddot
 from sklearn_structsvm._utils._matrix._features cimport (
     Features, clip, mark_range, soft_threshold)
 from sklearn_structsvm._contract._oracle cimport (
-    CALL, BlockOracle, Plane, reserve_points)
+    LANES, CALL, BlockOracle, Plane, reserve_points)
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport (
     forest_front, forest_labels, of_one_size, prefix_front, prefix_labels)
@@ -57,6 +57,14 @@ cdef class FlatOracle(BlockOracle):
         cdef int k = <int> self.k, one = 1
         score[0] = ddot(&k, <double*> work, &one, &self.nu[i, 0], &one)
         return 0
+
+    def step_cost(self):
+        """As for `BlockOracle`; features are read for scores, and for the weights."""
+        cdef Py_ssize_t n = max(self.n_blocks, 1)
+        cdef Py_ssize_t row = (self.k + LANES - 1) // LANES
+        starts = np.arange(self.n_blocks + 1)
+        entries = np.maximum(self.features.n_entries(starts), 0).sum()
+        return BlockOracle.step_cost(self) + 2 * entries * row / n
 
     cdef Py_ssize_t n_factors(self, Py_ssize_t i) noexcept nogil:
         return self.k

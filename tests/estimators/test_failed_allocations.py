@@ -29,6 +29,7 @@ KERNELS = os.path.join(os.path.dirname(sklearn_structsvm.__file__), "")
 MOST = 25
 
 pytestmark = [
+    pytest.mark.usefixtures("small_parts"),
     pytest.mark.thread_unsafe(reason="what kernels call is changed for all threads"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]

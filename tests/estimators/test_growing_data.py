@@ -135,6 +135,7 @@ def test_added_examples_leave_w_as_it_is(name):
     assert model.dual_objective_ == pytest.approx(dual * 30 / 40, rel=1e-9)
 
 
+@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", ["plain", "pairwise"])
 def test_the_first_pass_is_on_the_new_examples_alone(name, n_jobs):

@@ -33,9 +33,7 @@ from sklearn_structsvm.structures import (
     check_structure,
 )
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 LABELS = np.array(["a", "b", "c"])
 BANS = [("a", "c"), (None, "b")]
@@ -258,9 +256,9 @@ def test_a_latent_hinge_never_rises_from_step_to_step(name):
         rng = new_rng(repeat, 3)
         X, y, labels = draw_data(name, rng, n=5)
         C, tol = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-3, -1)
-        model = BCFWClassifier(
-            STRUCTURES[name], C=C, tol=tol, **options_of(labels)
-        ).fit(X, y)
+        model = BCFWClassifier(STRUCTURES[name], C=C, tol=tol, **options_of(labels)).fit(
+            X, y
+        )
         check_procedure(model, tol)
         problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
         w = model.coef_
@@ -396,6 +394,7 @@ def test_a_fit_that_is_cut_short_has_a_certificate(cls):
         assert model.objective_ == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.usefixtures("small_parts")
 def test_threads_find_what_one_thread_does():
     X, y, labels = draw_data("chain", new_rng(10), n=300)
     one, two = (

@@ -15,8 +15,10 @@ from sklearn_structsvm.solvers.blocks._parts import Parts
 ROUNDS = (10, 5)
 ROUNDS_OF_MANY_WEIGHTS = (4, 2)
 
-# The fewest steps of a part in a round; fewer are not worth the waiting.
-FEWEST_STEPS = 16
+# The fewest operations of a part in a round, as oracles declare them. These take about
+# ten times as long as handing them to another thread: with a sixth of them two threads
+# are slower than one, and with 1.7 times as many they are faster.
+LEAST_OPERATIONS = 500_000
 
 # Above this, weights count as many, and several threads combine them.
 MANY_PAGES = 1024
@@ -35,13 +37,14 @@ def sigma_of(n_parts):
 def make_team(iterate, n_threads):
     """A context manager of the `Team` that moves an iterate, or None for one thread.
 
-    Only the sizes of the problem decide.
+    `n_threads` is the most that are used. Only the sizes of the problem decide.
     """
-    n = len(iterate.active_blocks)
-    n_threads = min(n_threads, n // (ROUNDS[0] * FEWEST_STEPS))
     if n_threads < 2 or not iterate.can_be_parted:
         return nullcontext()
-    return Team(iterate, n_threads)
+    n_steps = len(iterate.active_blocks) / ROUNDS[0]
+    n_parts = min(n_steps, n_steps * iterate.oracle.step_cost() / LEAST_OPERATIONS)
+    n_threads = min(n_threads, int(n_parts))
+    return Team(iterate, n_threads) if n_threads > 1 else nullcontext()
 
 
 class Team:

@@ -10,7 +10,12 @@ from _problems import KINDS, PRESENTED, dual_of_box, explicit_alpha, random_prob
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm import (
+    BCFWClassifier,
+    CRFClassifier,
+    SlackRescaledSSVM,
+    bcfw_path,
+)
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import parallel
 from sklearn_structsvm.solvers.blocks._active_sets import ActiveSets
@@ -74,9 +79,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
             v, loss = problem.listed.dual_point(alpha, LAM, p)
             assert solver.loss == pytest.approx(loss, rel=1e-11)
             scale = 1.0 + np.abs(v).max()
-            np.testing.assert_allclose(
-                solver.dual_image(), v, rtol=0, atol=1e-10 * scale
-            )
+            np.testing.assert_allclose(solver.dual_image(), v, rtol=0, atol=1e-10 * scale)
             dual = dual_of_box(v, loss, LAM, lower, upper)
             gap = problem.listed.primal(weights, LAM, p) - dual
             assert row["dual_gap"] == pytest.approx(gap, abs=1e-9 * (1.0 + abs(dual)))
@@ -108,21 +111,44 @@ def test_a_round_that_went_too_far_is_taken_back_in_part():
     assert any(0.0 < gamma < 0.9 for gamma in gammas)
 
 
-def test_parts_of_few_examples_or_of_structures_in_python_are_not_made():
-    n = parallel.ROUNDS[0] * parallel.FEWEST_STEPS
-    few = random_problem("chain", n=2 * n - 1).solver(LAM, step="corrective")
-    enough = random_problem("chain", n=2 * n).solver(LAM, step="corrective")
-    for solver in (few, random_problem("custom", n=2 * n).solver(LAM, step="corrective")):
+def test_parts_with_little_to_do_or_of_structures_in_python_are_not_made(monkeypatch):
+    n = 3 * parallel.ROUNDS[0]
+    enough = random_problem("chain", n=n).solver(LAM, step="corrective")
+    # As many operations as two parts need, but not three.
+    least = enough.oracle.step_cost() * n / parallel.ROUNDS[0] / 2.5
+    monkeypatch.setattr(parallel, "LEAST_OPERATIONS", least)
+    few = random_problem("chain", n=n // 2).solver(LAM, step="corrective")
+    for solver in (few, random_problem("custom", n=n).solver(LAM, step="corrective")):
         with make_team(solver, 2) as team:
             assert team is None
     for step, options in (("fw", {}), ("pairwise", {"average": True})):
-        solver = random_problem("chain", n=2 * n).solver(LAM, step=step, **options)
+        solver = random_problem("chain", n=n).solver(LAM, step=step, **options)
         with make_team(solver, 2) as team:
             assert team is None
     with make_team(enough, 1) as team:
         assert team is None
-    with make_team(enough, 2) as team:
-        assert len(team.parts) == 2
+    for n_threads in (2, 4):
+        with make_team(enough, n_threads) as team:
+            assert len(team.parts) == 2
+
+
+@pytest.mark.parametrize("model", [BCFWClassifier(), CRFClassifier(C=0.1)])
+def test_small_fits_take_one_thread_whatever_n_jobs_is(model):
+    X, y = make_chains(400, n_features=4, n_classes=3, random_state=new_seed())
+    one, two = (
+        clone(model).set_params(n_jobs=n_jobs, random_state=0).fit(X, y)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("kind", ["chain", "multiclass"])
+def test_the_declared_cost_of_a_step_grows_with_features_and_labels(kind):
+    cost, of_more = (
+        random_problem(kind, n_features=n_features).solver(LAM).oracle.step_cost()
+        for n_features in (5, 50)
+    )
+    assert 0.0 < cost < of_more
 
 
 @pytest.mark.parametrize(("kind", "layout"), [p for p in PRESENTED if p[0] in KINDS])
@@ -152,6 +178,7 @@ MODELS = {
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
+@pytest.mark.usefixtures("small_parts")
 @each_model
 def test_threads_and_one_thread_agree_within_their_gaps(model):
     X, y = make_chains(n_samples=400, random_state=new_seed(0))
@@ -164,6 +191,7 @@ def test_threads_and_one_thread_agree_within_their_gaps(model):
     assert_same_optimum(one, two, 0.1 * s.sum())
 
 
+@pytest.mark.usefixtures("small_parts")
 @each_model
 def test_bits_depend_on_the_number_of_threads_and_not_on_their_pace(model):
     X, y = make_chains(n_samples=200, random_state=new_seed(0))
@@ -187,6 +215,7 @@ def test_bits_depend_on_the_number_of_threads_and_not_on_their_pace(model):
     assert first.n_oracle_calls_ == second.n_oracle_calls_
 
 
+@pytest.mark.usefixtures("small_parts")
 def test_a_path_by_threads_is_as_good_everywhere():
     X, y = make_chains(n_samples=200, random_state=new_seed(0))
     path = bcfw_path(X, y, eps=0.2, min_lambda=1e-2, n_jobs=2, random_state=0)
@@ -217,6 +246,7 @@ def test_sets_that_are_collected_with_their_owner_are_freed_once():
     gc.collect()
 
 
+@pytest.mark.usefixtures("small_parts")
 def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
     X, y = make_chains(n_samples=400, random_state=new_seed(0))
     model = BCFWClassifier(C=1.0, tol=1e-6, n_jobs=2, warm_start=True, random_state=0)
