@@ -10,20 +10,20 @@ RAPS_PENALTY = 0.01
 RAPS_FREE_RANKS = 5
 
 
-def lac(probabilities, rng=None):
+def lac(probabilities, shares=None):
     """1 - p: least ambiguous sets [Sadinle, Lei and Wasserman, 2019]."""
     return 1.0 - probabilities
 
 
-def aps(probabilities, rng=None):
+def aps(probabilities, shares=None):
     """Sum of the probabilities of the labels before each, the largest first.
 
-    With `rng`, a random share of the label's own probability is added, one share for each
-    row [Romano, Sesia and Candès, 2020].
+    With `shares`, of shape (n,) and uniform in [0, 1), this share of the label's own
+    probability is added, one for each row [Romano, Sesia and Candès, 2020].
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     own = np.take_along_axis(probabilities, order, axis=1)
-    share = 0.0 if rng is None else rng.random((len(own), 1))
+    share = 0.0 if shares is None else shares[:, np.newaxis]
     # Without a random share, the first label has exactly 0, and the scores of a row
     # increase.
     before = np.cumsum(own, axis=1)[:, :-1]
@@ -33,13 +33,13 @@ def aps(probabilities, rng=None):
     return result
 
 
-def raps(probabilities, rng=None):
+def raps(probabilities, shares=None):
     """APS and a penalty for ranks beyond the fifth [Angelopoulos et al., 2021]."""
     order = np.argsort(-probabilities, axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(1, order.shape[1] + 1)[np.newaxis], axis=1)
     extra = RAPS_PENALTY * np.maximum(ranks - RAPS_FREE_RANKS, 0)
-    return aps(probabilities, rng) + extra
+    return aps(probabilities, shares) + extra
 
 
 def margin(scores):

@@ -27,10 +27,10 @@ def by_definition(name, p, u):
 @pytest.mark.parametrize("name", CLASS_SCORES)
 def test_scores_are_those_of_their_papers(name, is_random):
     p = new_rng().dirichlet(np.ones(8), size=20)
-    rng = new_rng(5) if is_random else None
-    shares = new_rng(5).random(20) if is_random else np.zeros(20)
-    found = CLASS_SCORES[name](p, rng)
-    expected = [by_definition(name, *pair) for pair in zip(p, shares, strict=True)]
+    shares = new_rng(5).random(20) if is_random else None
+    found = CLASS_SCORES[name](p, shares)
+    u = np.zeros(20) if shares is None else shares
+    expected = [by_definition(name, *pair) for pair in zip(p, u, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

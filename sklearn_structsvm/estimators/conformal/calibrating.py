@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.conformal.outputs import (
     length_strata,
     likelihood_gaps,
@@ -44,8 +45,8 @@ class Calibration:
         The stratum of each example.
     groups : Groups or None
     classes : ndarray of shape (n_classes,)
-    seed : int
-        For random shares.
+    row_hash : RowHash or None
+        Makes the random share of each row.
     thresholds : list of Threshold
         One for each stratum.
     """
@@ -59,7 +60,7 @@ class Calibration:
     codes: Any
     groups: Any = None
     classes: Any = None
-    seed: int = 0
+    row_hash: Any = None
     thresholds: Any = None
 
 
@@ -186,8 +187,17 @@ class CalibratingMixin:
         """`data` with the classes, and a `Threshold` for each stratum."""
         everything = data.y[:0] if self._is_prefit() else data.y
         data.classes = data.outputs.classes_of(models, everything)
-        rng = check_random_state(self.random_state)
-        data.seed = int(rng.randint(np.iinfo(np.int32).max))
+        if self.condition == "class":
+            absent = [name for name in data.classes.tolist() if name not in data.names]
+            if absent:
+                warn_caller(
+                    f"No calibration examples of the class {listed(absent)}: it is in "
+                    "every set.",
+                    UserWarning,
+                )
+        if data.randomized:
+            rng = check_random_state(self.random_state)
+            data.row_hash = RowHash(X, int(rng.randint(np.iinfo(np.int32).max)))
         largest, needed, codes = [], [], []
         for model, (_, test) in zip(models, folds, strict=True):
             own = _safe_indexing(X, test) if len(test) < len(data.y) else X
@@ -196,7 +206,7 @@ class CalibratingMixin:
             if data.score == "likelihood":
                 largest.append(likelihood_gaps(model, own, truth))
                 continue
-            scores = self._ask(data, model, own, 0)
+            scores = self._ask(data, model, own)
             largest.append(data.outputs.largest(scores, truth, data.classes))
             if self.coverage == "average":
                 needed = data.outputs.needed(scores, truth, data.classes)
@@ -210,13 +220,12 @@ class CalibratingMixin:
             data.thresholds.append(Threshold(self.confidence_level, parts, shares))
         return data
 
-    def _ask(self, data, model, X, stream):
-        """Nonconformity scores.
-
-        Calibration and predictions use separate random streams.
-        """
+    def _ask(self, data, model, X):
+        """Nonconformity scores; random shares are a function of the row alone."""
         refuse_masked("X", X)
-        rng = np.random.default_rng([data.seed, stream]) if data.randomized else None
+        shares = None
+        if data.randomized:
+            shares = data.row_hash.choices(X, _num_samples(X))
         if not callable(data.score):
             check_choice("The score of the calibration", data.score, data.outputs.scores)
-        return data.outputs.ask(model, X, data.score, data.classes, rng)
+        return data.outputs.ask(model, X, data.score, data.classes, shares)

@@ -111,12 +111,14 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         splitter with one fold holds out its test part.
     randomized : bool, default=False
         Whether "aps" and "raps" add a random share of a label's own probability, as in
-        their papers. Sets may then be empty.
+        their papers. Sets may then be empty. The share is a hash of the row's values, as
+        for ``ComplexMetricClassifier.predict``: a row has the same set alone, in every
+        batch and in any order.
     n_jobs : int or None, default=None
         Number of processes for the folds.
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out part, the folds and random shares. Pass an int for reproducible
-        results.
+        Draws the held-out part, the folds and the seed of random shares. Pass an int for
+        reproducible results.
 
     Attributes
     ----------

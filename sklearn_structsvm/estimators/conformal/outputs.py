@@ -170,7 +170,7 @@ class ClassOutputs(Outputs):
     scores = ("lac", "aps", "raps", "margin")
     conditions = ("class", "group")
 
-    def ask(self, model, X, score, classes, rng):
+    def ask(self, model, X, score, classes, shares):
         n, k = _num_samples(X), len(model.classes_)
         if score == "margin":
             answer = Answer("decision_function", model)
@@ -184,7 +184,7 @@ class ClassOutputs(Outputs):
             answer = Answer("predict_proba", model)
             values = _doubles(answer.probabilities(model.predict_proba(X), n, k))
             if isinstance(score, str):
-                found = CLASS_SCORES[score](values, rng)
+                found = CLASS_SCORES[score](values, shares)
             else:
                 answer = Answer("conformity_score", score)
                 found = _doubles(answer.array(score(values), n, k, finite=False))
@@ -218,7 +218,7 @@ class LabelOutputs(Outputs):
         is_list = isinstance(classes, np.ndarray) and classes.shape == y.shape[1:]
         return classes if is_list else np.arange(y.shape[1])
 
-    def ask(self, model, X, score, classes, rng):
+    def ask(self, model, X, score, classes, shares):
         n, k = _num_samples(X), len(classes)
         if score == "margin":
             answer = Answer("decision_function", model)
@@ -267,7 +267,7 @@ class NodeOutputs(Outputs):
     def method(self, name):
         return "predict_proba" if name == "lac" else "max_marginals"
 
-    def ask(self, model, X, score, classes, rng):
+    def ask(self, model, X, score, classes, shares):
         k, n = len(model.classes_), _num_samples(X)
         if score == "lac":
             answer = Answer("predict_proba", model)

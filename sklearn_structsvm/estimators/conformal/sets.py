@@ -53,7 +53,7 @@ class SetsMixin(CalibratingMixin):
             return as_object_array([lattice.nodes for lattice in found])
         strata = self._strata_of(X, sensitive_features)
         data = self._calibrated
-        scores = [self._ask(data, model, X, 1) for model in self.estimators_]
+        scores = [self._ask(data, model, X) for model in self.estimators_]
         if not self._calibrated.outputs.has_nodes:
             return self._included(scores, strata)
         n_nodes = [len(own) for own in scores[0]]
