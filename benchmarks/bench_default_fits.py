@@ -8,6 +8,9 @@ For each set, and each estimator with its default parameters: passes until the g
 most its `tol`, or a dash with the gap that is left after its `max_iter` passes or --limit
 seconds. A star says that there was a warning. Then what warnings and errors say, and on
 how many sets each estimator converges.
+
+With --kinds, 200 rows of each of eleven kinds of columns, three values of C, and all
+losses and penalties; of chains the same rows, five each.
 """
 
 import sys
@@ -23,6 +26,25 @@ from sklearn_structsvm.datasets import make_chains
 OF_ALL = ["BCFWClassifier", "CRFClassifier", "BMRMClassifier", "SlackRescaledSSVM"]
 OF_ROWS = [*OF_ALL, "SubLBFGSClassifier", "ComplexMetricClassifier"]
 OF_LABELS = [*OF_ALL, "MultilabelMetricClassifier"]
+CS = [1e-3, 1.0, 1e3]
+# Losses, penalties and solvers of 200 rows, and whether they are for two classes only.
+OF_KINDS = {
+    "BCFW": ("BCFWClassifier", {}),
+    "BCFW .5": ("BCFWClassifier", {"l1_ratio": 0.5}),
+    "BCFW .9": ("BCFWClassifier", {"l1_ratio": 0.9}),
+    "CRF": ("CRFClassifier", {}),
+    "CRF .5": ("CRFClassifier", {"l1_ratio": 0.5}),
+    "CRF L1": ("CRFClassifier", {"l1_ratio": 1.0}),
+    "slack": ("SlackRescaledSSVM", {}),
+    "BMRM": ("BMRMClassifier", {}),
+    "Pragam": ("PragamClassifier", {}),
+    "hinge": ("SubLBFGSClassifier", {}),
+    "squares": ("SubLBFGSClassifier", {"loss": "squared_hinge"}),
+    "hinge L1": ("SubLBFGSClassifier", {"penalty": "l1"}),
+    "squares L1": ("SubLBFGSClassifier", {"penalty": "l1", "loss": "squared_hinge"}),
+    "logistic L1": ("SubLBFGSClassifier", {"penalty": "l1", "loss": "logistic"}),
+}
+FOR_TWO_CLASSES = ["hinge L1", "logistic L1"]
 STORED = ["adult", "compas", "crimes", "lawschool", "pageblocks", "abalone", "covtype7"]
 
 
@@ -111,9 +133,85 @@ def many_labels():
     yield "labels, one of four rows", X, Y
 
 
-def told(name, X, y, limit, said):
+def kinds(n=200):
+    """(name, X, score) of eleven kinds of columns; the score depends on some of them."""
+    rng = np.random.default_rng(5)
+    Z = rng.normal(size=(n, 7))
+    score = Z[:, 0] - Z[:, 1] + 0.5 * rng.logistic(size=n)
+    yield "scaled", Z, score
+    money = rng.lognormal(9, 2, size=(n, 4))
+    yield "money", money, np.log(money[:, 0]) - np.log(money[:, 1]) + score
+    counts = rng.poisson(np.exp(1.5 + Z))
+    yield "counts", counts, score
+    places = np.eye(12)[rng.integers(0, 12, n)]
+    yield "one-hot", places, places @ rng.normal(size=12) + 0.3 * score
+    yield "Cauchy", rng.standard_cauchy((n, 7)) + Z[:, :1], score
+    years = rng.integers(1990, 2025, n)
+    yield "years", np.column_stack([years, Z]), score
+    yield "row ids", np.column_stack([np.arange(n) + 1e5, Z]), score
+    seconds = 1.7e9 + 3e7 * rng.random(n)
+    yield "Unix time", np.column_stack([seconds, Z]), score
+    near = Z[:, :1] + 1e-6 * rng.normal(size=(n, 3))
+    yield "near-collinear", np.column_stack([Z, near]), score
+    yield "n < d", rng.normal(size=(n, 300)) * np.logspace(-2, 3, 300), score
+    yield "all about 1e8", 1e8 * (Z + 3.0), score
+
+
+def labels_of(score, n_classes):
+    """As many examples of each class."""
+    return np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+def cut(rows, length=5):
+    return [rows[i : i + length] for i in range(0, len(rows), length)]
+
+
+def problems_of_kinds():
+    """(title, estimators, [(name, X, y)]) of the eleven kinds."""
+    of_three = [name for name in OF_KINDS if name not in FOR_TWO_CLASSES]
+    of_chains = [name for name, (kind, _) in OF_KINDS.items() if kind in OF_ALL]
+    for title, names, k in (
+        ("two classes", list(OF_KINDS), 2),
+        ("three classes", of_three, 3),
+    ):
+        yield title, names, [(name, X, labels_of(s, k)) for name, X, s in kinds()]
+    yield (
+        "chains of five",
+        of_chains,
+        [(name, cut(X), cut(labels_of(s, 3))) for name, X, s in kinds()],
+    )
+
+
+def measure_kinds(args):
+    """Print the table of the eleven kinds."""
+    n_good = n_fits = 0
+    for title, names, sets in problems_of_kinds():
+        names = [name for name in names if args.only in name]
+        rows, said = [], []
+        for name, X, y in sets:
+            for C in CS:
+                if args.sets not in name:
+                    continue
+                cells, words = [], []
+                for each in names:
+                    kind, params = OF_KINDS[each]
+                    before = len(words)
+                    text, is_good = told(kind, X, y, args.limit, words, C=C, **params)
+                    words[before:] = [f"{each}: {word}" for word in words[before:]]
+                    cells.append(text)
+                    n_good, n_fits = n_good + is_good, n_fits + 1
+                rows.append([name, f"{C:g}", *cells])
+                print(*rows[-1], file=sys.stderr)
+                said += [f"{name}, C={C:g}; {each}" for each in dict.fromkeys(words)]
+        print(f"{title}:\n")
+        print_table(["columns", "C", *names], rows)
+        print("\n".join(said), "\n")
+    print(f"{n_good} of {n_fits} fits end within tol.")
+
+
+def told(name, X, y, limit, said, **params):
     """One cell of the table; `said` gets what warnings and errors say."""
-    model = getattr(sklearn_structsvm, name)(max_time=limit)
+    model = getattr(sklearn_structsvm, name)(max_time=limit, **params)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
     with warnings.catch_warnings(record=True) as caught:
@@ -137,13 +235,18 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--sets", default="", help="only sets whose name has this")
+    parser.add_argument("--kinds", action="store_true", help="eleven kinds of 200 rows")
+    parser.add_argument("--only", default="", help="of these, only such estimators")
     args = parser.parse_args()
-    kinds = [
+    if args.kinds:
+        measure_kinds(args)
+        return
+    groups = [
         ("rows", OF_ROWS, [*bundled(), *generated(), *stored(args.data)]),
         ("chains", OF_ALL, chains()),
         ("many labels", OF_LABELS, many_labels()),
     ]
-    for title, names, sets in kinds:
+    for title, names, sets in groups:
         rows, said, n_good = [], [], dict.fromkeys(names, 0)
         for name, X, y in sets:
             if args.sets in name:

@@ -22,7 +22,6 @@ from sklearn_structsvm.estimators.deprecation import (
 )
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
-from sklearn_structsvm.solvers.batch.l1_newton import run_l1_newton
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.proximal_newton import run_proximal_newton
@@ -331,11 +330,10 @@ class SubLBFGSClassifier(BatchClassifier):
         solver = self._resolved_solver(problem)
         resolved = {"solver_": solver}
         if solver == "newton":
-            if self.loss == "logistic":
+            if self.penalty == "l1":
                 solve = partial(run_proximal_newton, risk, lam, 1.0, **options)
             else:
-                run = run_newton if self.penalty == "l2" else run_l1_newton
-                solve = partial(run, risk, lam, **options)
+                solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, resolved=resolved)
         options |= {
             "buffer": self.buffer,

@@ -14,9 +14,6 @@ class LogLoss(SmoothRisk):
     With Y the indicator of the truth, B = p (P - Y).
     """
 
-    # Whether B_ic depends on other scores. Its derivative in z_ie is then -p P_ic P_ie.
-    is_coupled = False
-
     def curvatures(self, P):
         return self.weights[:, np.newaxis] * (P * (1.0 - P))
 
@@ -108,6 +105,7 @@ class Multinomial(LogLoss):
     [-0.25, 0.25]
     """
 
+    # The derivative of B_ic in another score z_ie is -p P_ic P_ie.
     is_coupled = True
 
     def __init__(self, X, y, sample_weight=None, *, n_classes, bias=0.0, n_threads=1):

@@ -18,6 +18,9 @@ class SmoothRisk(Risk):
 
     smooth = True
 
+    # Whether B_ic depends on other scores of the example than its own.
+    is_coupled = False
+
     def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
         super().__init__(X, n_scores, sample_weight, bias=bias, n_threads=n_threads)
         self.X, self.bias = X, bias

@@ -191,6 +191,29 @@ def test_the_logistic_loss_is_certified_on_raw_columns(C):
     assert model.dual_objective_ - 1e-9 <= model.objective_ <= value(peer) + 1e-7
 
 
+RAW_COLUMNS = {
+    "year": lambda rng, n: rng.integers(1990, 2025, n),
+    "row id": lambda rng, n: np.arange(n) + 1e5,
+    "money": lambda rng, n: rng.lognormal(9.0, 2.0, n),
+    "Cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "offset": lambda rng, n: rng.normal(1e3, 1.0, n),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("column", RAW_COLUMNS)
+def test_default_fits_to_raw_columns_end_within_the_tolerance(loss, column):
+    rng, n = new_rng(5), 200
+    X = np.c_[RAW_COLUMNS[column](rng, n), rng.normal(size=(n, 7))]
+    y = (X[:, 1] + rng.logistic(size=n) > 0.0).astype(int)
+    for C in (1e-3, 1.0, 1e3):
+        # A fit that ends above `tol` warns.
+        model = SubLBFGSClassifier(loss, penalty="l1", C=C).fit(X, y)
+        value = objective(model, X, y, C=C)
+        assert model.objective_ == pytest.approx(value, rel=1e-9)
+        assert model.n_iter_ <= 100
+
+
 def test_with_more_features_than_rows_a_slow_fit_of_the_logistic_loss_names_newton():
     X, y = make_data(n=30, n_features=40)
     X *= 10.0 ** np.linspace(0.0, 5.0, 40)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
-from sklearn_structsvm.solvers.batch.proximal_newton import LEAST_SCALE, ModelSteps
+from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
+from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     MAX_SHRINKS,
     SHRINK,

@@ -1,4 +1,4 @@
-"""Newton's method under an L1 penalty, with a certificate: smooth risks and the hinge."""
+"""Newton's method under an L1 penalty for many weights, within one orthant at a time."""
 
 from time import perf_counter
 
@@ -15,7 +15,6 @@ from sklearn_structsvm.solvers.batch.newton import (
 )
 from sklearn_structsvm.solvers.batch.owlqn import L1Risk, orthant_step
 from sklearn_structsvm.solvers.batch.quasi_newton import MAX_SHRINKS
-from sklearn_structsvm.solvers.loop import run_steps
 
 # A second derivative counts as at least this share of the largest one that the loss can
 # have: rows that are far from their margin now may be near it after the step.
@@ -23,7 +22,7 @@ LEAST_CURVATURE = 1e-2
 
 # And at least this share of the largest one of all columns, because a column of zeros has
 # none.
-LEAST_SCALE = 1e-8
+LEAST_SCALE = 1e-32
 
 # A ridge that is added to the Hessian, as a share of its diagonal. The Hessian may be
 # singular (with more weights than rows of positive curvature, or with indicators that sum
@@ -45,85 +44,24 @@ STRETCH = 2.0
 # A proximal step must not exceed a value by more than this share of it.
 VALUE_ROUNDING = 1e-15
 
-# The first width of the smoothed hinge, the factor between successive widths, and the
-# last one.
-WIDTH = 1.0
-NARROWER = 0.5
-LEAST_WIDTH = 1e-12
 
-# A smoothed problem is left once its own gap is this share of the total gap.
-SOLVED = 0.1
-
-
-def run_l1_newton(
-    risk,
-    lam,
-    *,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
-    w0=None,
-    on_pass=None,
-    history=None,
-):
-    """Minimize λ ||w||₁ + R(w) for a smooth risk R, or for the hinge.
+class L1NewtonSteps:
+    """Newton and proximal steps on a smooth risk, one at a time.
 
     A Newton step changes the nonzero weights, within their orthant. A proximal gradient
     step, scaled by the Hessian's diagonal, frees and zeroes weights. As in [1]_, the
     method makes the step whose part of the subgradient is larger.
-
-    The hinge is minimized by the method of multipliers [2]_: it is smoothed around a dual
-    point, which then moves to that of the smoothed problem's solution, and the smoothing
-    becomes narrower.
-
-    Each gradient, scaled down until no zero weight would move, is a dual point. The best
-    of these gives the certificate.
-
-    Parameters
-    ----------
-    risk : SmoothRisk
-        For a `ProximalHinge`, the hinge itself is minimized.
-    lam : float
-        λ > 0.
-    w0 : ndarray of shape (n_weights,) or None
-        Zero by default.
-    tol, max_iter, max_time, on_pass, history
-        As for `run_passes`. A pass is a step.
-
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen. "stalled" if no step decreases the objective
-        beyond rounding. Oracle calls count passes over an example: for the objective and
-        its gradient, for each product with the Hessian, and to write it out.
-
-    References
-    ----------
-    .. [1] Chen, Curtis, Robinson, "A reduced-space algorithm for minimizing
-       l1-regularized convex functions", SIAM Journal on Optimization 27, 2017.
-    .. [2] Rockafellar, "Augmented Lagrangians and applications of the proximal point
-       algorithm in convex programming", Mathematics of Operations Research 1, 1976.
-    """
-    kind = L1NewtonSteps if not hasattr(risk, "hinge") else MultiplierSteps
-    steps = kind(risk, lam, w0)
-    return run_steps(
-        steps,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
-
-
-class L1NewtonSteps:
-    """Newton and proximal steps on a smooth risk, one at a time.
 
     Attributes
     ----------
     objective : L1Risk
     n_products : int
         Products with the Hessian, plus the times it was written out.
+
+    References
+    ----------
+    .. [1] Chen, Curtis, Robinson, "A reduced-space algorithm for minimizing
+       l1-regularized convex functions", SIAM Journal on Optimization 27, 2017.
     """
 
     def __init__(self, risk, lam, w0=None, ridge=0.0):
@@ -341,64 +279,3 @@ class L1NewtonSteps:
             conjugate *= product / before
             conjugate += mapped
         return direction
-
-
-class MultiplierSteps:
-    """Steps on the smoothed hinge, and the best weights for the hinge itself.
-
-    Parameters
-    ----------
-    risk : ProximalHinge
-        A risk whose center and width are set here.
-    lam : float
-    w0 : ndarray of shape (n_weights,) or None
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,)
-        The best so far.
-    value, dual_objective : float
-        The best values so far for the problem with the hinge.
-    """
-
-    def __init__(self, risk, lam, w0=None):
-        self.risk, self.lam = risk, lam
-        risk.width, risk.center = WIDTH, np.zeros_like(risk.center)
-        self.steps = L1NewtonSteps(risk, lam, w0)
-        self.value, self.dual_objective = np.inf, -np.inf
-        self._note()
-
-    def _note(self):
-        """Use the point of the smoothed problem and its dual points."""
-        point, risk = self.steps.objective, self.risk
-        value = self.lam * float(np.abs(point.weights).sum()) + risk.hinge(point.scores)
-        if value < self.value:
-            self.value, self.weights = value, point.weights
-        bounds = [
-            risk.hinge_dual_value(coef, point.scale(gradient))
-            for coef, gradient in ((point.coef, point.smooth_gradient), point.mean)
-        ]
-        self.dual_objective = max(self.dual_objective, *bounds)
-
-    def row(self):
-        return {
-            "objective": self.value,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.value - self.dual_objective,
-            "n_oracle_calls": self.steps.n_calls(),
-        }
-
-    def move(self, deadline=np.inf):
-        """Make one step. Returns whether there was one."""
-        point, risk = self.steps.objective, self.risk
-        moved = self.steps.move(deadline)
-        self._note()
-        gap = self.value - self.dual_objective
-        if moved and point.value - point.dual_objective > SOLVED * gap:
-            return True
-        _, center = risk.respond(point.scores)
-        moved = moved or bool((center != risk.center).any())
-        risk.center = center
-        risk.width = max(NARROWER * risk.width, LEAST_WIDTH)
-        self.steps.renew()
-        return moved

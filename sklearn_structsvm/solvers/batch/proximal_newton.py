@@ -1,11 +1,11 @@
-"""Newton's method for logistic losses under an elastic net, with a certificate."""
+"""Newton's method under an L1 penalty, with a certificate: smooth risks and the hinge."""
 
 import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
 from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
-from sklearn_structsvm.solvers.batch.newton import DECREASE_ROUNDING
+from sklearn_structsvm.solvers.batch.newton import DECREASE_ROUNDING, MAX_PRODUCTS
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     MAX_SHRINKS,
     SHRINK,
@@ -28,8 +28,14 @@ MOST_MODELED = 2048
 LEAST_DAMPING = 1e-10
 DAMPED = 10.0
 
-# Columns without a diagonal entry get this share of the largest one.
-LEAST_SCALE = 1e-32
+# The first width of the smoothed hinge, the factor between successive widths, and the
+# last one.
+WIDTH = 1.0
+NARROWER = 0.5
+LEAST_WIDTH = 1e-12
+
+# A smoothed problem is left once its own gap is this share of the total gap.
+SOLVED = 0.1
 
 
 def run_proximal_newton(
@@ -44,16 +50,21 @@ def run_proximal_newton(
     on_pass=None,
     history=None,
 ):
-    """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a logistic loss R.
+    """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a smooth risk R, or the hinge.
 
     A step goes toward the minimum of the penalty plus the quadratic model of R [1]_. This
     minimum is found exactly, so neither the offsets nor the scales of columns matter.
     The gradient, scaled down where the penalty is the L1 norm alone, is that of a dual
     point, and the certificate the best of these.
 
+    The hinge is minimized by the method of multipliers [2]_: it is smoothed around a dual
+    point, which then moves to that of the smoothed problem's solution, and the smoothing
+    becomes narrower.
+
     Parameters
     ----------
-    risk : LogLoss
+    risk : SmoothRisk
+        For a `ProximalHinge`, the hinge itself is minimized, with ρ = 1.
     lam : float
         λ > 0.
     l1_ratio : float
@@ -66,17 +77,22 @@ def run_proximal_newton(
     Returns
     -------
     SolverResult
-        "stalled" if no step decreases the objective beyond rounding. Oracle calls are
-        passes over an example: for the objective and its gradient, and to write out the
-        Hessian.
+        The result for the best weights seen. "stalled" if no step decreases the objective
+        beyond rounding. Oracle calls are passes over an example: for the objective and
+        its gradient, and to write out the Hessian.
 
     References
     ----------
     .. [1] Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite
        functions", SIAM Journal on Optimization 24, 2014.
+    .. [2] Rockafellar, "Augmented Lagrangians and applications of the proximal point
+       algorithm in convex programming", Mathematics of Operations Research 1, 1976.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = ProximalNewtonSteps(risk, lam, l1_ratio, w0)
+        if hasattr(risk, "hinge"):
+            steps = MultiplierSteps(risk, lam, w0)
+        else:
+            steps = ProximalNewtonSteps(risk, lam, l1_ratio, w0)
     return run_steps(
         steps,
         tol=tol,
@@ -164,8 +180,9 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
     it makes the steps of `L1NewtonSteps`.
     """
 
-    def __init__(self, risk, lam, l1_ratio, w0=None):
+    def __init__(self, risk, lam, l1_ratio, w0=None, most_modeled=None):
         super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
+        self.most_modeled = MOST_MODELED if most_modeled is None else most_modeled
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
@@ -173,12 +190,10 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
         _, response = risk.respond(objective.scores)
         curvatures = risk.curvatures(response)
         with np.errstate(over="ignore", invalid="ignore"):
-            diagonal = self.diagonal.of(curvatures) + objective.ridge
+            diagonal = self._scales(response)
         if not np.isfinite(diagonal).all():
             # Squares of huge features overflow.
             return False
-        diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
-        diagonal[diagonal == 0.0] = 1.0
         own = self._modeled(diagonal)
         if own is None:
             return super().move(deadline)
@@ -194,9 +209,9 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
         used = w != 0.0
         beyond = (np.abs(g) - objective.lam) / np.sqrt(diagonal)
         n_first = np.count_nonzero(used | (beyond > 0.0))
-        if n_first > MOST_MODELED:
+        if n_first > self.most_modeled:
             return None
-        most = min(2 * n_first + LEAST_OTHERS, MOST_MODELED)
+        most = min(2 * n_first + LEAST_OTHERS, self.most_modeled)
         beyond[used] = np.inf
         return np.sort(np.argsort(-beyond, kind="stable")[:most])
 
@@ -254,3 +269,68 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
                 weighted = A[:, place[group]] * roots[:, c : c + 1]
                 H[np.ix_(group, group)] += weighted.T @ weighted
         return H
+
+
+class MultiplierSteps:
+    """Steps on the smoothed hinge, and the best weights for the hinge itself.
+
+    Parameters
+    ----------
+    risk : ProximalHinge
+        A risk whose center and width are set here.
+    lam : float
+    w0 : ndarray of shape (n_weights,) or None
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+        The best so far.
+    value, dual_objective : float
+        The best values so far for the problem with the hinge.
+    """
+
+    def __init__(self, risk, lam, w0=None):
+        self.risk, self.lam = risk, lam
+        risk.width, risk.center = WIDTH, np.zeros_like(risk.center)
+        # The Hessian of each width is written out anew, which must not take longer than
+        # the products of a direction by conjugate gradients.
+        width = risk.n_entries / risk.n_samples
+        most = min(int(np.sqrt(2 * MAX_PRODUCTS * width)), MOST_MODELED)
+        self.steps = ProximalNewtonSteps(risk, lam, 1.0, w0, most)
+        self.value, self.dual_objective = np.inf, -np.inf
+        self._note()
+
+    def _note(self):
+        """Use the point of the smoothed problem and its dual points."""
+        point, risk = self.steps.objective, self.risk
+        value = self.lam * float(np.abs(point.weights).sum()) + risk.hinge(point.scores)
+        if value < self.value:
+            self.value, self.weights = value, point.weights
+        bounds = [
+            risk.hinge_dual_value(coef, point.scale(gradient))
+            for coef, gradient in ((point.coef, point.smooth_gradient), point.mean)
+        ]
+        self.dual_objective = max(self.dual_objective, *bounds)
+
+    def row(self):
+        return {
+            "objective": self.value,
+            "dual_objective": self.dual_objective,
+            "dual_gap": self.value - self.dual_objective,
+            "n_oracle_calls": self.steps.n_calls(),
+        }
+
+    def move(self, deadline=np.inf):
+        """Make one step. Returns whether there was one."""
+        point, risk = self.steps.objective, self.risk
+        moved = self.steps.move(deadline)
+        self._note()
+        gap = self.value - self.dual_objective
+        if moved and point.value - point.dual_objective > SOLVED * gap:
+            return True
+        _, center = risk.respond(point.scores)
+        moved = moved or bool((center != risk.center).any())
+        risk.center = center
+        risk.width = max(NARROWER * risk.width, LEAST_WIDTH)
+        self.steps.renew()
+        return moved

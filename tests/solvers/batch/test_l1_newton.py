@@ -8,9 +8,14 @@ from scipy.optimize import minimize
 
 from sklearn_structsvm.risks import Logistic, ProximalHinge, SquaredHinge
 from sklearn_structsvm.solvers.batch import l1_newton
-from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps, run_l1_newton
+from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
+from sklearn_structsvm.solvers.batch.proximal_newton import run_proximal_newton
 
 KINDS = [Logistic, SquaredHinge, ProximalHinge]
+
+
+def run_l1_newton(risk, lam, **options):
+    return run_proximal_newton(risk, lam, 1.0, **options)
 
 
 def random_risk(rng, kind):
