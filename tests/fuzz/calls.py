@@ -48,6 +48,10 @@ def methods_of(thing):
     )  # fmt: skip
 
 
+class Broken(Exception):
+    """A call had a result, but not the right one."""
+
+
 class Call:
     """The calls, step by step, so that a failure can name the last one."""
 

@@ -11,6 +11,7 @@ import numpy as np
 from _models import MODELS
 from calls import CLEAR, ESTIMATORS, KINDS, OTHERS, Call, methods_of, public
 from damage import damage, saved_and_read
+from problems import FAMILIES, check_problem
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline, make_union
@@ -37,6 +38,7 @@ SHARES = {
     "words": 8,
     "convert": 4,
     "file": 8,
+    "problem": 10,
 }
 NEW = ("structure", "measure", "display", "words", "convert")
 
@@ -251,6 +253,12 @@ class PartCall(Call):
         if step == "output":
             model.set_output(transform=self.pick(["pandas", "polars", "default", 3]))
         return found, model.transform(new)
+
+    def problem(self):
+        """A fit that is compared with the optimum."""
+        family = self.pick(sorted(FAMILIES))
+        self.name = f"problem: {family}"
+        check_problem(self.rng, family)
 
     def convert(self):
         """A classifier to ONNX, of labels of all kinds, or damaged."""
