@@ -31,6 +31,14 @@ def each_label(x, truth, k, costs):
     return groups
 
 
+def all_labels(x, truth, k, costs):
+    """All sets of labels."""
+    sets = np.array(list(product([0, 1], repeat=k)))
+    A = np.einsum("f,mk->mfk", x, (sets - truth).astype(LONG))
+    wrong = np.take_along_axis(costs, truth[:, np.newaxis], axis=1)[:, 0]
+    return [(A.reshape(len(sets), -1), ((sets != truth) @ wrong).astype(LONG))]
+
+
 def ranked_labels(x, truth, k, costs):
     """All pairs of a label that the example has and one that it does not have."""
     codes, rows, margins = np.eye(k, dtype=LONG), [np.zeros((len(x), k), LONG)], [0.0]

@@ -7,11 +7,14 @@ those of a solver that shares no code with the package.
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 from calls import Broken
 from convex import LONG, ROUNDING, Convex
+from large import LongChains, ManyClasses
 from listed import (
+    all_labels,
     chain_features,
     each_label,
     graph_features,
@@ -136,9 +139,9 @@ def some_costs(rng, shape):
     return costs
 
 
-def some_rows(rng, kind, list_one):
+def some_rows(rng, kind, list_one, has_bias=True):
     """Rows of X with their labels, and each row as groups."""
-    n, f = int(rng.integers(6, 40)), int(rng.integers(1, 7))
+    n, f = int(rng.integers(6, 30)), int(rng.integers(1, 6))
     k = 2 if kind == "binary" else int(rng.integers(3, 5))
     X = some_matrix(rng, n, f)
     size = np.abs(X).max(axis=0)
@@ -147,8 +150,8 @@ def some_rows(rng, kind, list_one):
     y = (scores > 0).astype(int) if kind == "labels" else scores.argmax(axis=1)
     if kind != "labels":
         y[:k] = np.arange(k)
-    bias = 0.0 if rng.random() < 0.3 else 10.0 ** rng.integers(-1, 2)
-    costs = np.ones((k, 2)) if list_one is each_label else 1.0 - np.eye(k)
+    bias = 10.0 ** rng.integers(-1, 2) if has_bias and rng.random() < 0.7 else 0.0
+    costs = np.ones((k, 2)) if list_one in (each_label, all_labels) else 1.0 - np.eye(k)
     X = some_form(rng, X)
     long = (X.toarray() if sparse.issparse(X) else X).astype(LONG)
     if bias:
@@ -203,10 +206,11 @@ def some_nodes(rng, kind):
 
 
 
-def some_data(rng, kind, list_one=one_class):
+def some_data(rng, kind, list_labels=each_label, has_bias=True):
     if kind in NODES:
         return some_nodes(rng, kind)
-    return some_rows(rng, kind, each_label if kind == "labels" else list_one)
+    list_one = list_labels if kind == "labels" else one_class
+    return some_rows(rng, kind, list_one, has_bias)
 
 
 def with_other(data, change):
@@ -221,7 +225,7 @@ def some_steps(rng, *more):
     options = {"step": pick(rng, steps), "random_state": int(rng.integers(99))}
     options["sampling"] = pick(rng, ["auto", "auto", "gap", "uniform", "permuted"])
     options["acceleration"] = pick(rng, ["auto", "auto", True, False])
-    return options | {"max_iter": 300, "warm_start": True}
+    return options | {"max_iter": 100, "warm_start": True}
 
 
 def bcfw(rng, kind, ratio):
@@ -235,16 +239,29 @@ def crf(rng, kind, ratio):
     solvers = ["auto"] * 3 + ["dual"] * (kind != "forest")
     solvers += ["newton"] * (kind in (*ROWS, "chain")) + ["lbfgs"] * (ratio < 1.0)
     options = {"solver": pick(rng, solvers), "random_state": int(rng.integers(99))}
-    options |= {"max_iter": 500, "l1_ratio": ratio, "warm_start": True}
+    options |= {"max_iter": 200, "l1_ratio": ratio, "warm_start": True}
     data = with_other(some_data(rng, kind), without_loss)
     return package.CRFClassifier(data.structure, **options), data, "log"
+
+
+def bcfw_cv(rng, kind):
+    data = some_data(rng, kind)
+    options = {"Cs": [1e-3, 1e-2], "cv": 2, "max_iter": 100, "random_state": 0}
+    return package.BCFWClassifierCV(data.structure, **options), data, "max"
+
+
+def crf_cv(rng, kind):
+    data = with_other(some_data(rng, kind), without_loss)
+    options = {"Cs": [1e-2, 1.0], "cv": 2, "max_iter": 100, "random_state": 0}
+    options["l1_ratios"] = pick(rng, [[0.0], [0.5], [1.0]])
+    return package.CRFClassifierCV(data.structure, **options), data, "log"
 
 
 def slack(rng, kind):
     solver = pick(rng, ["bcfw"] * 3 + ["cutting_plane", "one_slack", "sgd"])
     options = some_steps(rng) if solver == "bcfw" else {"random_state": 0}
-    options |= {"max_iter": 200, "solver": solver}
-    data = with_other(some_data(rng, kind), slack_rescaled)
+    options |= {"max_iter": 100, "solver": solver}
+    data = with_other(some_data(rng, kind, all_labels), slack_rescaled)
     return package.SlackRescaledSSVM(data.structure, **options), data, "max"
 
 
@@ -256,13 +273,12 @@ def planes(rng, kind):
     data = some_data(rng, kind)
     structure = NAMED.get(kind, data.structure)
     form = pick(rng, ["one-slack", "n-slack"])
-    model = package.BMRMClassifier(structure, formulation=form, random_state=0)
+    model = package.BMRMClassifier(structure, formulation=form, max_iter=200)
     return model, data, "max"
 
 
 def bmrm(rng, kind, loss="hinge"):
-    list_one = ranked_labels if kind == "labels" else one_class
-    data = some_rows(rng, kind, list_one)
+    data = some_data(rng, kind, ranked_labels)
     if loss == "slack_hinge":
         data = with_other(data, slack_rescaled)
     options = {"line_search": bool(rng.integers(2)), "warm_start": True}
@@ -270,15 +286,14 @@ def bmrm(rng, kind, loss="hinge"):
 
 
 def pragam(rng, kind):
-    list_one = ranked_labels if kind == "labels" else one_class
-    data = some_nodes(rng, kind) if kind in NODES else some_rows(rng, kind, list_one)
+    data = some_data(rng, kind, ranked_labels)
     if kind == "binary" and data.bias:
         data.is_bias_free = True
         for groups in data.examples:
             for A, _ in groups:
                 A[:, -1] /= LONG(data.bias)
         data.bias = 1.0
-    model = package.PragamClassifier(structure=data.structure, max_iter=1000)
+    model = package.PragamClassifier(structure=data.structure, max_iter=200)
     return model, data, "max"
 
 
@@ -297,7 +312,8 @@ def sublbfgs(rng, kind, loss="hinge", penalty="l2"):
     list_one = ranked_labels if kind == "labels" else list_one
     solvers = SOLVERS[loss, penalty]
     solver = pick(rng, ["auto"] if kind == "labels" else solvers)
-    options = {"solver": solver, "penalty": penalty, "warm_start": True}
+    options = {"solver": solver, "penalty": penalty, "max_iter": 200}
+    options |= {"warm_start": True}
     model = package.SubLBFGSClassifier(loss, **options)
     data = some_rows(rng, kind, list_one)
     change = {"logistic": without_loss, "slack_hinge": slack_rescaled}.get(loss, list)
@@ -307,51 +323,132 @@ def sublbfgs(rng, kind, loss="hinge", penalty="l2"):
 
 ANY = (*ROWS, *NODES)
 FOREST = ("chain", "tree")
-# Functions with the kinds of data that they take, and their other arguments.
-FAMILIES = {
-    "BCFW": (bcfw, ANY, (0.0,)),
-    "BCFW, elastic net": (bcfw, ANY, (0.3, 0.9, 0.99)),
-    "CRF": (crf, ANY, (0.0,)),
-    "CRF, elastic net": (crf, (*ROWS, *FOREST), (0.3, 0.9)),
-    "CRF, L1": (crf, (*ROWS, *FOREST), (1.0,)),
-    "slack rescaling": (slack, ANY, ()),
-    "BMRM, structures": (planes, ANY, ()),
-    "BMRM": (bmrm, ROWS, ("hinge",)),
-    "BMRM, slack": (bmrm, ROWS[:2], ("slack_hinge",)),
-    "Pragam": (pragam, (*ROWS, *FOREST), ()),
-    "hinge": (sublbfgs, ROWS, (("hinge", "l2"),)),
-    "slack hinge": (sublbfgs, ROWS[:2], (("slack_hinge", "l2"),)),
-    "squared hinge": (sublbfgs, ROWS[:2], (("squared_hinge", "l2"),)),
-    "hinge, L1": (sublbfgs, ROWS[:1], (("hinge", "l1"),)),
-    "squared hinge, L1": (sublbfgs, ROWS[:2], (("squared_hinge", "l1"),)),
-    "logistic, L1": (sublbfgs, ROWS[:1], (("logistic", "l1"),)),
-}
+
+
+def many_classes(rng, is_likelihood):
+    """Up to 300 classes, with fits by two methods."""
+    k, f = int(10.0 ** rng.uniform(1.3, 2.48)), 3
+    n = int(rng.integers(k, 2 * k))
+    X, y = rng.normal(size=(n, f)), np.append(np.arange(k), rng.integers(k, size=n - k))
+    X[:, 0] *= 10.0 ** rng.uniform(-3, 3) if rng.random() < 0.5 else 1.0
+    convex = ManyClasses(
+        "log" if is_likelihood else "max",
+        [x[np.newaxis] for x in X.astype(LONG)],
+        y[:, np.newaxis],
+        k, LONG(0), 0.0,
+    )  # fmt: skip
+    options = {"fit_intercept": False}
+    if is_likelihood:
+        models = [package.CRFClassifier(solver=own, **options) for own in ("auto", "lbfgs")]
+    else:
+        models = [package.BCFWClassifier(**options), package.SubLBFGSClassifier(**options)]
+    return models, X, y, convex
+
+
+def long_chains(rng, is_likelihood):
+    """Up to 100,000 positions, with fits by two methods."""
+    T = int(10.0 ** (2.0 + 3.0 * rng.random() ** 3))
+    k, f = int(rng.integers(2, 5)), 2
+    n = int(rng.integers(1, max(2, 1000 // T)))
+    y = [rng.integers(k, size=T) for _ in range(n)]
+    for own in y:
+        repeated = rng.random(T) < 0.7
+        own[1:] = np.where(repeated[1:], own[:-1], own[1:])
+        own[:k] = np.arange(k)
+    X = [rng.normal(size=(T, f)) + np.outer(own, [1.0, -0.5]) for own in y]
+    loss = "log" if is_likelihood else "max"
+    convex = LongChains(loss, [x.astype(LONG) for x in X], y, k, LONG(0), 0.0)
+    if is_likelihood:
+        models = [package.CRFClassifier("chain", solver=own) for own in ("auto", "lbfgs")]
+    else:
+        models = [package.BCFWClassifier("chain"), package.BMRMClassifier("chain")]
+    return models, X, y, convex
+
+
+def check_large(rng, make):
+    """Two fits of one problem, each judged by both."""
+    models, X, y, convex = make(rng, bool(rng.integers(2)))
+    C, tol = 10.0 ** rng.uniform(-3, 1), 10.0 ** rng.integers(-4, -1)
+    convex.lam = 1 / (LONG(C) * len(y))
+    warned = []
+    for model in models:
+        model.set_params(C=C, tol=tol, max_iter=50)
+        warned.append(fit(model, X, y, np.ones(len(y))))
+        coef = np.asarray(model.coef_, LONG)
+        convex.points.append(coef.T.ravel())
+    for model, w, own in zip(models, convex.points, warned, strict=True):
+        judge(model, convex, w, own)
+
+
+def bcfw_path(rng, data, eps, lambdas):
+    """Weights and gaps at random places of a path."""
+    path = package.bcfw_path(
+        data.X, data.y, structure=data.structure, fit_intercept=False, eps=eps,
+        max_iter=100, random_state=0,
+    )  # fmt: skip
+    lambdas = lambdas[lambdas >= path.end]
+    return lambdas, [path.coef(lam) for lam in lambdas], [eps] * len(lambdas)
+
+
+def crf_path(rng, data, eps, lambdas, ratio):
+    """Weights and gaps of all fits."""
+    options = {"l1_ratio": ratio, "tol": eps, "max_iter": 100, "random_state": 0}
+    if data.kind in ROWS:
+        options |= {"fit_intercept": bool(data.bias)}
+        options |= {"intercept_scaling": data.bias or 1.0}
+    Cs = np.sort(1.0 / (len(data.examples) * lambdas))
+    path = package.crf_path(data.X, data.y, structure=data.structure, Cs=Cs, **options)
+    coefs = path.coefs.toarray() if sparse.issparse(path.coefs) else path.coefs
+    n_outputs = 1 if path.intercepts is None else path.intercepts.shape[1]
+    weights = []
+    for at, coef in enumerate(coefs):
+        own = 0.0 if path.intercepts is None else path.intercepts[at]
+        coef = coef if data.kind in NODES else coef.reshape(n_outputs, -1)
+        weights.append(data.weights_of(SimpleNamespace(coef_=coef, intercept_=own)))
+    return 1.0 / (len(data.examples) * path.Cs), weights, path.dual_gaps
+
+
+def check_path(rng, make):
+    """Weights of a path, each with the gap that is promised for it."""
+    is_crf = make is not bcfw_path
+    data = some_data(rng, pick(rng, (*ROWS, *FOREST)), has_bias=is_crf)
+    n, eps = len(data.examples), 10.0 ** rng.integers(-4, 0)
+    lambdas, ratio, loss = 10.0 ** rng.uniform(-3, 1, size=3), 0.0, "max"
+    if is_crf:
+        ratio, loss = pick(rng, [0.0, 0.5, 1.0]), "log"
+        make = partial(crf_path, ratio=ratio)
+        data = with_other(data, without_loss)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = make(rng, data, eps, lambdas)
+    is_short = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    for lam, w, gap in zip(*found, strict=True):
+        convex = data.convex(loss, 1.0 / (n * LONG(lam)), ratio, range(n), np.ones(n))
+        value = float(convex.value(w))
+        said = {"objective_": value, "dual_objective_": value - gap, "dual_gap_": gap}
+        judge(SimpleNamespace(**said, tol=eps), convex, w, is_short)
 
 
 def pick(rng, options):
     return options[rng.integers(len(options))]
 
 
-def check_problem(rng, name):
-    """Fit a model of this family, and often once more after a change.
-
-    Raises
-    ------
-    Broken
-        With what is wrong.
-    """
-    make, kinds, others = FAMILIES[name]
+def check_fits(rng, row):
+    """Fit a model of a family, and often once more after a change."""
+    make, kinds, others = row
     arguments = [pick(rng, others)] if others else []
     if arguments and isinstance(arguments[0], tuple):
         arguments = arguments[0]
     model, data, loss = make(rng, pick(rng, kinds), *arguments)
-    model.set_params(tol=10.0 ** rng.integers(-8, 0), C=10.0 ** rng.uniform(-4, 4))
+    model.set_params(tol=10.0 ** rng.integers(-8, 0))
+    has_c = "C" in model.get_params()
+    if has_c:
+        model.set_params(C=10.0 ** rng.uniform(-4, 4))
     if data.kind in ROWS:
-        scaling = getattr(data, "scaling", data.bias) or 1.0
-        model.set_params(fit_intercept=bool(data.bias), intercept_scaling=scaling)
+        model.set_params(fit_intercept=bool(data.bias), intercept_scaling=data.bias or 1.0)
     n = len(data.examples)
     places, weights = np.arange(n), np.ones(n)
-    n_fits = 1 + int(rng.integers(4)) * (rng.random() < 0.4)
+    n_fits = 1 + int(rng.integers(1, 4)) * (rng.random() < 0.4) * has_c
     for at in range(n_fits):
         if at or rng.random() < 0.3:
             weights = pick(rng, [np.ones(n), rng.random(n), rng.integers(0, 3, n) * 2.0])
@@ -362,9 +459,10 @@ def check_problem(rng, name):
         own = weights[places]
         if not keeps_labels(data, places, own):
             continue
-        ratio = getattr(model, "l1_ratio", float(getattr(model, "penalty", "") == "l1"))
-        convex = data.convex(loss, model.C, ratio, places, own)
         warned = fit(model, *data.chosen(places), own)
+        ratio = getattr(model, "l1_ratio", float(getattr(model, "penalty", "") == "l1"))
+        C = model.C if has_c else model.C_
+        convex = data.convex(loss, C, ratio, places, own)
         judge(model, convex, data.weights_of(model), warned)
 
 
@@ -398,15 +496,17 @@ def judge(model, convex, w, warned):
     zero = convex.value(np.zeros(len(w)))
     best, at = min([convex.minimum(), (value, w)], key=lambda pair: pair[0])
     found = (
-        f"objective {said!r} (truly {value}), bound {bound!r} (above {best} at "
-        f"{np.asarray(at, float)}), gap {gap!r}, tol {model.tol:g}, zero weights {zero}, "
+        f"{model!r}: objective {said!r} (truly {value}), bound {bound!r} (above {best} at "
+        f"{np.asarray(at, float).tolist()}), gap {gap!r}, tol {model.tol:g}, zero weights {zero}, "
         f"rounding {rounding:.2g}"
     )
     if not -rounding <= said - value <= rounding + inexact:
         raise Broken(f"objective: {found}")
     if not bound <= best + ROUNDING * (convex.size(at) + abs(best)):
         raise Broken(f"false bound: {found}")
-    if gap < 0.0 or gap < value - best - rounding:
+    if gap < 0.0:
+        raise Broken(f"negative gap: {found}")
+    if gap < value - best - rounding:
         raise Broken(f"false gap: {found}")
     if not abs(gap - (said - bound)) <= rounding + 1e-9 * abs(gap):
         raise Broken(f"gap is not the difference: {found}")
@@ -414,3 +514,45 @@ def judge(model, convex, w, warned):
         raise Broken(f"silent: {found}")
     if said > zero + rounding:
         raise Broken(f"worse than zero weights: {found}")
+
+
+# Functions with the kinds of data that they take, and their other arguments.
+FITS = {
+    "BCFW": (bcfw, ANY, (0.0,)),
+    "BCFW, CV": (bcfw_cv, (*ROWS, *FOREST), ()),
+    "CRF, CV": (crf_cv, (*ROWS, *FOREST), ()),
+    "BCFW, elastic net": (bcfw, ANY, (0.3, 0.9, 0.99)),
+    "CRF": (crf, ANY, (0.0,)),
+    "CRF, elastic net": (crf, (*ROWS, *FOREST), (0.3, 0.9)),
+    "CRF, L1": (crf, (*ROWS, *FOREST), (1.0,)),
+    "slack rescaling": (slack, ANY, ()),
+    "BMRM, structures": (planes, ANY, ()),
+    "BMRM": (bmrm, ROWS, ("hinge",)),
+    "BMRM, slack": (bmrm, ROWS[:2], ("slack_hinge",)),
+    "Pragam": (pragam, (*ROWS, *FOREST), ()),
+    "hinge": (sublbfgs, ROWS, (("hinge", "l2"),)),
+    "slack hinge": (sublbfgs, ROWS[:2], (("slack_hinge", "l2"),)),
+    "squared hinge": (sublbfgs, ROWS[:2], (("squared_hinge", "l2"),)),
+    "hinge, L1": (sublbfgs, ROWS[:1], (("hinge", "l1"),)),
+    "squared hinge, L1": (sublbfgs, ROWS[:2], (("squared_hinge", "l1"),)),
+    "logistic, L1": (sublbfgs, ROWS[:1], (("logistic", "l1"),)),
+}
+FAMILIES = (
+    {name: partial(check_fits, row=row) for name, row in FITS.items()}
+    | {f"{make.__name__}": partial(check_path, make=make) for make in (bcfw_path, crf_path)}
+    | {
+        "many classes": partial(check_large, make=many_classes),
+        "long chains": partial(check_large, make=long_chains),
+    }
+)
+
+
+def check_problem(rng, family):
+    """Fit a random problem of a family.
+
+    Raises
+    ------
+    Broken
+        With what is wrong.
+    """
+    FAMILIES[family](rng)
