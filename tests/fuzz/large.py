@@ -22,6 +22,8 @@ class Large:
     lam, l1_ratio : float
     points : list of ndarrays
         Weights of other fits.
+    known : dict
+        Values that were computed.
     """
 
     loss: str
@@ -31,11 +33,18 @@ class Large:
     lam: float
     l1_ratio: float
     points: list = field(default_factory=list)
+    known: dict = field(default_factory=dict)
 
     def value(self, w):
-        w, ratio = np.asarray(w, LONG), LONG(self.l1_ratio)
         if not w.any():
             return self.at_zero()
+        key = w.astype(float).tobytes()
+        if key not in self.known:
+            self.known[key] = self._value(np.asarray(w, LONG))
+        return self.known[key]
+
+    def _value(self, w):
+        ratio = LONG(self.l1_ratio)
         penalty = (1 - ratio) / 2 * (w @ w) + ratio * abs(w).sum()
         losses = [self._loss(x, y, w) for x, y in zip(self.X, self.y, strict=True)]
         return self.lam * penalty + np.mean(losses)

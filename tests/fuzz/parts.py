@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from some_tokens import some_table, some_tokens
+from uses import check_use
 from values import FLAT, ODD, Task, spoil
 
 from sklearn_structsvm import confusion, metrics, plotting, structures
@@ -39,6 +40,7 @@ SHARES = {
     "convert": 4,
     "file": 8,
     "problem": 10,
+    "use": 20,
 }
 NEW = ("structure", "measure", "display", "words", "convert")
 
@@ -253,6 +255,10 @@ class PartCall(Call):
         if step == "output":
             model.set_output(transform=self.pick(["pandas", "polars", "default", 3]))
         return found, model.transform(new)
+
+    def use(self):
+        """A whole use, checked against others of the same content."""
+        check_use(self)
 
     def problem(self):
         """A fit that is compared with the optimum."""

@@ -460,7 +460,8 @@ def check_fits(rng, row):
         if not keeps_labels(data, places, own):
             continue
         warned = fit(model, *data.chosen(places), own)
-        ratio = getattr(model, "l1_ratio", float(getattr(model, "penalty", "") == "l1"))
+        ratio = float(getattr(model, "penalty", "") == "l1")
+        ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", ratio))
         C = model.C if has_c else model.C_
         convex = data.convex(loss, C, ratio, places, own)
         judge(model, convex, data.weights_of(model), warned)

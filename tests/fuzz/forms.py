@@ -1,0 +1,90 @@
+"""The same content in other forms, and whether a call left its arguments alone.
+
+Numbers are multiples of 1/8, which all forms hold exactly.
+"""
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from sklearn_structsvm.preprocessing import SplitMatrix
+
+
+def bits(value):
+    """What a value holds, down to the bits of its arrays."""
+    if sparse.issparse(value):
+        names = ("data", "indices", "indptr", "row", "col", "coords", "offsets")
+        parts = [getattr(value, name, None) for name in names]
+        return type(value), value.shape, [bits(part) for part in parts]
+    if isinstance(value, SplitMatrix):
+        return bits(value.matrices)
+    if isinstance(value, (pd.DataFrame, pd.Series)):
+        return bits(value.to_numpy()), bits(value.index.to_numpy()), value.shape
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return type(value), [bits(part) for part in value]
+    if isinstance(value, dict):
+        return [(key, bits(part)) for key, part in value.items()]
+    return repr(value)
+
+
+def repeated_entries(x):
+    """CSR in which each entry is the sum of two, out of order."""
+    half = sparse.csr_array(x / 2)
+    parts = [
+        np.tile(np.arange(a, b)[::-1], 2) for a, b in zip(half.indptr, half.indptr[1:])
+    ]  # fmt: skip
+    order = np.concatenate([np.zeros(0, dtype=int), *parts])
+    arrays = half.data[order], half.indices[order], 2 * half.indptr
+    return sparse.csr_array(arrays, shape=x.shape)
+
+
+def _read_only(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+# Of a matrix of rows, or of the features of an item.
+MATRICES = {
+    "float32": lambda x: x.astype(np.float32),
+    "longdouble": lambda x: x.astype(np.longdouble),
+    "Fortran": np.asfortranarray,
+    "read-only": _read_only,
+    "every other column": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "reversed": lambda x: x[::-1].copy()[::-1],
+    "CSR": sparse.csr_array,
+    "CSR matrix": sparse.csr_matrix,
+    "CSR of 64 bits": lambda x: _with_long_indices(sparse.csr_array(x)),
+    "float32 CSR": lambda x: sparse.csr_array(x.astype(np.float32)),
+    "repeated entries": repeated_entries,
+    "lists": lambda x: x.tolist(),
+    "objects": lambda x: x.astype(object),
+    "data frame": lambda x: pd.DataFrame(x, columns=[f"c{j}" for j in range(x.shape[1])]),
+}
+OF_ROWS = MATRICES | {"CSC": sparse.csc_array, "COO": sparse.coo_array}
+OF_ITEMS = MATRICES | {
+    "split": lambda x: SplitMatrix([x[:, :1], sparse.csr_array(x[:, 1:])])
+}
+# Names by which a frame asks that it be used for predictions as well.
+NAMED = ("data frame",)
+
+
+def _with_long_indices(x):
+    x.indices, x.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)
+    return x
+
+
+def other_form(rng, X):
+    """(name, X in that form), for rows and for lists of items or of tuples of them."""
+    if isinstance(X, np.ndarray):
+        name = [*OF_ROWS][rng.integers(len(OF_ROWS))]
+        return name, OF_ROWS[name](X)
+    is_tuple = isinstance(X[0], tuple)
+    name = [*OF_ITEMS][rng.integers(len(OF_ITEMS))]
+    make = OF_ITEMS[name]
+    items = [(make(x[0]), *x[1:]) if is_tuple else make(x) for x in X]
+    if rng.random() < 0.2:
+        items = tuple(items)
+    return name, items

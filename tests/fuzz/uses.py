@@ -1,0 +1,354 @@
+"""Whole uses: data in some form, options, weights, and what is done with the model.
+
+What is checked needs no reference. Equal content gives equal answers, in any form, batch
+and order; two fits of one problem have bounds that do not contradict each other; users'
+arrays are as they were; and what is refused is named.
+"""
+
+import pickle
+import warnings
+from inspect import signature
+
+import numpy as np
+from calls import CLEAR, KINDS, Broken
+from forms import bits, other_form
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from sklearn_structsvm.structures import MISSING, Structure
+
+RULES = ("ComplexMetricClassifier", "MultilabelMetricClassifier", "ConformalClassifier")
+ANSWERS = (
+    "predict", "decision_function", "predict_proba", "entropy", "max_marginals",
+    "predict_set",
+)  # fmt: skip
+# Shares of the size of an objective: what two sums in another order differ by.
+ROUNDING = 1e-9
+
+
+class Use:
+    """A fitted model with its data, and what is asked of it."""
+
+    def __init__(self, call):
+        self.rng = call.rng
+        self.model = call.estimator(spoiled=0.0, kinds=KINDS[:-1])
+        fixed = {"max_time": None, "random_state": 0, "verbose": 0, "warm_start": False}
+        names = self.model.get_params(deep=False)
+        if "Cs" in names:
+            fixed |= {"Cs": [0.1, 1.0], "cv": 2, "max_iter": 5}
+        self.model.set_params(**{k: v for k, v in fixed.items() if k in names})
+        self.task = task = call.task
+        self.is_rule = type(self.model).__name__ in RULES
+        self.X, self.y = in_eighths(task.X), task.y
+        self.options = {}
+        taken = signature(self.model.fit).parameters
+        if "sample_weight" in taken and self.rng.random() < 0.4:
+            weights = self.rng.integers(0, 4, task.n) / 2.0
+            self.options["sample_weight"] = np.where(weights.any(), weights, 1.0)
+        if "sensitive_features" in taken and self.rng.random() < 0.7:
+            self.options["sensitive_features"] = task.groups()
+
+    def refit(self, X, y, options=None, **params):
+        """Another fit of the same parameters, but for these."""
+        model = clone(self.model).set_params(**params)
+        return self.kept(model.fit, X, y, **(self.options if options is None else options))
+
+    def kept(self, function, *args, **kwargs):
+        """Call it, and compare its arguments with what they were."""
+        before = bits([args, kwargs])
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if bits([args, kwargs]) != before:
+                raise Broken(f"{function.__name__} changed its arguments")
+
+    def ask(self, model, method, X, places=None):
+        """An answer of a method, of some of the rows if `places` are given."""
+        function, given = getattr(model, method), {}
+        if "sensitive_features" in signature(function).parameters:
+            if "sensitive_features" in self.options:
+                own = self.options["sensitive_features"]
+                given["sensitive_features"] = own if places is None else own[places]
+        return self.kept(function, X, **given)
+
+    def answers(self):
+        """The names of methods that this model has an answer for, with their answers."""
+        found = {}
+        for name in ANSWERS:
+            if hasattr(self.model, name):
+                try:
+                    found[name] = self.ask(self.model, name, self.X)
+                except CLEAR:
+                    continue
+        return found
+
+
+def in_eighths(X):
+    """Dense data of the same kind, rounded to multiples of 1/8."""
+    if isinstance(X, list):
+        return [in_eighths(x) for x in X]
+    if isinstance(X, tuple):
+        return (in_eighths(X[0]), *X[1:])
+    return np.round((X.toarray() if sparse.issparse(X) else X) * 8.0) / 8.0
+
+
+def taken(data, places):
+    return data[places] if hasattr(data, "shape") else [data[i] for i in places]
+
+
+def taken_options(options, places):
+    return {name: own[places] for name, own in options.items()}
+
+
+def same(one, other, exact):
+    """Whether two answers are equal, numbers up to rounding unless `exact`."""
+    if sparse.issparse(one) or sparse.issparse(other):
+        one, other = (v.toarray() if sparse.issparse(v) else v for v in (one, other))
+    if len(one) != len(other):
+        return False
+    if isinstance(one, np.ndarray) and one.dtype != object:
+        other = np.asarray(other)
+        if one.shape != other.shape:
+            return False
+        if exact or one.dtype.kind != "f":
+            return np.array_equal(one, other)
+        return np.allclose(one, other, rtol=1e-7, atol=1e-9)
+    if not hasattr(one[0], "__len__") or isinstance(one[0], str):
+        return list(one) == list(other)
+    return all(same(a, b, exact) for a, b in zip(one, other, strict=True))
+
+
+def contradict(use, one, other, what):
+    """Bounds of two fits of one problem, neither of which may be above an objective."""
+    if not hasattr(one, "dual_objective_") or use.task.kind == "hidden":
+        return
+    if any(getattr(one, n, 0) != getattr(other, n, 0) for n in ("C_", "l1_ratio_")):
+        return  # They chose others of the values that were tried.
+    if use.is_rule and (one.dual_gap_ < 0 or not is_certified(use)):
+        return
+    top = min(one.objective_, other.objective_)
+    bound = max(one.dual_objective_, other.dual_objective_)
+    if bound > top + ROUNDING * (1.0 + abs(top)):
+        found = [(m.objective_, m.dual_objective_) for m in (one, other)]
+        raise Broken(f"{what}: bounds contradict each other: {found}")
+
+
+def is_certified(use):
+    """Whether bounds of a rule are of what it counts."""
+    model = use.model
+    return (
+        len(use.task.labels) == 2
+        and use.task.kind != "indicator"
+        and getattr(model, "lmo", "plugin") == "plugin"
+        and not getattr(model, "group_blind", False)
+        and getattr(model, "cv", None) is None
+    )
+
+
+def check_forms(use):
+    """The same numbers in another form, in training and in prediction."""
+    name, X = other_form(use.rng, use.X)
+    other = use.refit(X, use.y)
+    contradict(use, use.model, other, name)
+    if name == "data frame":
+        return
+    for method, answer in use.answers().items():
+        found = use.ask(use.model, method, X)
+        if not same(answer, found, exact=False):
+            raise Broken(f"{method} of {name}: {found} for {answer}")
+
+
+def check_order(use):
+    """The examples in another order."""
+    order = use.rng.permutation(use.task.n)
+    other = use.refit(
+        taken(use.X, order), taken(use.y, order), taken_options(use.options, order)
+    )
+    contradict(use, use.model, other, "order")
+
+
+def check_doubled(use):
+    """Every example twice, and half of C."""
+    if "C" not in use.model.get_params() or getattr(use.model, "loss", "hinge") not in (
+        "hinge", "squared_hinge", "logistic", "slack_hinge"
+    ):  # fmt: skip
+        return
+    twice = np.repeat(np.arange(use.task.n), 2)
+    options = taken_options(use.options, twice)
+    C = use.model.C / 2.0
+    other = use.refit(taken(use.X, twice), taken(use.y, twice), options, C=C)
+    contradict(use, use.model, other, "doubled")
+
+
+def check_names(use):
+    """Other labels of the same order give the same weights, bit for bit."""
+    model = use.model
+    own = model.get_params()
+    if use.task.kind == "indicator" or use.is_rule or not hasattr(model, "coef_"):
+        return
+    if own.get("classes") is not None or isinstance(own.get("class_weight"), dict):
+        return
+    old = np.unique(use.task.labels)
+    new = np.array(["k", "m", "q"])[: len(old)]
+
+    def renamed(labels):
+        return new[np.searchsorted(old, labels)]
+
+    y = use.y
+    y = renamed(y) if isinstance(y, np.ndarray) else [renamed(labels) for labels in y]
+    other = use.refit(use.X, y)
+    if not np.array_equal(model.coef_, other.coef_):
+        raise Broken(f"names: {other.coef_} for {model.coef_}")
+    found, answer = other.predict(use.X), model.predict(use.X)
+    if isinstance(answer, np.ndarray) and answer.dtype != object:
+        answer = renamed(answer)
+    else:
+        answer = [renamed(labels) for labels in answer]
+    if not same(answer, found, exact=True):
+        raise Broken(f"names: {found} for {answer}")
+
+
+def check_pickle(use):
+    other = pickle.loads(pickle.dumps(use.model))
+    for method, answer in use.answers().items():
+        if not same(answer, use.ask(other, method, use.X), exact=True):
+            raise Broken(f"{method} of a pickle")
+
+
+def check_pieces(use):
+    """In two parts, one at a time, and in reverse order."""
+    n = use.task.n
+    cut = use.rng.integers(1, n)
+    ways = [[np.arange(cut), np.arange(cut, n)], np.arange(n)[:, np.newaxis]]
+    ways.append([np.arange(n)[::-1]])
+    for method, answer in use.answers().items():
+        for parts in ways:
+            for places in parts:
+                found = use.ask(use.model, method, taken(use.X, places), places)
+                expected = taken(answer, places)
+                if not same(expected, found, exact=False):
+                    raise Broken(f"{method} of rows {places}: {found} for {expected}")
+
+
+def check_threads(use):
+    if "n_jobs" not in use.model.get_params(deep=False):
+        return
+    answers = use.answers()
+    contradict(use, use.model, use.refit(use.X, use.y, n_jobs=2), "threads")
+    before = use.model.n_jobs
+    use.model.set_params(n_jobs=3)
+    for method, answer in answers.items():
+        found = use.ask(use.model, method, use.X)
+        if not same(answer, found, exact=True):
+            raise Broken(f"{method} by three threads: {found} for {answer}")
+    use.model.set_params(n_jobs=before)
+
+
+def check_again(use):
+    """Equal inputs give equal bits."""
+    other = use.refit(use.X, use.y)
+    for name in ("coef_", "objective_", "dual_gap_", "n_iter_", "thresholds_"):
+        one = getattr(use.model, name, None)
+        if isinstance(one, (np.ndarray, float, int)):
+            if not np.array_equal(one, getattr(other, name), equal_nan=True):
+                raise Broken(f"another fit has {name} {getattr(other, name)} for {one}")
+
+
+def check_hidden(use):
+    """Unknown labels, by name and as the set of all labels."""
+    model = use.model
+    if use.task.kind not in ("chains", "trees", "graphs"):
+        return
+    if not getattr(model, "takes_hidden_labels", False):
+        return
+    every = set(np.unique(np.concatenate(use.y)).tolist())
+    hides = [use.rng.random(len(labels)) < 0.2 for labels in use.y]
+    hides[0][:] = False
+
+    def with_hidden(value):
+        return [
+            [value if is_hidden else label for label, is_hidden in
+             zip(labels.tolist(), hidden, strict=True)]
+            for labels, hidden in zip(use.y, hides, strict=True)
+        ]  # fmt: skip
+
+    models = []
+    for value in (MISSING, every):
+        own = clone(model).set_params(classes=sorted(every))
+        models.append(use.kept(own.fit, use.X, with_hidden(value), **use.options))
+    if not np.array_equal(models[0].coef_, models[1].coef_):
+        raise Broken("hidden labels are not the same as sets of all labels")
+
+
+def check_objective(use):
+    """The objective over listed labelings, where the structure lists them."""
+    model = use.model
+    name = type(model).__name__
+    structure = getattr(model, "structure_", None)
+    if name not in ("BCFWClassifier", "CRFClassifier") or getattr(
+        model, "class_weight", None
+    ) is not None or not hasattr(structure, "labelings"):  # fmt: skip
+        return
+    if getattr(structure, "relaxed", False) or getattr(structure, "has_cycles_", False):
+        return
+    weights = use.options.get("sample_weight", np.ones(use.task.n))
+    X, y = use.X, use.y
+    if not structure.flat:
+        X, y = structure.check_data(X, y)
+    w = model._weights
+    total = 0.0
+    for x, labels, weight in zip(X, y, weights, strict=True):
+        listed = list(structure.labelings(x))
+        if len(listed) > 300:
+            return
+        scores = np.array([structure.joint_feature(x, own) @ w for own in listed])
+        scores -= structure.joint_feature(x, labels) @ w
+        if name == "CRFClassifier":
+            total += weight * logsumexp(scores)
+        else:
+            loss = [structure.loss(labels, own) for own in listed]
+            total += weight * (scores + loss).max()
+    ratio = model.l1_ratio
+    penalty = (1 - ratio) / 2 * w @ w + ratio * np.abs(w).sum()
+    value = (penalty / model.C + total) / weights.sum()
+    if abs(value - model.objective_) > ROUNDING * (1.0 + abs(value)):
+        raise Broken(f"objective_ is {model.objective_}, by enumeration {value}")
+
+
+CHECKS = (
+    check_forms, check_order, check_doubled, check_names, check_pickle, check_pieces,
+    check_threads, check_again, check_hidden, check_objective,
+)  # fmt: skip
+
+
+def check_use(call):
+    """A fit and a few of the checks. Clear errors pass if they name a parameter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        use = fitted_use(call)
+        for at in use.rng.permutation(len(CHECKS))[:3]:
+            call.name = f"use of {type(use.model).__name__}({CHECKS[at].__name__})"
+            CHECKS[at](use)
+
+
+def fitted_use(call):
+    """The first of some random uses whose parameters go together."""
+    while True:
+        use = Use(call)
+        try:
+            use.kept(use.model.fit, use.X, use.y, **use.options)
+            return use
+        except CLEAR as error:
+            check_refusal(use.model, error)
+
+
+def check_refusal(model, error):
+    """What is refused is a parameter or an argument, by its name."""
+    names = {part for name in model.get_params() for part in name.split("__")}
+    names |= {"X", "y", "sample_weight", "sensitive_features", "n_splits"}
+    structure = getattr(model, "structure", None)
+    if isinstance(structure, Structure):
+        names |= set(structure.get_params())
+    if not any(name in str(error) for name in names):
+        raise Broken(f"a refusal without a name: {error}")
