@@ -1,5 +1,8 @@
 """Objectives in long double, and their minima by solvers that the package does not use.
 
+These are Clarabel's interior points where it is installed, and otherwise steps of SciPy's
+L-BFGS-B on smoothed losses, which are less exact. All give an upper bound of the minimum.
+
 Nothing here calls the package. An objective is a penalty of the weights plus the weighted
 sum of a loss of groups of rows: of a group's largest row, of the logarithm of the sum of
 their exponentials, or of the squares of what is positive.
@@ -9,6 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+
+try:
+    import clarabel
+except ImportError:
+    clarabel = None
 
 LONG = np.longdouble
 # What an evaluation in double precision may lose, as a share of the sizes of its terms.
@@ -17,7 +27,7 @@ ROUNDING = 1e-13
 
 @dataclass
 class Convex:
-    """min_w l2/2 w² + l1 |w| + Σ_i p_i loss(A_i w + b_i), for lower <= w <= upper.
+    """min_w l2/2 w² + l1 |w| + Σ_i p_i loss(A_i w + b_i).
 
     Attributes
     ----------
@@ -27,7 +37,7 @@ class Convex:
     starts : ndarray of shape (n,)
         The first row of each group.
     p : ndarray of shape (n,)
-    l2, l1, lower, upper : ndarray of shape (d,)
+    l2, l1 : ndarray of shape (d,)
     """
 
     loss: str
@@ -37,8 +47,6 @@ class Convex:
     p: np.ndarray
     l2: np.ndarray
     l1: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
 
     def value(self, w):
         """The objective at w."""
@@ -66,99 +74,101 @@ class Convex:
 
     def minimum(self):
         """The smallest value that a solver finds, with its weights; zero weights count."""
-        points = [np.clip(np.zeros(len(self.l2)), self.lower, self.upper)]
-        found = self._solved()
-        if found is not None and np.isfinite(found).all():
-            points.append(np.clip(found, self.lower, self.upper))
-        return min(((self.value(w), w) for w in points), key=lambda pair: pair[0])
+        size = abs(self.A).max(axis=0)
+        # What a column can gain is at most its square over this penalty.
+        used = np.flatnonzero(size**2 > 1e-13 * self.l2)
+        unit = np.sqrt(size**2 + self.l2)
+        points = [np.zeros(len(unit), LONG)]
+        if len(used):
+            scaled = Convex(
+                self.loss, (self.A[:, used] / unit[used]).astype(float),
+                self.b.astype(float), self.starts, self.p.astype(float),
+                (self.l2[used] / unit[used] ** 2).astype(float),
+                (self.l1[used] / unit[used]).astype(float),
+            )  # fmt: skip
+            found = np.zeros(len(unit), LONG)
+            found[used] = _smoothed(scaled) if clarabel is None else _conic(scaled)
+            points.append(found / np.where(size > 0, unit, 1))
+        found = [(self.value(w), w) for w in points if np.isfinite(w).all()]
+        return min(found, key=lambda pair: pair[0])
 
-    def _solved(self):
-        """Weights by Clarabel, in units of the columns; None without it."""
-        try:
-            import clarabel
-        except ImportError:
-            return None
-        unit = abs(self.A).max(axis=0)
-        used = np.flatnonzero(unit > 0)
-        if not len(used):
-            return None
-        unit, n = unit[used], len(self.starts)
-        A = sparse.csr_array((self.A[:, used] / unit).astype(float))
-        b = self.b.astype(float)
-        d, m = len(used), len(b)
-        sizes = np.diff(self.starts, append=m)
-        owner = np.repeat(np.arange(n), sizes)
-        l2 = (self.l2[used] / unit**2).astype(float)
-        l1 = (self.l1[used] / unit).astype(float)
-        p = self.p.astype(float)
-        own = sparse.csr_array((np.ones(m), (np.arange(m), owner)), shape=(m, n))
-        cones, rows, limits = [], [], []
-        if self.loss == "squares":
-            # One variable for each row: what of it is positive.
-            width, quadratic, linear = m, 2 * p[owner], np.zeros(m)
-            rows += [[A, -sparse.eye_array(m)], [None, -sparse.eye_array(m)]]
-            limits += [-b, np.zeros(m)]
-            cones.append(clarabel.NonnegativeConeT(2 * m))
-        elif self.loss == "max":
-            width, quadratic, linear = n, np.zeros(n), p
-            rows.append([A, -own])
-            limits.append(-b)
-            cones.append(clarabel.NonnegativeConeT(m))
+    @property
+    def owner(self):
+        """The group of each row."""
+        sizes = np.diff(self.starts, append=len(self.b))
+        return np.repeat(np.arange(len(self.starts)), sizes)
+
+
+def _conic(problem):
+    """Weights by Clarabel."""
+    A, b, owner = sparse.csr_array(problem.A), problem.b, problem.owner
+    m, d, n = *A.shape, len(problem.p)
+    rows, eye = np.arange(m), sparse.eye_array(m)
+    own = sparse.csr_array((np.ones(m), (rows, owner)), shape=(m, n))
+    nonnegative = clarabel.NonnegativeConeT
+    # Blocks of the weights and of other variables, with what they must not exceed.
+    if problem.loss == "squares":
+        # What of each row is positive.
+        quadratic, linear = 2.0 * problem.p[owner], np.zeros(m)
+        blocks = [(A, -eye, -b), (0.0 * A, -eye, np.zeros(m))]
+        cones = [nonnegative(2 * m)]
+    elif problem.loss == "max":
+        quadratic, linear = np.zeros(n), problem.p
+        blocks, cones = [(A, -own, -b)], [nonnegative(m)]
+    else:
+        # (row - loss, 1, z) are in the exponential cone, and a group's z sum to at most 1.
+        quadratic, linear = np.zeros(n + m), np.append(problem.p, np.zeros(m))
+        first, third = (
+            sparse.csr_array((np.ones(m), (3 * rows + at, rows)), shape=(3 * m, m))
+            for at in (0, 2)
+        )
+        sums = sparse.hstack([sparse.csr_array((n, n)), own.T])
+        cone = sparse.hstack([first @ own, -third])
+        blocks = [(sparse.csr_array((n, d)), sums, np.ones(n))]
+        blocks.append((-first @ A, cone, first @ b + np.tile([0.0, 1.0, 0.0], m)))
+        cones = [nonnegative(n), *[clarabel.ExponentialConeT()] * m]
+    # The sizes of the weights.
+    width, eye = len(linear), sparse.eye_array(d)
+    table = [[left, right, None] for left, right, _ in blocks]
+    table += [[eye, sparse.csr_array((d, width)), -eye], [-eye, None, -eye]]
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads = False, 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    solver = clarabel.DefaultSolver(
+        sparse.diags_array(np.concatenate([problem.l2, quadratic, np.zeros(d)])).tocsc(),
+        np.concatenate([np.zeros(d), linear, problem.l1]),
+        sparse.block_array(table).tocsc(),
+        np.concatenate([*(limit for *_, limit in blocks), np.zeros(2 * d)]),
+        [*cones, nonnegative(2 * d)],
+        settings,
+    )
+    return np.asarray(solver.solve().x)[:d]
+
+
+def _smoothed(problem):
+    """Weights by L-BFGS-B; a maximum is smoothed less and less."""
+    d = len(problem.l2)
+    temperatures = (1e-2, 1e-5) if problem.loss == "max" else (1.0,)
+    parts, ends = np.zeros(2 * d), [*problem.starts[1:], len(problem.b)]
+
+    def value(parts, temperature):
+        w = parts[:d] - parts[d:]
+        scores = problem.A @ w + problem.b
+        if problem.loss == "squares":
+            active = np.maximum(scores, 0.0)
+            loss, slope = problem.p[problem.owner] @ active**2, 2.0 * active
         else:
-            # (score - loss, 1, z) in the exponential cone, and the sum of z at most 1.
-            width, quadratic = n + m, np.zeros(n + m)
-            linear = np.concatenate([p, np.zeros(m)])
-            rows.append([None, sparse.hstack([sparse.csr_array((n, n)), own.T])])
-            limits.append(np.ones(n))
-            cones.append(clarabel.NonnegativeConeT(n))
-            place = np.arange(m)
-            first = sparse.csr_array((np.ones(m), (3 * place, place)), shape=(3 * m, m))
-            third = sparse.csr_array(
-                (np.ones(m), (3 * place + 2, place)), shape=(3 * m, m)
-            )
-            rows.append([-first @ A, sparse.hstack([first @ own, -third])])
-            limits.append(first @ b + np.tile([0.0, 1.0, 0.0], m))
-            cones += [clarabel.ExponentialConeT()] * m
-        rows = [[block, rest, None] for block, rest in rows]
-        eye = sparse.eye_array(d)
-        if l1.any():
-            rows += [[eye, None, -eye], [-eye, None, -eye]]
-            limits.append(np.zeros(2 * d))
-            cones.append(clarabel.NonnegativeConeT(2 * d))
-        for sign, bound in ((1.0, self.upper), (-1.0, self.lower)):
-            bound = (bound[used] * unit).astype(float)
-            kept = np.flatnonzero(np.isfinite(bound))
-            if len(kept):
-                rows.append([sign * eye.tocsr()[kept], None, None])
-                limits.append(sign * bound[kept])
-                cones.append(clarabel.NonnegativeConeT(len(kept)))
-        width_l1 = d if l1.any() else 0
-        rows = [row if width_l1 else row[:2] for row in rows]
-        shapes = (d, width, width_l1)
-        rows = [
-            sparse.hstack(
-                [
-                    block if block is not None
-                    else sparse.csr_array((_height(row), shapes[at]))
-                    for at, block in enumerate(row)
-                ]
-            )
-            for row in rows
-        ]  # fmt: skip
-        P = sparse.diags_array(np.concatenate([l2, quadratic, np.zeros(width_l1)]))
-        q = np.concatenate([np.zeros(d), linear, l1[:width_l1]])
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.max_threads = 1
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-        solver = clarabel.DefaultSolver(
-            sparse.csc_matrix(P), q, sparse.csc_matrix(sparse.vstack(rows)),
-            np.concatenate(limits), cones, settings,
-        )  # fmt: skip
-        w = np.zeros(len(self.l2), LONG)
-        w[used] = np.asarray(solver.solve().x)[:d] / unit
-        return w
+            groups = [scores[a:b] / temperature
+                      for a, b in zip(problem.starts, ends, strict=True)]  # fmt: skip
+            loss = temperature * problem.p @ [logsumexp(group) for group in groups]
+            slope = np.concatenate([softmax(group) for group in groups])
+        gradient = problem.l2 * w + (problem.p[problem.owner] * slope) @ problem.A
+        total = problem.l2 @ w**2 / 2 + problem.l1 @ parts.reshape(2, d).sum(axis=0) + loss
+        return total, np.concatenate([gradient, -gradient]) + np.tile(problem.l1, 2)
 
-
-def _height(row):
-    return next(block.shape[0] for block in row if block is not None)
+    for temperature in temperatures:
+        parts = minimize(
+            value, parts, args=(temperature,), jac=True, method="L-BFGS-B",
+            bounds=[(0.0, None)] * (2 * d), options={"maxiter": 200, "ftol": 1e-14},
+        ).x  # fmt: skip
+    return parts[:d] - parts[d:]

@@ -67,8 +67,24 @@ OF_ROWS = MATRICES | {"CSC": sparse.csc_array, "COO": sparse.coo_array}
 OF_ITEMS = MATRICES | {
     "split": lambda x: SplitMatrix([x[:, :1], sparse.csr_array(x[:, 1:])])
 }
-# Names by which a frame asks that it be used for predictions as well.
-NAMED = ("data frame",)
+
+# Of the labels of rows, and of one item.
+LABELS = {
+    "list": lambda y: y.tolist(),
+    # scikit-learn takes no objects but strings.
+    "objects": lambda y: y.astype(object) if y.dtype.kind == "U" else y,
+    "series": pd.Series,
+    "strided": lambda y: np.repeat(y, 2, axis=0)[::2],
+    "read-only": _read_only,
+}
+INDICATORS = {
+    "list": lambda y: y.tolist(),
+    "CSR": sparse.csr_array,
+    "CSR matrix": sparse.csr_matrix,
+    "bool": lambda y: y.astype(bool),
+    "float": lambda y: y.astype(float),
+    "data frame": pd.DataFrame,
+}
 
 
 def _with_long_indices(x):
@@ -81,10 +97,25 @@ def other_form(rng, X):
     if isinstance(X, np.ndarray):
         name = [*OF_ROWS][rng.integers(len(OF_ROWS))]
         return name, OF_ROWS[name](X)
-    is_tuple = isinstance(X[0], tuple)
     name = [*OF_ITEMS][rng.integers(len(OF_ITEMS))]
     make = OF_ITEMS[name]
-    items = [(make(x[0]), *x[1:]) if is_tuple else make(x) for x in X]
+    items = [_with_features(x, make) for x in X]
     if rng.random() < 0.2:
         items = tuple(items)
     return name, items
+
+
+def other_labels(rng, y):
+    """(name, y in another form)."""
+    forms = INDICATORS if isinstance(y, np.ndarray) and y.ndim == 2 else LABELS
+    name = [*forms][rng.integers(len(forms))]
+    if isinstance(y, np.ndarray):
+        return name, forms[name](y)
+    return name, [forms[name](labels) for labels in y]
+
+
+def _with_features(x, make):
+    """An item whose features, be they beside scores or edges, are in another form."""
+    if isinstance(x, tuple):
+        return (_with_features(x[0], make), *x[1:])
+    return make(x)

@@ -3,6 +3,11 @@
     python tests/fuzz/fuzz.py --calls 10000 --seed 0     a table of what was found
     python tests/fuzz/fuzz.py --only 1234 --seed 0       that call again, here
     python tests/fuzz/fuzz.py --kinds display words      calls of these kinds only
+    python tests/fuzz/fuzz.py --kinds problem --calls 8000    certificates that are true
+    python tests/fuzz/fuzz.py --kinds use --calls 5000        uses that agree with another
+
+With another checkout in PYTHONPATH they are of its package. Optima of problems are more
+exact if Clarabel is installed.
 
 A call is known by its number and the seed. Calls are made in processes of their own: one
 that dies was killed by a crash, or by the limit on processor time, and the next one goes

@@ -65,7 +65,7 @@ class Data:
             coef = np.concatenate([coef, own], axis=1)
         return coef.T.ravel()
 
-    def convex(self, loss, C, l1_ratio, places, weights, bounds=None):
+    def convex(self, loss, C, l1_ratio, places, weights):
         """The normalized objective of a fit to these examples."""
         groups = [
             (weight, A, b)
@@ -80,7 +80,6 @@ class Data:
         lam = 1 / (LONG(C) * total) * np.ones(d, LONG)
         if self.is_bias_free:
             lam[-1] = 0
-        lower, upper = bounds or (np.full(d, -np.inf), np.full(d, np.inf))
         return Convex(
             loss,
             np.concatenate(A),
@@ -89,8 +88,6 @@ class Data:
             np.array(weights, LONG) / total,
             lam * (1 - LONG(l1_ratio)),
             lam * LONG(l1_ratio),
-            lower,
-            upper,
         )
 
 
