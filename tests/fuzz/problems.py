@@ -344,7 +344,7 @@ def many_classes(rng, is_likelihood):
 
 def long_chains(rng, is_likelihood):
     """Up to 100,000 positions, with fits by two methods."""
-    T = int(10.0 ** (2.0 + 3.0 * rng.random() ** 3))
+    T = int(10.0 ** (2.0 + 3.0 * rng.random() ** 6))
     k, f = int(rng.integers(2, 5)), 2
     n = int(rng.integers(1, max(2, 1000 // T)))
     y = [rng.integers(k, size=T) for _ in range(n)]
