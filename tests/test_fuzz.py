@@ -1,4 +1,4 @@
-"""A sample of what `make fuzz` calls: random calls end in a result or a clear error."""
+"""A sample of `make fuzz`: calls end in a result or a clear error, and change no data."""
 
 import pytest
 from _seeds import new_seed
@@ -6,7 +6,7 @@ from outcomes import outcome
 
 pytestmark = pytest.mark.thread_unsafe(reason="figures and warnings are of the process")
 
-SAMPLES = {"display": 8, "convert": 4}
+SAMPLES = {"fit": 12, "words": 12, "display": 8, "convert": 4}
 # Parts of the samples, for tests that run side by side.
 PARTS = 6
 USES, PROBLEMS = 300, 80

@@ -51,9 +51,9 @@ def csr_layout_of_longs(
 def are_sound(list items, width):
     """Whether items are arrays, or CSR matrices, with rows and as many columns.
 
-    They are of the usual types: float32 or float64, contiguous and aligned, and with
-    32-bit indices within the matrix. Their values are finite. False says nothing about
-    what is wrong.
+    They are of the usual types: float32 or float64, contiguous and aligned. Indices have
+    32 bits, and the columns of each row rise. Their values are finite. False says nothing
+    about what is wrong.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def are_sound(list items, width):
                     return False
             elif type(item) is not MATRIX and type(item) is not ARRAY:
                 return False
-            elif not is_within(
+            elif not is_canonical(
                     item.indices, item.indptr, len(item.data), shape[0], n_columns):
                 return False
             elif not are_finite(item.data, 1):
@@ -88,13 +88,13 @@ def are_sound(list items, width):
     return n_columns > 0
 
 
-cdef bint is_within(
+cdef bint is_canonical(
         const int[::1] indices, const int[::1] indptr, Py_ssize_t n_entries,
         Py_ssize_t n_rows, Py_ssize_t n_columns) except -1:
     if indptr.shape[0] != n_rows + 1:
         return False
     n_entries = min(n_entries, indices.shape[0])
-    return layout(indices, indptr, n_entries, n_rows, n_columns) != OUTSIDE
+    return layout(indices, indptr, n_entries, n_rows, n_columns) == CANONICAL
 
 
 cdef bint are_finite(array, int ndim) except -1:

@@ -236,17 +236,39 @@ def check_starts(name, starts, n, stop):
         raise ValueError(f"{name} must rise from 0 to {stop}; got {places}.")
 
 
-def is_canonical(X):
-    """Whether the columns of each row of a CSR matrix are sorted, and each there once.
+def as_canonical(X, name="X"):
+    """X as checked; a copy of a CSR matrix unless the columns of its rows rise.
 
-    Its attribute `has_canonical_format` may be of indices that it had before. Raises
-    ValueError as `check_sparse` does.
+    All CSR input passes here, because SciPy sorts columns and sums repeated entries in
+    place where a method needs it, also in methods that seem only to read (`power`, `max`,
+    and `astype` of some versions). The matrix of a user would change. Its attribute
+    `has_canonical_format` may be of indices that it had before, so they are looked at.
+
+    Raises
+    ------
+    ValueError
+        As `check_sparse`.
     """
+    if not sparse.issparse(X):
+        return X
     is_within, is_canonical = _layout(X)
-    if is_within:
-        return is_canonical
-    check_sparse(X)
-    return sparse.csr_array(X).has_canonical_format
+    if is_canonical:
+        return X
+    if not is_within:
+        check_sparse(X, name)
+    if X.format != "csr":
+        return X
+    used = slice(X.indptr[-1])
+    parts = X.data[used], X.indices[used], X.indptr
+    own = type(X)(parts, shape=X.shape, copy=True)
+    own.sum_duplicates()
+    return own
+
+
+def as_csr(X, name="X"):
+    """A sparse matrix of any format as CSR, as `as_canonical` returns it."""
+    X = as_canonical(X, name)
+    return X if X.format == "csr" else as_canonical(X.tocsr(), name)
 
 
 def _layout(X):

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_array, as_floats, check_sparse
+from sklearn_structsvm._utils.borders import as_array, as_csr, as_floats
 from sklearn_structsvm._utils.labels import plain, refuse_missing
 
 
@@ -16,11 +16,7 @@ def as_indicator(y):
         For another shape, and what is not 0 or 1.
     """
     if sparse.issparse(y):
-        check_sparse(y, "y")
-        matrix = y.tocsr()
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
+        matrix = as_csr(y, "y")
         values = matrix.data
         refuse_missing(y, "y")
     else:
@@ -76,7 +72,7 @@ def largest_of_rows(scores, k):
     Of a sparse matrix only stored entries count, so that a row may have fewer.
     """
     if sparse.issparse(scores):
-        matrix = scores.tocsr()
+        matrix = as_csr(scores)
         columns, values = matrix.indices, matrix.data
         lengths = np.diff(matrix.indptr)
     else:

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_array, check_sequence
+from sklearn_structsvm._utils.borders import as_array, as_csr, check_sequence
 from sklearn_structsvm._utils.pieces import take_rows
 
 
@@ -25,8 +25,8 @@ class SplitMatrix:
     matrices : sequence of arrays and sparse matrices of shape (T, d_j)
         The columns, from left to right. They may have different types, and d_j may be 0.
         They are stored as they are, except that a `SplitMatrix` among them is replaced by
-        its matrices, sparse matrices of other formats are converted to CSR, and all else
-        to arrays.
+        its matrices, sparse matrices that are not CSR with rising columns in each row
+        are converted, and all else becomes arrays.
 
     Attributes
     ----------
@@ -101,8 +101,8 @@ class SplitMatrix:
                 raise ValueError(
                     f"matrices[{j}] must be 2-D; got shape {tuple(matrix.shape)}."
                 )
-            if sparse.issparse(matrix) and matrix.format != "csr":
-                matrix = sparse.csr_array(matrix)
+            if sparse.issparse(matrix):
+                matrix = as_csr(matrix, f"matrices[{j}]")
             found.append(matrix)
         if not found:
             raise ValueError("matrices is empty: at least one matrix is needed.")

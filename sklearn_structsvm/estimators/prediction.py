@@ -11,8 +11,8 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils._matrix._rows import as_features_type
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import (
+    as_canonical,
     check_integer,
-    check_sparse,
     is_empty,
     refuse_masked,
 )
@@ -152,10 +152,14 @@ class PredictionMixin:
         if self.structure_.flat:
             refuse_tokens(X)
             refuse_masked("X", X)
-            check_sparse(X)
-            return validate_data(
-                self, X, reset=False, accept_sparse="csr", dtype=list(ROW_TYPES)
+            X = validate_data(
+                self,
+                as_canonical(X),
+                reset=False,
+                accept_sparse="csr",
+                dtype=list(ROW_TYPES),
             )
+            return as_canonical(X)
         if is_empty(X):
             return []
         return checked_data(self.structure_, X)[0]
@@ -360,7 +364,7 @@ class PredictionMixin:
             if entries is not None:
                 y, y_pred = self.structure_.known_nodes(y, y_pred, entries)
         else:
-            check_sparse(y, "y")
+            y = as_canonical(y, "y")
             refuse_missing(y)
             y = y.toarray() if sparse.issparse(y) else y
         unseen = self.structure_.unseen_labels(y)

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
-from sklearn_structsvm._utils.borders import check_choice, check_sparse
+from sklearn_structsvm._utils.borders import as_canonical, check_choice
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.snapshots import of_one_fit
@@ -166,7 +166,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         if not self.structure_.flat:
             _, y = checked_data(self.structure_, X, y)
         else:
-            check_sparse(y, "y")
+            y = as_canonical(y, "y")
             refuse_missing(y)
             y = y.toarray() if sparse.issparse(y) else np.asarray(y)
             check_consistent_length(X, y)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import as_array, check_sparse, refuse_masked
+from sklearn_structsvm._utils.borders import as_array, as_canonical, refuse_masked
 from sklearn_structsvm._utils.labels import encode, refuse_missing
 from sklearn_structsvm._utils.weights import (
     check_weights,
@@ -272,8 +272,7 @@ class LocalProblem:
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
     refuse_tokens(X)
-    for name, data in (("X", X), ("y", y)):
-        check_sparse(data, name)
+    X, y = as_canonical(X), as_canonical(y, "y")
     refuse_masked("X", X)
     refuse_missing(y)
     if isinstance(y, (list, tuple)):

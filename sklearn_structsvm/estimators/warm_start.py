@@ -9,6 +9,7 @@ import numpy as np
 from sklearn_structsvm._utils.borders import as_tuple, check_entries
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm.estimators.fingerprints import places_before
+from sklearn_structsvm.structures.nodes import NodeStructure
 
 
 @dataclass
@@ -157,10 +158,9 @@ def _identity(problem, others):
             f"{error}"
         ) from error
     sizes = np.ones(len(examples), dtype=np.intp)
-    if not structure.flat:
-        # Labels of graphs may be pairs of labels and weights.
-        labels = (y_i[0] if isinstance(y_i, tuple) else y_i for y_i in problem.y)
-        sizes = np.fromiter(map(np.size, labels), np.intp, len(examples))
+    if isinstance(structure, NodeStructure):
+        labels = map(structure._labels_of, problem.y)
+        sizes = np.fromiter(map(len, labels), np.intp, len(examples))
     return {"key": key, "examples": examples, "sizes": sizes}
 
 

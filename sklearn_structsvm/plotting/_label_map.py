@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_canonical,
     as_floats,
     check_integer,
-    check_sparse,
 )
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import Display, axes_or_new, show_legend_below
@@ -304,8 +304,11 @@ class LabelMapDisplay(Display):
 
 def _one_example(structure, x, y):
     if not structure.flat:
-        return structure.check_data([x], [y])
-    check_sparse(x, "x")
+        X, Y = structure.check_data([x], [y])
+        if structure._is_empty(X[0]):
+            raise ValueError("x is empty, and has nothing to label.")
+        return X, Y
+    x = as_canonical(x, "x")
     x = x.reshape(1, -1) if sparse.issparse(x) else as_array("x", x).reshape(1, -1)
     x = check_array(x, accept_sparse="csr", dtype=np.float64, order="C", input_name="x")
     if x.shape[1] != structure.n_features_in_:

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.utils import indexable
 
 from sklearn_structsvm._contract.answers import checked_folds
-from sklearn_structsvm._utils.borders import check_sequence, check_sparse
+from sklearn_structsvm._utils.borders import as_canonical, check_sequence
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -37,8 +37,8 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
         Held-out scores without constraints.
     """
     constraints = [_at_level(estimator, param_name, level) for level in levels]
-    for name, data in (("X", X), ("y", y), ("sample_weight", weights)):
-        check_sparse(data, name)
+    X, y = as_canonical(X), as_canonical(y, "y")
+    weights = as_canonical(weights, "sample_weight")
     X, y, weights, groups = indexable(X, y, weights, groups)
     splits = checked_folds(cv, X, y, classifier=True)
     by_split = Parallel(n_jobs=n_jobs)(

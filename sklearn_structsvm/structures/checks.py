@@ -11,9 +11,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn_structsvm._contract.answers import brief
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_canonical,
     check_integer,
     check_sequence,
-    check_sparse,
 )
 from sklearn_structsvm.structures.answers import (
     bounds_of,
@@ -204,7 +204,7 @@ def _fit_structure(structure, X, y):
     is_fitted = hasattr(structure, "n_weights_")
     structure = structure if is_fitted else copied
     if structure.flat:
-        check_sparse(X)
+        X = as_canonical(X)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
         y = as_array("y", y)
         check_consistent_length(X, y)

@@ -24,9 +24,9 @@ from sklearn_structsvm._utils.arrays import (
 )
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_canonical,
     as_floats,
     check_shape,
-    check_sparse,
 )
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
@@ -467,14 +467,12 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
 def as_row(x):
     """One example as a matrix of one row."""
     if sparse.issparse(x):
-        check_sparse(x, "x")
-        return x
+        return as_canonical(x, "x")
     return _dense(x).reshape(1, -1)
 
 
 def _dense(x):
     if sparse.issparse(x):
-        check_sparse(x, "x")
-        return x.toarray().ravel()
+        return as_canonical(x, "x").toarray().ravel()
     x = as_array("x", x)
     return as_floats("x", x, *x.shape).ravel()

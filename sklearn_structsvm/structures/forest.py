@@ -148,9 +148,9 @@ class ForestStructure(NodeStructure):
     def loss_augmented_decode(
         self, x: Any, y_true: Any, w: np.ndarray, lam: float = 1.0
     ) -> Any:
-        X, y = self.check_data([x], [y_true])
-        oracle = self._compiled_oracle(X, y)
-        return self._split_nodes(X, self.classes_[oracle.decode(w, lam)])[0]
+        x, y_true = self._check_one(x, y_true)
+        oracle = self._compiled_oracle([x], [y_true])
+        return self._split_nodes([x], self.classes_[oracle.decode(w, lam)])[0]
 
     def constrained_decode(
         self,
@@ -163,11 +163,11 @@ class ForestStructure(NodeStructure):
         strict_alpha: bool = False,
         strict_beta: bool = True,
     ) -> Any:
-        X, y = self.check_data([x], [y_true])
-        truth = self._truth(X, y)
+        x, y_true = self._check_one(x, y_true)
+        truth = self._truth([x], [y_true])
         costs = self.label_costs_[truth] * self._unit(len(truth))
         more = lam * costs.max(axis=1).sum()
-        order, theta, transition, parents = self._topological_potentials(X[0], w, more)
+        order, theta, transition, parents = self._topological_potentials(x, w, more)
         found = constrained_argmax(
             theta, transition, costs[order], truth[order],
             lam, alpha, beta, strict_alpha, strict_beta, parents=parents,
@@ -178,7 +178,7 @@ class ForestStructure(NodeStructure):
         labels[order] = found
         # Forbidden labelings have the lowest scores, so one is found only if no allowed
         # one is feasible.
-        return None if self._impossible(X, labels)[0] else self.classes_[labels]
+        return None if self._impossible([x], labels)[0] else self.classes_[labels]
 
     def joint_feature(self, x: Any, y: Any) -> Any:
         (x,), (y,) = self.check_data([x], [y])
@@ -228,7 +228,7 @@ class ForestStructure(NodeStructure):
         `allowed`, of shape (T, n_classes), says which labels the nodes may have. Entries
         are -inf where no labeling is allowed by it and by `transitions`.
         """
-        (x,), _ = self.check_data([x])
+        x, _ = self._check_one(x)
         result = super().max_marginals(x, w, allowed)
         if self.allowed_ is not None:
             parents, _ = self._forest([x])

@@ -405,7 +405,7 @@ class GraphStructure(SumBounds):
             of the labels of each node, followed by those of the pairs of labels of each
             edge.
         """
-        (x,), (y_true,) = self.check_data([x], [y_true])
+        x, y_true = self._check_one(x, y_true)
         if not self._is_compiled([x]):
             theta, tables = self.potentials(x, w)
             costs = self._node_weights(y_true)[:, np.newaxis]

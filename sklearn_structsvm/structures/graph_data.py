@@ -65,8 +65,10 @@ def known_part(X, y, allowed):
         nodes = np.flatnonzero(mask.sum(axis=1) == 1)
         if len(nodes):
             rows, edges, edge_features = x
-            is_pair = isinstance(rows, tuple)
-            rows = tuple(part[nodes] for part in rows) if is_pair else rows[nodes]
+            if isinstance(rows, validation.FeaturesWithScores):
+                rows = rows._make(part[nodes] for part in rows)
+            else:
+                rows = rows[nodes]
             among = np.isin(edges, nodes).all(axis=1)
             edges = np.searchsorted(nodes, edges[among])
             items.append((rows, edges, edge_features[among]))

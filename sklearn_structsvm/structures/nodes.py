@@ -412,8 +412,15 @@ class NodeStructure(Structure):
                 theta[at] += parts[name]
         return theta
 
+    def _check_one(self, x, y=None):
+        """The checked example (x, y) alone; ValueError if it has nothing to label."""
+        (x,), y = self.check_data([x], None if y is None else [y])
+        if self._is_empty(x):
+            raise ValueError("x is empty, and has nothing to label.")
+        return x, None if y is None else y[0]
+
     def decode(self, x: Any, w: np.ndarray) -> Any:
-        (x,), _ = self.check_data([x])
+        x, _ = self._check_one(x)
         return self._compiled_decode([x], w)[0]
 
     def _topological_potentials(self, x, w):
@@ -445,7 +452,7 @@ class NodeStructure(Structure):
             Scores in decreasing order.
         """
         check_integer("k", k, 1)
-        (x,), _ = self.check_data([x])
+        x, _ = self._check_one(x)
         order, *potentials = self._lowered_potentials(x, w, allowed)
         theta, transition, parents = potentials
         found, scores = k_best(theta, transition, k, parents)
@@ -465,7 +472,7 @@ class NodeStructure(Structure):
         `allowed`, of shape (T, n_classes), says which labels the nodes may have. Entries
         of the others are -inf.
         """
-        (x,), _ = self.check_data([x])
+        x, _ = self._check_one(x)
         order, *potentials = self._lowered_potentials(x, w, allowed)
         found = max_marginals(*potentials)
         result = np.empty_like(found)
@@ -536,7 +543,7 @@ class NodeStructure(Structure):
         return [np.repeat(self.classes_[:1], length) for length in lengths]
 
     def _unit(self, length):
-        return 1.0 / length if self.normalize_loss else 1.0
+        return 1.0 / max(length, 1) if self.normalize_loss else 1.0
 
     def _encode(self, y, offsets=None):
         def where(place):

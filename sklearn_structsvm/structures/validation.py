@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._csr_layout import are_sound
-from sklearn_structsvm._utils.borders import check_sparse, is_empty, refuse_masked
+from sklearn_structsvm._utils.borders import as_csr, is_empty, refuse_masked
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.labels import plain, refuse_missing
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -170,10 +170,11 @@ def _as_matrix(item, name, columns):
             ]
         )
     if sparse.issparse(item):
-        check_sparse(item, name)
-        item = item if item.format == "csr" else sparse.csr_array(item)
+        item = as_csr(item, name)
     else:
         item = _as_array(item, name, columns)
+    if item.dtype == np.longdouble:
+        item = item.astype(np.float64, copy=False)
     if item.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D, of shape (T_i, n_{columns}); got shape {item.shape}."

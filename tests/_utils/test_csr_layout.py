@@ -10,7 +10,7 @@ from sklearn_structsvm._utils._csr_layout import (
     csr_layout_of_longs,
 )
 from sklearn_structsvm._utils._matrix.features import as_features
-from sklearn_structsvm._utils.borders import check_sparse, is_canonical
+from sklearn_structsvm._utils.borders import as_canonical, check_sparse
 from sklearn_structsvm._utils.pieces import csr_of_parts, take_rows
 from tests._seeds import new_rng
 
@@ -115,14 +115,25 @@ def test_arrays_are_sound_if_nothing_is_wrong_with_them(dtype):
 def test_a_flag_of_other_indices_is_not_believed(dtype):
     X = sparse.csr_array(np.eye(3, 4))
     X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
-    assert X.has_canonical_format and is_canonical(X)
+    assert X.has_canonical_format and as_canonical(X) is X
     X.indices, X.indptr = np.array([1, 1, 0], dtype), np.array([0, 3, 3, 3], dtype)
-    assert X.has_canonical_format and not is_canonical(X)
+    assert X.has_canonical_format and not are_sound([X], 4)
+    own = as_canonical(X)
+    assert type(own) is type(X) and own.indices.dtype == dtype
+    assert (own.indices.tolist(), own.data.tolist()) == ([0, 1], [1.0, 2.0])
+    assert (X.indices.tolist(), X.data.tolist()) == ([1, 1, 0], [1.0] * 3)
     # 1 + (1 + 1)^2, as of a column that is there once.
     assert as_features(X).row_norms().tolist() == [5.0, 0.0, 0.0]
     X.indices[0] = 4
     with pytest.raises(ValueError, match=r"X.indices must be integers in \[0, 4\)"):
         check_sparse(X)
+
+
+def test_room_for_more_entries_is_left_out_of_copies():
+    parts = np.ones(5), np.array([2, 0, 2, 9, 9], np.intc), np.array([0, 3], np.intc)
+    X = sparse.csr_array((1, 3))
+    X.data, X.indices, X.indptr = parts
+    assert as_canonical(X).toarray().tolist() == [[1.0, 0.0, 2.0]]
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])

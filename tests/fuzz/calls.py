@@ -4,6 +4,7 @@ import inspect
 import pickle
 
 import numpy as np
+from _untouched import untouched
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
@@ -158,7 +159,8 @@ class Call:
         if names and self.rng.random() < spoiled:
             name = self.pick(names)
             arguments[name] = spoil(self.rng, arguments[name])
-        return function(**arguments)
+        with untouched(**arguments):
+            return function(**arguments)
 
     def single(self, arguments):
         """Methods of a structure that concern one example take one labeling."""

@@ -5,6 +5,7 @@ import traceback
 import warnings
 from pathlib import Path
 
+from _untouched import Changed
 from calls import CLEAR, Broken
 from parts import SHARES, PartCall
 
@@ -27,7 +28,7 @@ def outcome(seed, number, kinds=None):
             warnings.simplefilter("ignore")
             call.run(shares)
     except Exception as error:
-        if isinstance(error, Broken) or is_raw(error):
+        if isinstance(error, Broken | Changed) or is_raw(error):
             return call.name, "".join(traceback.format_exception(error))
     return call.name, None
 

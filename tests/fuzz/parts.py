@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 from _models import MODELS
+from _untouched import untouched
 from calls import CLEAR, ESTIMATORS, KINDS, OTHERS, Call, methods_of, public
 from damage import damage, saved_and_read
 from problems import FAMILIES, check_problem
@@ -241,6 +242,12 @@ class PartCall(Call):
             model = make_union(model, SequenceTransformer(), verbose=False)
         y = [["a", "b"][: len(x)] * 2 if np.ndim(x) else "a" for x in X]
         y = self.pick([y, None, y[:-1], [self.pick(ODD)], 3])
+        with untouched(X=X, new=new, y=y):
+            return self.transform(model, step, X, new, y)
+
+    def transform(self, model, step, X, new, y):
+        """A step of `read_words` with one of its transformers."""
+        rng = self.rng
         if step == "pipeline":
             names = ["CRFClassifier", "BCFWClassifier"]
             model = make_pipeline(model, ESTIMATORS[self.pick(names)](max_iter=3))

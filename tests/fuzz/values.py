@@ -8,6 +8,7 @@ import copy
 import inspect
 
 import numpy as np
+from _untouched import tangled
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -43,8 +44,10 @@ class Task:
             n = min(n, 8)
             self.X, y = make_chains(
                 n, n_features=self.f, n_classes=3, max_length=5, n_active=2,
-                sparse=rng.random() < 0.3, random_state=int(rng.integers(99)),
+                random_state=int(rng.integers(99)),
             )  # fmt: skip
+            if rng.random() < 0.3:
+                self.X = list(map(self.pick([sparse.csr_array, tangled]), self.X))
             self.y = [np.array(self.labels)[y_i] for y_i in y]
             if kind == "trees":
                 self.X = [(x, np.arange(x.shape[0]) - 1) for x in self.X]
@@ -58,7 +61,8 @@ class Task:
                 self.y = (rng.random((n, 3)) < 0.5).astype(int)
             if rng.random() < 0.3:
                 kept = rng.random((n, self.f)) < 0.5
-                self.X = sparse.csr_array(np.where(kept, self.X, 0))
+                form = self.pick([sparse.csr_array, tangled])
+                self.X = form(np.where(kept, self.X, 0))
         self.n = n
 
     @classmethod

@@ -303,7 +303,7 @@ def test_other_misuse_is_named():
     y = [[0, 1], [1, 0]]
     damaged = sparse.csr_array(np.eye(2))
     damaged.indices = np.array([0, 9], dtype=np.intc)
-    with pytest.raises(ValueError, match=r"X\[0\]\.matrices\[1\]\.indices"):
+    with pytest.raises(ValueError, match=r"matrices\[1\]\.indices"):
         BCFWClassifier("chain").fit([SplitMatrix([np.ones((2, 1)), damaged])] * 2, y)
     model = BCFWClassifier("chain", random_state=0).fit([ONE] * 2, y)
     with pytest.raises(ValueError, match="4 features, but there were 5 in fit"):

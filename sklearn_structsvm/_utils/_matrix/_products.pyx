@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix._rows import as_features_type
-from sklearn_structsvm._utils.borders import check_sparse
+from sklearn_structsvm._utils.borders import as_csr
 
 from cython.parallel cimport prange
 from libc.string cimport memset
@@ -223,8 +223,7 @@ cdef class SparseProducts(Products):
         if max(X.shape) > np.iinfo(np.intc).max:
             raise ValueError(
                 f"X has too many rows or columns for 32-bit indices: {X.shape}.")
-        check_sparse(X)
-        X = sparse.csr_array(X)
+        X = as_csr(X)
         super().__init__(X, bias)
         self.column_starts = None
         self.n_sums = 0

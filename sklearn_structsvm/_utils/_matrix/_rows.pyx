@@ -6,7 +6,7 @@ loop.
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_contiguous, check_sparse
+from sklearn_structsvm._utils.borders import as_contiguous, as_csr
 
 from cython cimport floating
 
@@ -27,8 +27,8 @@ cdef class Rows:
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
         Not copied if it is C-contiguous float32 or float64 with few zeros, or CSR with
-        32-bit indices in any order, without duplicates within a row. Otherwise only the
-        parts that do not comply are copied.
+        32-bit indices, rising within each row. Otherwise only the parts that do not comply
+        are copied.
     bias : float
         The constant feature; 0 for none.
 
@@ -46,13 +46,8 @@ cdef class Rows:
         if self.n_features > np.iinfo(np.intc).max:
             raise ValueError(f"X has too many features: {self.n_features}.")
         if sparse.issparse(X):
-            check_sparse(X)
-            X = sparse.csr_array(X)
+            X = as_csr(X)
             self._take(X.data, X.indices, X.indptr)
-            if self._has_duplicates():
-                X = X.copy()
-                X.sum_duplicates()
-                self._take(X.data, X.indices, X.indptr)
         else:
             X = as_features_type(X)
             packed = pack([X]) if seems_sparse([X]) else None
@@ -74,17 +69,6 @@ cdef class Rows:
         self.values = _not_empty(as_features_type(values))
         self.indices = _not_empty(np.require(indices, np.intc, "CA"))
         self.starts = np.require(starts, np.intp, "CA")
-
-    def _has_duplicates(self):
-        """Whether a row has an index twice; sorting the rows would take far longer."""
-        cdef Py_ssize_t i, j
-        cdef Py_ssize_t[::1] seen_in = np.full(self.n_features, -1, dtype=np.intp)
-        for i in range(self.n_rows):
-            for j in range(self.starts[i], self.starts[i + 1]):
-                if seen_in[self.indices[j]] == i:
-                    return True
-                seen_in[self.indices[j]] = i
-        return False
 
     def squared_norms(self):
         """‖x_i‖² with the constant feature, an ndarray of shape (n_rows,)."""

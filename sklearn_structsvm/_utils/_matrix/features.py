@@ -9,7 +9,7 @@ from sklearn_structsvm._utils._matrix._csr_features import CSRFeatures
 from sklearn_structsvm._utils._matrix._dense_features import DenseFeatures, GivenScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix._rows import as_features_type, pack, seems_sparse
-from sklearn_structsvm._utils.borders import as_contiguous, is_canonical
+from sklearn_structsvm._utils.borders import as_contiguous, as_csr
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Scores of a row from which on sparse products are as fast, an entry, as dense ones.
@@ -59,10 +59,7 @@ def as_features(X, k=1, order=None, given=False):
         if packed is None:
             return DenseFeatures(items, order)
         return CSRFeatures(*packed, n_features)
-    X = stack_csr(in_order(items, order))
-    if not is_canonical(X):
-        X = X.copy()
-        X.sum_duplicates()
+    X = as_csr(stack_csr(in_order(items, order)))
     return CSRFeatures(
         as_features_type(X.data),
         as_contiguous(X.indices, np.intc),
@@ -81,9 +78,9 @@ def in_order(items, order):
 
 
 def stack_csr(items):
-    """All rows of CSR matrices below one another, as they are if there is one."""
+    """All rows of CSR matrices below one another; one matrix of any format as it is."""
     if len(items) == 1:
-        return items[0] if items[0].format == "csr" else sparse.csr_array(items[0])
+        return items[0]
     # By hand: sparse.vstack checks each of the many small items again.
     starts = np.cumsum([0] + [item.nnz for item in items], dtype=np.int64)
     indptr = [np.zeros(1, dtype=np.int64)]

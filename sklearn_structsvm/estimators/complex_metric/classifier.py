@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
+from sklearn_structsvm._utils.borders import as_canonical
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -603,6 +604,7 @@ class ComplexMetricClassifier(TrainedMixture):
 
     def _fit_within(self, fit, X, y, fit_params, **metadata):
         refuse_misspelt(self, fit_params)
+        X, y = as_canonical(X), as_canonical(y, "y")
         task, labels = self._task(X, y, **metadata)
         held_out = None
         if self.constraint_confidence is not None and not self._bounds_uniformly:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_sparse, refuse_masked
+from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
@@ -75,8 +75,6 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
             X=X, y=y, sample_weight=sample_weight, sensitive_features=sensitive_features,
             costs=costs,
         )  # fmt: skip
-        for name, values in {"X": X, "y": y}.items():
-            check_sparse(values, name)
         refuse_masked("X", X)
         refuse_missing(y)
         X, y = indexable(X, y)

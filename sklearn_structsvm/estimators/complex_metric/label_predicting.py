@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_classes, check_sparse, refuse_masked
+from sklearn_structsvm._utils.borders import as_canonical, check_classes, refuse_masked
 from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.weights import check_weights
@@ -70,7 +70,7 @@ class LabelPredictor(OverProbabilities):
         """Probabilities of new rows, and the `LabelRows` by which rules decide."""
         check_is_fitted(self)
         refuse_foreign(X=X)
-        check_sparse(X)
+        X = as_canonical(X)
         check_classes(self.classes_)
         refuse_masked("X", X)
         if routes_metadata():

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import check_sparse, refuse_masked
+from sklearn_structsvm._utils.borders import as_canonical, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm._utils.indicators import as_indicator
@@ -347,7 +347,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         refuse_misspelt(self, fit_params)
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
-        check_sparse(X)
+        X = as_canonical(X)
         refuse_masked("X", X)
         truth, self.sparse_output_ = as_indicator(y)
         if not sparse.issparse(y):

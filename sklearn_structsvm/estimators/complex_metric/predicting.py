@@ -15,8 +15,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_canonical,
     check_classes,
-    check_sparse,
     refuse_masked,
 )
 from sklearn_structsvm._utils.caller import warn_caller
@@ -186,7 +186,7 @@ class RandomizedClassifier(OverProbabilities):
         """The data by which the mixture decides, the cells, and the costs or None."""
         check_is_fitted(self)
         refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
-        check_sparse(X)
+        X = as_canonical(X)
         refuse_masked("X", X)
         check_classes(self.classes_)
         self.mixture_.check(len(self.classes_))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm._utils.borders import check_integer
+from sklearn_structsvm._utils.borders import as_csr, check_integer
 from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.tables import column_at, column_names
 from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, hash_sparse
@@ -90,10 +90,7 @@ def row_uniforms(X, seed=0):
         return out
     if X.ndim != 2:
         raise ValueError(f"X must be 2-D; got a sparse array of shape {X.shape}.")
-    X = sparse.csr_array(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = as_csr(X)
     width = np.intc if X.indices.dtype.itemsize <= 4 else np.longlong
     out = np.empty(X.shape[0])
     hash_sparse(

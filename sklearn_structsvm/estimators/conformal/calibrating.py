@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import checked_folds
-from sklearn_structsvm._utils.borders import check_choice, refuse_masked
+from sklearn_structsvm._utils.borders import as_canonical, check_choice, refuse_masked
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _safe_indexing
@@ -223,7 +223,7 @@ class CalibratingMixin:
     def _ask(self, data, model, X):
         """Nonconformity scores; random shares are a function of the row alone."""
         refuse_masked("X", X)
-        shares = None
+        X, shares = as_canonical(X), None
         if data.randomized:
             shares = data.row_hash.choices(X, _num_samples(X))
         if not callable(data.score):

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
-from sklearn_structsvm._utils.borders import refuse_masked
+from sklearn_structsvm._utils.borders import as_canonical, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import (
     HasMethods,
@@ -266,7 +266,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
     def _fit_within(self, fit, X, y, sensitive_features, fit_params):
         require_y(self, y)
         refuse_masked("X", X)
-        X, y = indexable(X, y)
+        X, y = indexable(as_canonical(X), as_canonical(y, "y"))
         data = self._read(X, y, sensitive_features)
         model, routed = self._model(), self._routed(fit_params, sensitive_features)
         folds = self._folds(X, y, routed.splitter.split)
@@ -323,7 +323,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
                 f"{len(self.estimators_)}. Fit with a share to hold out, such as cv=0.25."
             )
         require_y(self, y)
-        X, y = indexable(X, y)
+        X, y = indexable(as_canonical(X), as_canonical(y, "y"))
         data = self._read(X, y, sensitive_features)
         folds = [(None, np.arange(_num_samples(X)))]
         self._check_numbers(data, [folds[0][1]])
@@ -343,7 +343,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         ndarray
             What the estimator predicts.
         """
-        return self._checked_estimator(X=X).predict(X)
+        return self._checked_estimator(X=X).predict(as_canonical(X))
 
     @available_if(_inner_has("predict_proba"))
     @of_one_fit
@@ -360,7 +360,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         ndarray
             What the estimator computes.
         """
-        return self._checked_estimator(X=X).predict_proba(X)
+        return self._checked_estimator(X=X).predict_proba(as_canonical(X))
 
     @of_one_fit
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -379,7 +379,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         """
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         estimator = self._checked_estimator(X=X, y=y, **weights)
-        return estimator.score(X, y, **weights)
+        return estimator.score(as_canonical(X), y, **weights)
 
     def _checked_estimator(self, **data):
         """The fitted `estimator_`, which need not look for masks of these data."""

@@ -126,14 +126,20 @@ class FullMatrix:
 
 
 def update_pair(inverse, step, change):
-    """Use a pair of any curvature, raised to the smallest safe value."""
+    """Use a pair of any curvature, raised to the smallest safe value.
+
+    It is left out if rounding decides the sign of its product.
+    """
     square, product = float(change @ change), float(step @ change)
     if square < LEAST_PRODUCT:
         return
     lack = MIN_CURVATURE - product / square
     if lack > 0.0:
         step = step + lack * change
-    inverse.update(step, change)
+        product = float(step @ change)
+    rounding = len(step) * np.finfo(float).eps * np.linalg.norm(step)
+    if product > rounding * np.sqrt(square):
+        inverse.update(step, change)
 
 
 def descent_direction(
