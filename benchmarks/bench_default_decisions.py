@@ -87,7 +87,9 @@ CONSTRAINED = {
     "balanced, equal opportunity .05": (
         "balanced", EqualOpportunity(slack=0.05, reference="overall"),
     ),  # fmt: skip
-    "recall, precision >= .7": (Recall(label=1), Precision(label=1, at_least=0.7)),
+    "recall, precision >= .7": (
+        Recall(pos_label=1), Precision(pos_label=1, at_least=0.7),
+    ),  # fmt: skip
 }
 MULTILABEL = ["reuters90", "yeast", "scene"]
 LABELS_FOR_HALF_WAY, LEVEL = 0.5, 0.01

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.metrics import Churn, EqualOpportunity, PredictiveParity
+from sklearn_structsvm.estimators.complex_metric.cuts import Cuts
+from sklearn_structsvm.metrics import Churn, EqualOpportunity, FBeta, PredictiveParity
 from sklearn_structsvm.structures import (
     BinaryStructure,
     MulticlassStructure,
@@ -49,6 +51,7 @@ from skl2onnx.common.data_types import (  # noqa: E402
 )
 
 from sklearn_structsvm.onnx import register_converters  # noqa: E402
+from sklearn_structsvm.onnx._converters import _costs_of_cuts  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -379,6 +382,46 @@ def test_rules_know_the_groups_that_were_pooled(names):
     model.fit(X, labels_of("binary", X), sensitive_features=groups)
     assert len(model.groups_) == 2 and len(model.pooled_groups_) == 3
     check_mixture(model, X, sensitive_features=groups)
+
+
+@in_both_precisions
+@pytest.mark.parametrize("named", [0, 1])
+def test_ties_with_a_threshold_are_those_of_predict(named, real):
+    """Leaves of four rows have the very probabilities that rules compare with."""
+    X = np.repeat(np.arange(5.0), 4)[:, None].astype(np.float32)
+    y = (np.tile(np.arange(4), 5) < np.repeat(np.arange(5), 4)).astype(int)
+    model = ComplexMetricClassifier(
+        DecisionTreeClassifier(), FBeta(pos_label=named), cv=None
+    ).fit(X, y)
+    assert model.mixture_.named == named
+    for at in (0.0, 0.25, 0.5, 0.75, 1.0):
+        for sign in (1.0, -1.0):
+            # Of the named label, above or below the threshold.
+            L = np.zeros((1, 1, 2, 2))
+            L[0, 0, :, named] = sign * at
+            L[0, 0, named, named] -= sign
+            model.mixture_.weights, model.mixture_.loss_matrices = np.ones(1), L
+            labels, _ = run(model, X, real)
+            np.testing.assert_array_equal(labels, model.predict(X))
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_single_precision_has_the_thresholds_of_double_precision(named):
+    """For all single numbers next to a threshold that is none of them."""
+    for at in (0.3, 1 / 3, 0.1, 0.7, 0.25, 1e-9, 1.0 - 1e-9, np.inf, -np.inf):
+        for sign in (1.0, -1.0):
+            L = np.zeros((1, 1, 2, 2))
+            L[0, 0, :, named] = np.sign(at) if np.isinf(at) else sign * at
+            L[0, 0, named, named] -= sign * np.isfinite(at)
+            cuts = Cuts(L, named)
+            near = np.float32(np.clip(at, 0.0, 1.0))
+            ends = np.array([-1, 2], dtype=np.float32)
+            p = np.concatenate([[near], np.nextafter(near, ends), [0.0, 0.5, 1.0]])
+            P = np.column_stack([p, p]).clip(0, 1).astype(np.float32)
+            b, D = _costs_of_cuts(cuts, SimpleNamespace(real=np.float32))
+            b, D = b[0, 0].astype(np.float32), D[0, 0].astype(np.float32)
+            where = 0, np.zeros(len(P), dtype=int)
+            np.testing.assert_array_equal((P @ D + b).argmin(1), cuts.codes(where, P))
 
 
 def test_single_rules_are_graphs_without_chance():

@@ -42,8 +42,8 @@ probability = FrozenEstimator(LogisticRegression().fit(X[fit], y[fit]))
 # least 60 percent should get one, in each group.
 
 options = {
-    "metric": Precision(label="repaid"),
-    "constraints": Recall(label="repaid", at_least=0.6, per_group=True),
+    "metric": Precision(pos_label="repaid"),
+    "constraints": Recall(pos_label="repaid", at_least=0.6, per_group=True),
     "confusion": "labels",
 }
 mixture = ComplexMetricClassifier(probability, **options)

@@ -21,6 +21,7 @@ the test of that one errs.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -50,6 +51,8 @@ class RateSum:
         Whether the counts are of different examples.
     unit : float
         A change of the condition's violation by 1 is one of the sum by this.
+    among : list of ndarray of bool, shape (m, k, k)
+        What the rates are among: entries of the counts.
     """
 
     costs: np.ndarray
@@ -58,6 +61,7 @@ class RateSum:
     bound: float
     independent: bool = True
     unit: float = 1.0
+    among: Any = ()
 
     def p_value(self, error):
         """Of "the condition is violated"; sharp where it is about `error`."""
@@ -133,6 +137,8 @@ def _precision_sums(parity, cells, counts):
         predicted = counts[:, :, index].sum(axis=1)
         parts = np.array([[counts[m, index, index].sum(), predicted[m].sum()]
                           for m in masks])  # fmt: skip
+        among = np.zeros((len(masks), *cells.shape), dtype=bool)
+        among[..., index] = np.array(masks)[..., None]
         for a, own in enumerate(parts):
             if parity.reference == "groups":
                 others = [part for b, part in enumerate(parts) if b != a]
@@ -146,7 +152,8 @@ def _precision_sums(parity, cells, counts):
                 rate = (one[0] + PRIOR_COUNT) / (one[1] + 2.0 * PRIOR_COUNT)
                 unit = 1.0 if parity.bound == "difference" else rate
                 if np.any(signs):
-                    found.append(_signed(signs, one, other, slack, unit))
+                    sums = _signed(signs, one, other, slack, unit)
+                    found.append(replace(sums, among=among))
     return found
 
 
@@ -164,13 +171,16 @@ def _conditional(G, D, inside, counts):
     values = np.unique(G[inside])
     if len(values) > 2:
         return None
+    if not len(values):  # of a group that the sample lacks
+        return RateSum(np.ones(1), np.zeros(1), np.zeros(1), 0.0, among=[inside])
     low, high = values[0], values[-1]
     n = counts[inside].sum()
     k = counts[inside & (high == G)].sum()
     # <G, C> <= 0 if the share of `high` is at most this.
     bound = 1.0 if high <= 0.0 else 0.0 if low >= 0.0 else -low / (high - low)
     unit = D[inside].mean() / (high - low) if high > low else 1.0
-    return RateSum(np.ones(1), np.array([k]), np.array([n]), bound, unit=unit)
+    k, n = np.array([k]), np.array([n])
+    return RateSum(np.ones(1), k, n, bound, unit=unit, among=[inside])
 
 
 def _by_label(G, h, priors, counts, unit):
@@ -178,7 +188,7 @@ def _by_label(G, h, priors, counts, unit):
     rows = {}
     for s in np.ndindex(priors.shape):
         rows.setdefault(tuple(np.unique(G[s]).tolist()), []).append(s)
-    costs, k, n, bound = [], [], [], -h
+    costs, k, n, bound, among = [], [], [], -h, []
     n_units = 0
     for values, members in rows.items():
         where = tuple(np.array(members).T)
@@ -188,13 +198,20 @@ def _by_label(G, h, priors, counts, unit):
             continue
         n_units += 1
         of_unit = counts[where]
+        among.append(np.zeros(counts.shape, dtype=bool))
+        among[-1][where] = True
         for low, high in zip(values[:-1], values[1:], strict=True):
             costs.append(share * (high - low))
             k.append(of_unit[G[where] >= high].sum())
             n.append(of_unit.sum())
-    return RateSum(
-        np.array(costs), np.array(k), np.array(n), bound, n_units == len(costs), unit
-    )
+    costs, k, n = map(np.array, (costs, k, n))
+    return RateSum(costs, k, n, bound, n_units == len(costs), unit, among)
+
+
+def empty_of(sums, counts, cells):
+    """Names of what rates are among and that was not counted once."""
+    among = [mask for each in sums for mask in each.among if not counts[mask].any()]
+    return list(dict.fromkeys(map(cells.words_of, among)))
 
 
 def p_value(sums, error):

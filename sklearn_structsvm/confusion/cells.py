@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.tables import listed_names
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -148,6 +150,47 @@ class Cells:
             for value in dict.fromkeys(values)
         ]
 
+    def words_of(self, mask: np.ndarray) -> str:
+        """Name entries of the tensor: examples of a group, with a label, predicted as.
+
+        Parameters
+        ----------
+        mask : ndarray of bool, shape (m, k, k)
+            The entries of some rows and columns in some cells.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_structsvm.confusion import Cells
+        >>> cells = Cells(np.full((2, 2), 0.25), np.array([0, 1]), np.arange(2), "ab")
+        >>> mask = np.zeros(cells.shape, dtype=bool)
+        >>> mask[1, 1] = True
+        >>> cells.words_of(mask)
+        "examples of group 'b' with label 1"
+        """
+        used, labels = mask.any(axis=(1, 2)), np.asarray(self.classes).tolist()
+        rows, columns = mask.any(axis=(0, 2)), mask.any(axis=(0, 1))
+        # Entries of all rows and columns, but not all of them, are such of one label.
+        is_cross = rows.all() and columns.all()
+        both = [is_cross and mask[used][:, i].all() for i in range(len(labels))]
+        parts = [
+            (rows, labels, "with label"),
+            (columns, labels, "that are predicted as"),
+            (np.array(both), labels, "that have or are predicted as"),
+        ]
+        if self.baseline is not None:
+            is_part = np.bincount(self.baseline[used], minlength=len(labels)) > 0
+            parts.insert(0, (is_part, labels, "that the baseline labels"))
+        if self.groups is not None:
+            is_part = np.bincount(self.groups[used], minlength=self.n_groups) > 0
+            parts.insert(0, (is_part, self.group_names, "of group"))
+        words = ["examples"]
+        for is_in, names, before in parts:
+            if is_in.any() and not is_in.all():
+                own = [_plain_name(names[i]) for i in np.flatnonzero(is_in)]
+                words.append(f"{before} {listed_names(own)}")
+        return " ".join(words)
+
     def _feature_index(self, feature):
         names = list(self.feature_names or [])
         n_features = len(_parts(self.group_names[0]))
@@ -174,7 +217,7 @@ def label_index(classes, label, name):
         ) from None
 
 
-def positive_index(classes, pos_label, name, parameter="pos_label"):
+def positive_index(classes, pos_label, name):
     """Index of the label that counts as positive, as in scikit-learn.
 
     It is `pos_label`; or else 1 of the labels 0 and 1 or -1 and 1, and True of booleans.
@@ -186,8 +229,6 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
     pos_label : label or None
     name : str
         Name of the object that needs the label.
-    parameter : str, default="pos_label"
-        Name of its parameter for the label.
 
     Raises
     ------
@@ -195,13 +236,13 @@ def positive_index(classes, pos_label, name, parameter="pos_label"):
         If the label is unknown, or if it must be given. The message lists the labels.
     """
     if pos_label is not None:
-        return label_index(classes, pos_label, parameter)
+        return label_index(classes, pos_label, "pos_label")
     labels = np.asarray(classes).tolist()
     if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
         return labels.index(1)
     raise ValueError(
-        f"{name} needs a positive label: set {parameter} to one of {labels}, as in "
-        f"{name}({parameter}={labels[-1]!r}). It defaults to 1 or True only for the "
+        f"{name} needs a positive label: set pos_label to one of {labels}, as in "
+        f"{name}(pos_label={labels[-1]!r}). It defaults to 1 or True only for the "
         "labels 0 and 1, -1 and 1, or False and True."
     )
 

@@ -77,6 +77,13 @@ class Churn(SelectiveConstraint):
         check_baseline(self.baseline)
         super().check(cells)
 
+    def counted(self, cells: Cells) -> list[np.ndarray]:
+        found = super().counted(cells)
+        if self.label is not None:
+            index = cells.class_index(self.label)
+            found = [mask & (cells.baseline == index)[:, None, None] for mask in found]
+        return found
+
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         bound = check_number(self.at_most, "at_most", 0.0, 1.0)
         if cells.baseline is None:

@@ -89,7 +89,7 @@ class Constraint(Scored, BaseEstimator):
 
         The violation of condition p is :math:`(\langle G_p, C \rangle + h_p) / \langle
         D_p, C \rangle`, with a denominator between 0 and 1. If it is 0/0, such as for the
-        precision of a class that is never predicted, the condition holds.
+        precision of a class that is never predicted, the violation is 0.
 
         Parameters
         ----------
@@ -102,6 +102,48 @@ class Constraint(Scored, BaseEstimator):
             Coefficients of the denominators. None means that they are 1.
         """
         return None
+
+    def counted(self, cells: Cells) -> list[np.ndarray]:
+        """The entries that the rates of the constraint are among.
+
+        A rate among none says nothing, and is never certified. By default they are the
+        entries that the `denominators` count.
+
+        Parameters
+        ----------
+        cells : Cells
+            The cells of the confusion tensor.
+
+        Returns
+        -------
+        list of ndarray of bool, shape (m, k, k)
+            For each rate, the entries of C whose sum it is divided by.
+        """
+        D = self.denominators(cells)
+        return [] if D is None else list(D != 0.0)
+
+    def empty_counts(self, cells: Cells, C: np.ndarray | None = None) -> list[str]:
+        """Names of those of `counted` that are of no example.
+
+        Parameters
+        ----------
+        cells : Cells
+            The cells of the confusion tensor.
+        C : ndarray of shape (m, k, k) or None, default=None
+            Confusion tensor. None names what is empty whatever is predicted.
+
+        Returns
+        -------
+        list of str
+        """
+        return list(
+            dict.fromkeys(
+                cells.words_of(mask)
+                for mask in self.counted(cells)
+                if not cells.label_shares[mask.any(axis=2)].sum() > 0.0
+                or (C is not None and not C[mask].sum() > NEVER)
+            )
+        )
 
     def convex_value(self, C: np.ndarray, cells: Cells) -> float:
         """Value of the convex function that must not be positive, for `has_convex`."""
@@ -137,7 +179,7 @@ class Constraint(Scored, BaseEstimator):
         Returns
         -------
         violation : float
-            At most 0 if the constraint holds.
+            At most 0 if the constraint holds; not below it if a rate has no examples.
         """
         G, h = self.linear(cells)
         D = self.denominators(cells)
@@ -145,7 +187,9 @@ class Constraint(Scored, BaseEstimator):
             np.tensordot(G, C, axes=3) + h,
             None if D is None else np.tensordot(D, C, axes=3),
         )
-        return max(worst, self.convex_value(C, cells)) if self.has_convex else worst
+        if self.has_convex:
+            worst = max(worst, self.convex_value(C, cells))
+        return max(worst, 0.0) if self.empty_counts(cells, C) else worst
 
     def measured(self, C: np.ndarray, cells: Cells) -> float:
         """The violation, after `check`: the value of a call of the constraint."""
@@ -174,12 +218,10 @@ def largest_violation(values, denominators=None):
     values : ndarray of shape (p,)
         <G[p], C> + h[p].
     denominators : ndarray of shape (p,) or None
-        <D[p], C>; conditions for which this is 0 count only if there are no others,
-        and then as 0.
+        <D[p], C>; conditions for which this is 0 count as 0.
     """
     if denominators is None:
         return float(values.max(initial=-np.inf))
     counts = denominators > NEVER
-    if len(values) and not counts.any():
-        return 0.0
-    return float((values[counts] / denominators[counts]).max(initial=-np.inf))
+    least = -np.inf if counts.all() else 0.0
+    return float((values[counts] / denominators[counts]).max(initial=least))

@@ -17,7 +17,7 @@ class GroupParity(Constraint):
 
     A subclass gives `events(cells)`. The parameters of all are those of
     :class:`EqualOpportunity`. A group without an example that an event is about is left
-    out of that event.
+    out of that event, and `empty_counts` names it.
     """
 
     needs_groups = True
@@ -34,6 +34,7 @@ class GroupParity(Constraint):
         reference: Literal["groups", "overall"] = "groups",
         feature: Any = None,
         pos_label: Any = None,
+        label: Any = None,
     ) -> None:
         self.slack = slack
         self.ratio = ratio
@@ -41,6 +42,7 @@ class GroupParity(Constraint):
         self.reference = reference
         self.feature = feature
         self.pos_label = pos_label
+        self.label = label
 
     def events(self, cells: Cells) -> Any:
         """Pairs (label, prediction) of class indices, whose rates must agree.
@@ -58,11 +60,12 @@ class GroupParity(Constraint):
         return [1] if cells.n_classes == 2 else list(range(cells.n_classes))
 
     def positive_label(self, classes: Any) -> Any:
-        if self.pos_label is None and (
+        label = self.named_label()
+        if label is None and (
             len(classes) != 2 or (self.symmetric and self.bound == "difference")
         ):
             return None
-        index = positive_index(classes, self.pos_label, type(self).__name__)
+        index = positive_index(classes, label, type(self).__name__)
         return np.asarray(classes).tolist()[index]
 
     def check(self, cells: Cells) -> None:
@@ -74,6 +77,22 @@ class GroupParity(Constraint):
         ):
             check_choice(name, getattr(self, name), options)
         super().check(cells)
+
+    def counted(self, cells: Cells) -> list[np.ndarray]:
+        masks, found = cells.masks_of(self.feature), []
+        limit = 1.0 - self.slack if self.bound == "difference" else self.ratio
+        if len(masks) == 1 or limit == 0.0:
+            return found
+        for rows, columns in self._counted_of_events(cells):
+            event = np.zeros(cells.shape[1:], dtype=bool)
+            event[rows, columns] = True
+            found += [mask[:, None, None] & event for mask in masks]
+        return found
+
+    def _counted_of_events(self, cells):
+        """Rows and columns among which the rates of events are."""
+        labels = dict.fromkeys(label for label, _ in self.events(cells))
+        return [(slice(None) if i is None else i, slice(None)) for i in labels]
 
     def rates(self, cells: Cells) -> list[Any]:
         """For each event the rates of the groups and the overall one, as tensors.
@@ -184,6 +203,8 @@ class DemographicParity(GroupParity):
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
         Other pairs of labels require `pos_label`, except for `DemographicParity` and
         `EqualizedOdds`, whose differences do not depend on it.
+    label : label or None, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
@@ -233,6 +254,8 @@ class EqualOpportunity(GroupParity):
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
         Other pairs of labels require `pos_label`, except for `DemographicParity` and
         `EqualizedOdds`, whose differences do not depend on it.
+    label : label or None, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
@@ -284,6 +307,8 @@ class EqualizedOdds(GroupParity):
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
         Other pairs of labels require `pos_label`, except for `DemographicParity` and
         `EqualizedOdds`, whose differences do not depend on it.
+    label : label or None, default=None
+        Another name for `pos_label`.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from sklearn_structsvm.confusion.rate_constraint import (
     one_per_group,
     selected_groups,
 )
+from sklearn_structsvm.confusion.recalls import RecallMetric
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
 
 __all__ = ["MetricBound"]
@@ -126,6 +127,20 @@ class MetricBound(SelectiveConstraint):
                 )
             return
         super().check(cells)
+
+    def counted(self, cells: Cells) -> list[np.ndarray]:
+        if self.needs_costs:
+            return []
+        found = super().counted(cells)
+        metric = get_metric(self.metric, cells.classes)
+        if isinstance(metric, RecallMetric):
+            # A class that a group lacks has no recall there, and is left out.
+            rows = np.eye(cells.n_classes, dtype=bool)[:, :, None]
+            return [mask & row for mask in found for row in rows]
+        D = self.denominators(cells)
+        if D is not None and len(D) == len(found):
+            found = list(D != 0.0)
+        return found
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         G, h = [np.zeros((0, *cells.shape))], []

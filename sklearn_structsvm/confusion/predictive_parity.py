@@ -18,8 +18,9 @@ class PredictiveParity(GroupParity):
        \right| \le \epsilon \quad \text{for all groups } a, b
 
     Here i is the positive class. A group in which it is never predicted has no precision
-    and is left out. With ``reference="overall"``, the precision of each group is compared
-    with that of all examples, :math:`\sum_a C^a_{ii} / \sum_{aj} C^a_{ji}`.
+    and is left out; a warning names it, and it is never certified. With
+    ``reference="overall"``, the precision of each group is compared with that of all
+    examples, :math:`\sum_a C^a_{ii} / \sum_{aj} C^a_{ji}`.
 
     Unlike the other fairness constraints this is not convex. For a given level q, "the
     precision of each group is from q to q + ε" is linear. So classifiers solve a sequence
@@ -48,6 +49,8 @@ class PredictiveParity(GroupParity):
         The positive class. For more than two classes, None means each class in turn. For
         two classes, None means 1 for labels 0 and 1 or -1 and 1, and True for booleans.
         Other pairs of labels require `pos_label`.
+    label : label or None, default=None
+        Another name for `pos_label`.
 
     Attributes
     ----------
@@ -92,6 +95,9 @@ class PredictiveParity(GroupParity):
             if cells.priors[mask].sum() > 0.0
         ]
         return [(masks, np.ones(cells.n_cells, dtype=bool))] * self.n_levels(cells)
+
+    def _counted_of_events(self, cells):
+        return [(slice(None), index) for index in self.positives(cells)]
 
     def rate_of(
         self, index: int, mask: np.ndarray, cells: Cells
@@ -173,8 +179,10 @@ class PredictiveParity(GroupParity):
     def violation(self, C: np.ndarray, cells: Cells) -> float:
         disparity = self.disparity(C, cells)
         if self.bound == "difference":
-            return disparity - self.slack
-        return self.ratio - disparity
+            worst = disparity - self.slack
+        else:
+            worst = self.ratio - disparity
+        return max(worst, 0.0) if self.empty_counts(cells, C) else worst
 
     def _values(self, C, cells):
         """For each label the precisions of the groups that have one, and of all."""

@@ -91,6 +91,9 @@ class ConfusionProblem:
         """Set the conditions of constraints."""
         self.constraints = tuple(constraints)
         self.leveled = [c for c in self.constraints if c.has_levels]
+        # A rate without examples says nothing, which is no more than a violation of 0.
+        says_nothing = any(c.empty_counts(self.cells) for c in self.constraints)
+        self._least = 0.0 if says_nothing else -np.inf
         parts = [self._linear_of(constraint) for constraint in self.constraints]
         self.linear = (
             np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
@@ -321,9 +324,10 @@ class ConfusionProblem:
     def violation(self, C):
         """The largest violation, each in its constraint's own units; -inf without any.
 
-        Rounding errors around 0 count as 0.
+        Of a constraint on a rate without examples it is at least 0. Rounding errors
+        around 0 count as 0.
         """
-        worst = self._largest(C, self._flat_denominators)
+        worst = max(self._largest(C, self._flat_denominators), self._least)
         return 0.0 if 0.0 < worst <= NO_VIOLATION else worst
 
     def excess(self, C):

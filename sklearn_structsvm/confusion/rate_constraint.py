@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array
-from sklearn_structsvm.confusion.cells import Cells, label_index, positive_index
+from sklearn_structsvm.confusion.cells import Cells, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.ratios import OneClassMetric
@@ -46,14 +46,21 @@ class SelectiveConstraint(Constraint):
             raise ValueError(f"per_group must be True or False, got {self.per_group!r}.")
         return self.group is not None or bool(self.per_group)
 
+    def counted(self, cells: Cells) -> list[np.ndarray]:
+        found = []
+        for group in selected_groups(self, cells):
+            found.append(np.zeros(cells.shape, dtype=bool))
+            found[-1][cells.cells_of(group)] = True
+        return found
+
 
 class RateConstraint(SelectiveConstraint):
     """Base: lower and upper bounds on a rate of one class, or of each.
 
     A subclass gives `rate_of(index, mask, cells)`. The parameters of all are those of
     :class:`Recall`, and a rate is not bounded if no classifier can make its denominator
-    positive (no example of the class in the group). Without bounds the object represents
-    the metric that `resolve` returns.
+    positive (no example of the class in the group), which `empty_counts` names. Without
+    bounds the object represents the metric that `resolve` returns.
 
     Attributes
     ----------
@@ -70,17 +77,19 @@ class RateConstraint(SelectiveConstraint):
         at_most: Any = None,
         target: Any = None,
         slack: Any = None,
-        label: Any = None,
+        pos_label: Any = None,
         group: Any = None,
         per_group: bool = False,
+        label: Any = None,
     ) -> None:
         self.at_least = at_least
         self.at_most = at_most
         self.target = target
         self.slack = slack
-        self.label = label
+        self.pos_label = pos_label
         self.group = group
         self.per_group = per_group
+        self.label = label
 
     @property
     def is_metric(self) -> bool:
@@ -122,23 +131,23 @@ class RateConstraint(SelectiveConstraint):
         if not self.is_metric:
             raise ValueError(
                 f"metric={self!r} has bounds, so it is a constraint. As a metric use "
-                f"{name}(label=...)."
+                f"{name}(pos_label=...)."
             )
         if self.needs_groups:
             raise ValueError(
                 f"metric={self!r}: as a metric, {name} does not support group or "
                 "per_group."
             )
-        return RateMetric(type(self)(), self.label).resolve(classes)
+        return RateMetric(type(self)(), self.named_label()).resolve(classes)
 
     def positive_label(self, classes: Any) -> Any:
-        if self.label is not None:
-            return np.asarray(classes).tolist()[label_index(classes, self.label, "label")]
+        label = self.named_label()
         bounds = [b for b in (self.at_least, self.at_most, self.target) if b is not None]
         one_number = bool(bounds) and all(isinstance(bound, Real) for bound in bounds)
-        if len(classes) != 2 or not (self.is_metric or one_number):
+        is_implied = len(classes) == 2 and (self.is_metric or one_number)
+        if label is None and not is_implied:
             return None
-        index = positive_index(classes, None, type(self).__name__, "label")
+        index = positive_index(classes, label, type(self).__name__)
         return np.asarray(classes).tolist()[index]
 
     def rate_of(
@@ -199,7 +208,7 @@ class RateConstraint(SelectiveConstraint):
 
         Classes that are not bounded have `free`.
         """
-        k = cells.n_classes
+        k, label = cells.n_classes, self.named_label()
         result = np.full(k, free)
         if isinstance(value, dict):
             wanted = {cells.class_index(key, name): v for key, v in value.items()}
@@ -207,9 +216,9 @@ class RateConstraint(SelectiveConstraint):
             raise ValueError(f"{name} must be a number, got {value!r}.")
         elif as_array(name, value).ndim == 0:
             wanted = dict.fromkeys(range(k), value)
-            if k == 2 and self.label is None:
+            if k == 2 and label is None:
                 # As in scikit-learn, a rate of two classes refers to the positive one.
-                index = positive_index(cells.classes, None, type(self).__name__, "label")
+                index = positive_index(cells.classes, None, type(self).__name__)
                 wanted = {index: value}
         elif np.shape(value) == (k,):
             wanted = dict(enumerate(np.asarray(value).tolist()))
@@ -217,10 +226,10 @@ class RateConstraint(SelectiveConstraint):
             raise ValueError(
                 f"{name} must be a number, a dict by label or {k} numbers, got {value!r}."
             )
-        if self.label is not None:
-            index = cells.class_index(self.label)
+        if label is not None:
+            index = cells.class_index(label, "pos_label")
             if np.ndim(value) or isinstance(value, dict):
-                raise ValueError(f"With label={self.label!r}, {name} must be a number.")
+                raise ValueError(f"With pos_label={label!r}, {name} must be a number.")
             wanted = {index: value}
         for i, bound in wanted.items():
             result[i] = check_number(bound, name, 0.0, 1.0)
@@ -236,8 +245,23 @@ class RateConstraint(SelectiveConstraint):
                 if not np.isfinite(bounds).any():
                     continue
                 N, D = self.rate_of(i, mask, cells)
-                if np.ndim(D) or D > 0.0:
+                if np.any(D > 0.0):
                     yield *bounds, N, D
+
+    def counted(self, cells: Cells) -> list[np.ndarray]:
+        lower, upper = self.bounds(cells)
+        found = []
+        for group in selected_groups(self, cells):
+            mask = cells.cells_of(group)
+            for i in np.flatnonzero((lower > 0.0) | (upper < 1.0)):
+                N, D = self.rate_of(i, mask, cells)
+                among = np.zeros(cells.shape, dtype=bool)
+                if np.ndim(D):
+                    among[mask, :, i] = True
+                else:
+                    among |= N.any(axis=2, keepdims=True)
+                found.append(among)
+        return found
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         G, h = [np.zeros((0, *cells.shape))], []
@@ -332,9 +356,9 @@ class RateMetric(OneClassMetric):
 
     def positive(self, n_classes):
         if self.pos_label is not None:
-            return self.index_of(self.pos_label, "label")
+            return self.index_of(self.pos_label, "pos_label")
         classes = getattr(self, "_classes", np.arange(n_classes))
-        return positive_index(classes, None, type(self.rate).__name__, "label")
+        return positive_index(classes, None, type(self.rate).__name__)
 
     def positive_label(self, classes):
         return np.asarray(classes).tolist()[self.resolve(classes).positive(len(classes))]

@@ -18,7 +18,7 @@ class Recall(RateConstraint):
 
     .. math:: \frac{C_{ii}}{\sum_j C_{ij}}
 
-    Without a bound it is a metric, as in ``metric=Recall(label="ill")``, and a call
+    Without a bound it is a metric, as in ``metric=Recall(pos_label="ill")``, and a call
     returns the rate. With a bound it is a constraint, and a call returns the violation.
 
     Read more in the :ref:`User Guide <guide-constraints>`.
@@ -28,28 +28,30 @@ class Recall(RateConstraint):
     at_least, at_most : float, dict or array-like of shape (k,), default=None
         Bounds in [0, 1]: one number, one number per class in sorted order, or
         ``{label: bound}``, which leaves the other classes unbounded. A single number
-        applies to the class `label`.
+        applies to the class `pos_label`.
     target, slack : float, dict or array-like of shape (k,), default=None
         Alternative to bounds: the rate must be within `slack` of `target`.
-    label : label, default=None
+    pos_label : label, default=None
         The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
-        more than two classes, a single bound without `label` applies to each class. For
-        other pairs of labels, and for a metric of more than two classes, `label` is
-        required.
+        more than two classes, a single bound without `pos_label` applies to each class.
+        For other pairs of labels, and for a metric of more than two classes, `pos_label`
+        is required.
     group : group, default=None
         Count only the examples of this group: a value of the sensitive feature, or a
         tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
         Whether to bound the rate in every group.
+    label : label, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
     >>> from sklearn_structsvm.metrics import Recall
     >>> y_true = ["ill", "ill", "well", "well"]
     >>> y_pred = ["ill", "well", "well", "well"]
-    >>> Recall(label="ill")(y_true, y_pred)
+    >>> Recall(pos_label="ill")(y_true, y_pred)
     0.5
-    >>> round(Recall(label="ill", at_least=0.9)(y_true, y_pred), 3)
+    >>> round(Recall(pos_label="ill", at_least=0.9)(y_true, y_pred), 3)
     0.4
     """
 
@@ -76,24 +78,26 @@ class FalsePositiveRate(RateConstraint):
     at_least, at_most : float, dict or array-like of shape (k,), default=None
         Bounds in [0, 1]: one number, one number per class in sorted order, or
         ``{label: bound}``, which leaves the other classes unbounded. A single number
-        applies to the class `label`.
+        applies to the class `pos_label`.
     target, slack : float, dict or array-like of shape (k,), default=None
         Alternative to bounds: the rate must be within `slack` of `target`.
-    label : label, default=None
+    pos_label : label, default=None
         The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
-        more than two classes, a single bound without `label` applies to each class. For
-        other pairs of labels, and for a metric of more than two classes, `label` is
-        required.
+        more than two classes, a single bound without `pos_label` applies to each class.
+        For other pairs of labels, and for a metric of more than two classes, `pos_label`
+        is required.
     group : group, default=None
         Count only the examples of this group: a value of the sensitive feature, or a
         tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
         Whether to bound the rate in every group.
+    label : label, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
     >>> from sklearn_structsvm.metrics import FalsePositiveRate
-    >>> constraint = FalsePositiveRate(label="ill", at_most=0.25)
+    >>> constraint = FalsePositiveRate(pos_label="ill", at_most=0.25)
     >>> constraint(["ill", "ill", "well", "well"], ["ill", "well", "well", "ill"])
     0.25
     """
@@ -126,25 +130,27 @@ class Specificity(RateConstraint):
     at_least, at_most : float, dict or array-like of shape (k,), default=None
         Bounds in [0, 1]: one number, one number per class in sorted order, or
         ``{label: bound}``, which leaves the other classes unbounded. A single number
-        applies to the class `label`.
+        applies to the class `pos_label`.
     target, slack : float, dict or array-like of shape (k,), default=None
         Alternative to bounds: the rate must be within `slack` of `target`.
-    label : label, default=None
+    pos_label : label, default=None
         The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
-        more than two classes, a single bound without `label` applies to each class. For
-        other pairs of labels, and for a metric of more than two classes, `label` is
-        required.
+        more than two classes, a single bound without `pos_label` applies to each class.
+        For other pairs of labels, and for a metric of more than two classes, `pos_label`
+        is required.
     group : group, default=None
         Count only the examples of this group: a value of the sensitive feature, or a
         tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
         Whether to bound the rate in every group.
+    label : label, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
     >>> from sklearn_structsvm.metrics import Specificity
     >>> y_true, y_pred = ["ill", "ill", "well", "well"], ["ill", "well", "well", "ill"]
-    >>> Specificity(label="ill")(y_true, y_pred)
+    >>> Specificity(pos_label="ill")(y_true, y_pred)
     0.5
     """
 
@@ -174,20 +180,22 @@ class Coverage(RateConstraint):
     at_least, at_most : float, dict or array-like of shape (k,), default=None
         Bounds in [0, 1]: one number, one number per class in sorted order, or
         ``{label: bound}``, which leaves the other classes unbounded. A single number
-        applies to the class `label`.
+        applies to the class `pos_label`.
     target, slack : float, dict or array-like of shape (k,), default=None
         Alternative to bounds: the rate must be within `slack` of `target`. "priors" means
         the label frequencies of the whole sample.
-    label : label, default=None
+    pos_label : label, default=None
         The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
-        more than two classes, a single bound without `label` applies to each class. For
-        other pairs of labels, and for a metric of more than two classes, `label` is
-        required.
+        more than two classes, a single bound without `pos_label` applies to each class.
+        For other pairs of labels, and for a metric of more than two classes, `pos_label`
+        is required.
     group : group, default=None
         Count only the examples of this group: a value of the sensitive feature, or a
         tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
         Whether to bound the rate in every group.
+    label : label, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
@@ -203,8 +211,9 @@ class Coverage(RateConstraint):
         if name == "target" and isinstance(value, str) and value == "priors":
             # Rounding may put it above 1.
             value = np.minimum(cells.label_shares.sum(axis=0), 1.0)
-            if self.label is not None:
-                value = float(value[cells.class_index(self.label)])
+            label = self.named_label()
+            if label is not None:
+                value = float(value[cells.class_index(label, "pos_label")])
         return super()._by_class(value, name, cells, free)
 
     def rate_of(
@@ -232,24 +241,26 @@ class Precision(RateConstraint):
     at_least, at_most : float, dict or array-like of shape (k,), default=None
         Bounds in [0, 1]: one number, one number per class in sorted order, or
         ``{label: bound}``, which leaves the other classes unbounded. A single number
-        applies to the class `label`.
+        applies to the class `pos_label`.
     target, slack : float, dict or array-like of shape (k,), default=None
         Alternative to bounds: the rate must be within `slack` of `target`.
-    label : label, default=None
+    pos_label : label, default=None
         The class. None means 1 for labels 0 and 1 or -1 and 1, and True for booleans. For
-        more than two classes, a single bound without `label` applies to each class. For
-        other pairs of labels, and for a metric of more than two classes, `label` is
-        required.
+        more than two classes, a single bound without `pos_label` applies to each class.
+        For other pairs of labels, and for a metric of more than two classes, `pos_label`
+        is required.
     group : group, default=None
         Count only the examples of this group: a value of the sensitive feature, or a
         tuple of values for several columns. None counts all examples.
     per_group : bool, default=False
         Whether to bound the rate in every group.
+    label : label, default=None
+        Another name for `pos_label`.
 
     Examples
     --------
     >>> from sklearn_structsvm.metrics import Precision
-    >>> constraint = Precision(label="ill", at_least=0.75)
+    >>> constraint = Precision(pos_label="ill", at_least=0.75)
     >>> constraint(["ill", "ill", "well", "well"], ["ill", "well", "well", "ill"])
     0.25
     """

@@ -58,13 +58,14 @@ class OneClassMetric(RatioMetric):
 
     def positive(self, n_classes: int) -> int:
         """Index of the positive class, see `positive_index`."""
-        if self.pos_label is not None:
-            return self.index_of(self.pos_label, "pos_label")
+        label = self.named_label()
+        if label is not None:
+            return self.index_of(label, "pos_label")
         classes = getattr(self, "_classes", np.arange(n_classes))
         return positive_index(classes, None, type(self).__name__)
 
     def positive_label(self, classes: Any) -> Any:
-        index = positive_index(classes, self.pos_label, type(self).__name__)
+        index = positive_index(classes, self.named_label(), type(self).__name__)
         return np.asarray(classes).tolist()[index]
 
     def ratio(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -146,6 +147,8 @@ class FBeta(OneClassMetric):
     pos_label : label or None, default=None
         The positive class; all others form the negative class. None means 1 for labels 0
         and 1 or -1 and 1, and True for booleans. It is required for other labels.
+    label : label or None, default=None
+        Another name for `pos_label`.
 
     Notes
     -----
@@ -163,9 +166,12 @@ class FBeta(OneClassMetric):
     0.666...
     """
 
-    def __init__(self, beta: float = 1.0, pos_label: Any = None) -> None:
+    def __init__(
+        self, beta: float = 1.0, pos_label: Any = None, *, label: Any = None
+    ) -> None:
         self.beta = beta
         self.pos_label = pos_label
+        self.label = label
 
     def weights(self) -> tuple[float, ...]:
         """(hit, kept, label_weight), see `one_class_ratio`."""
@@ -197,6 +203,8 @@ class Jaccard(OneClassMetric):
         ratio. 'micro' pools the counts of all classes, and is a function of the accuracy.
     pos_label : label or None, default=None
         The positive class for 'binary', as for :class:`FBeta`.
+    label : label or None, default=None
+        Another name for `pos_label`.
 
     Notes
     -----
@@ -214,9 +222,12 @@ class Jaccard(OneClassMetric):
         self,
         average: Literal["binary", "macro", "weighted", "micro"] = "binary",
         pos_label: Any = None,
+        *,
+        label: Any = None,
     ) -> None:
         self.average = average
         self.pos_label = pos_label
+        self.label = label
 
     def weights(self) -> tuple[float, ...]:
         """(hit, kept, label_weight), see `one_class_ratio`."""

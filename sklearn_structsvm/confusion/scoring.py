@@ -47,6 +47,23 @@ class Scored(DocumentedMixin):
         """The value shown to users for the confusion tensor C of shape (m, k, k)."""
         raise NotImplementedError
 
+    def named_label(self) -> Any:
+        """The parameter `pos_label`, or `label`, which stands for it.
+
+        Raises
+        ------
+        ValueError
+            If both are given.
+        """
+        pos_label = getattr(self, "pos_label", None)
+        label = getattr(self, "label", None)
+        if pos_label is not None and label is not None and pos_label != label:
+            raise ValueError(
+                f"pos_label={pos_label!r} and label={label!r} are two names of one "
+                "parameter: pass only pos_label."
+            )
+        return label if pos_label is None else pos_label
+
     def positive_label(self, classes: Any) -> Any:
         """The positive label; None if all labels are treated alike.
 
@@ -233,14 +250,20 @@ class ConfusionScorer(_BaseScorer):
         return self._sign * value
 
 
-def counted_groups(estimator, X, sensitive_features):
-    """Groups as a fitted classifier, or the last step of a pipeline, pools them."""
+def counted_groups(estimator, X, sensitive_features, with_absent=False):
+    """Groups as a fitted classifier, or the last step of a pipeline, pools them.
+
+    With `with_absent`, also those of its groups that do not occur here.
+    """
     while getattr(estimator, "steps", None):
         estimator = estimator.steps[-1][1]
-    groups = getattr(getattr(estimator, "cell_finder_", None), "groups", None)
-    if sensitive_features is None or groups is None or not groups.pooled:
+    finder = getattr(estimator, "cell_finder_", None)
+    groups = getattr(finder, "groups", None)
+    if sensitive_features is None or groups is None:
         return sensitive_features
-    return groups.of(sensitive_features, _num_samples(X))
+    if groups.pooled or (with_absent and not finder.group_blind):
+        return groups.of(sensitive_features, _num_samples(X))
+    return sensitive_features
 
 
 def check_baseline(baseline):

@@ -96,7 +96,7 @@ def _confusion(model, problem, options):
     y, counts = _counted_rows(model, problem, options)
     classes = problem.structure.classes_
     metric = METRICS[model.loss]() if isinstance(model.loss, str) else model.loss
-    if isinstance(metric, OneClassMetric) and metric.pos_label is None:
+    if isinstance(metric, OneClassMetric) and metric.named_label() is None:
         metric = clone(metric).set_params(pos_label=classes[1])
     return ConfusionHinge(problem.X, y, get_metric(metric, classes), counts, **options)
 

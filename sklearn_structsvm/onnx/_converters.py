@@ -69,7 +69,12 @@ def _convert_mixture(scope, operator, container):
     mixture, k = model.mixture_, len(model.classes_)
     n_rules = len(mixture.weights)
     # Of shape (cells, rules, 1, k) and (cells, rules, groups times k, k).
-    constant, factors = _affine_costs(by_pair(mixture.mean_losses(), mixture.n_groups))
+    cuts = mixture.cuts()
+    if cuts is None:
+        parts = _affine_costs(by_pair(mixture.mean_losses(), mixture.n_groups))
+    else:
+        parts = _costs_of_cuts(cuts, graph)
+    constant, factors = parts
     if sees_groups(model):
         group = _group_codes(graph, model.cell_finder_.groups)
         constant = graph.Gather(constant, group, axis=0)
@@ -83,6 +88,27 @@ def _convert_mixture(scope, operator, container):
     if n_rules > 1:
         codes = graph.GatherElements(codes, _chosen_rules(graph), axis=1)
     graph.finish_with_codes(graph.reshape(codes, -1), graph.reshape(shares, -1, k))
+
+
+def _costs_of_cuts(cuts, graph):
+    """The same as of `_affine_costs`, of thresholds: predicting the other label is free.
+
+    In single precision, a number is above a threshold where it is above the largest
+    single one that is not above it.
+    """
+    at, below, named = np.clip(cuts.at, -1.0, 2.0), cuts.below, cuts.named
+    if graph.real == np.float32:
+        single = at.astype(np.float32)
+        # Which side of the threshold a tie belongs to.
+        down = below == (named == 0)
+        toward = np.where(down, -np.inf, np.inf).astype(np.float32)
+        wrong = np.where(down, single > at, single < at)
+        at = np.where(wrong, np.nextafter(single, toward), single)
+    sign = np.where(below, -1.0, 1.0)
+    constant = np.zeros((*at.shape, 1, 2))
+    factors = np.zeros((*at.shape, 2, 2))
+    constant[..., 0, named], factors[..., named, named] = sign * at, -sign
+    return np.swapaxes(constant, 0, 1), np.swapaxes(factors, 0, 1)
 
 
 def _affine_costs(losses):

@@ -63,7 +63,8 @@ class FairnessReport(Display):
         "recall", "false positive rate" and "precision" its value, and its limits as
         "... low" and "... high". The last row is of all examples. NaN is a rate of none.
     promises : dict of {str: list}
-        Columns: "constraint", "promised", "violation", "holds" and "p value".
+        Columns: "constraint", "promised", "violation", "holds" and "p value". NaN for
+        "holds" means that some rate has no examples, and nothing else is violated.
     pos_label : label
         The label that rates are about.
     confidence_level : float
@@ -136,7 +137,7 @@ class FairnessReport(Display):
         if promises["constraint"]:
             columns = [promises[name] for name in PROMISES]
             rows = [
-                [c, promised, f"{violation:.3f}", "yes" if holds else "no", f"{p:.2g}"]
+                [c, promised, f"{violation:.3f}", _answer(holds), f"{p:.2g}"]
                 for c, promised, violation, holds, p in zip(*columns, strict=True)
             ]
             text += "\n\n" + _as_text([[*PROMISES], *rows])
@@ -219,7 +220,8 @@ def fairness_report(
         True labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, p), or data frame
         Group of each example. For several columns, the groups are the combinations that
-        occur. Groups that the estimator pools (`min_group_size`) are pooled here, too.
+        occur. Groups that the estimator pools (`min_group_size`) are pooled here, too,
+        and groups that its rules depend on have a row even if they do not occur.
     constraints : Constraint or sequence of Constraint, default=None
         What was promised. None means the `constraints` of the estimator, if it has some.
     pos_label : label, default=None
@@ -270,7 +272,7 @@ def fairness_report(
         pos_label = getattr(estimator, "pos_label_", None)
     index = positive_index(classes, pos_label, "fairness_report")
     predicted = respond(estimator, "predict", X, sensitive_features)
-    groups = counted_groups(estimator, X, sensitive_features)
+    groups = counted_groups(estimator, X, sensitive_features, with_absent=True)
     C, cells = confusion_tensor(y, predicted, labels=classes, sensitive_features=groups)
     counts = np.round(C * len(predicted))
     promises: dict[str, list] = {name: [] for name in PROMISES}
@@ -286,11 +288,13 @@ def fairness_report(
                 y_baseline=baseline_labels(constraint.baseline, X, sensitive_features),
             )  # fmt: skip
         violation = constraint.measured(own, own_cells)
-        p = np.nan
+        p, holds = np.nan, bool(violation <= 0.0)
         if not constraint.has_convex:
             sums = rate_sums(constraint, own_cells, np.round(own * len(predicted)))
             p = p_value(sums, 1.0 - level)
-        row = [repr(constraint), promised, float(violation), bool(violation <= 0.0), p]
+        if constraint.empty_counts(own_cells, own):
+            p, holds = 1.0, np.nan if holds else False
+        row = [repr(constraint), promised, float(violation), holds, p]
         for column, value in zip(promises.values(), row, strict=True):
             column.append(value)
     return FairnessReport(
@@ -340,6 +344,10 @@ def _checked(name, table, columns, numbers):
         if column in numbers:
             floats_of(own, table[column])
     return table
+
+
+def _answer(holds):
+    return "no examples" if np.isnan(holds) else "yes" if holds else "no"
 
 
 def _name(group):

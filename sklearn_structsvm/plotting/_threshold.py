@@ -17,7 +17,6 @@ from sklearn_structsvm.confusion.counts import as_labels, make_cells
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
-from sklearn_structsvm.estimators.complex_metric.thresholds import rule_threshold
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
@@ -301,7 +300,7 @@ class ThresholdDisplay(Display):
             )
         return cls.from_predictions(
             y,
-            probabilities[:, 1],
+            probabilities[:, estimator.mixture_.named],
             metric=estimator.metric,
             constraints=estimator.constraints,
             threshold=getattr(estimator, "threshold_", None),
@@ -337,7 +336,8 @@ class ThresholdDisplay(Display):
         y_true : array-like of shape (n_samples,)
             True labels, of two classes.
         y_score : array-like of shape (n_samples,)
-            Probabilities of the second label, or other scores.
+            Probabilities, or other scores, of the label that the metric or a constraint
+            names; of the second label if none is named.
         metric : str or ConfusionMetric, default="g_mean"
             Metric to plot.
         constraints : Constraint or sequence of them, default=()
@@ -393,14 +393,20 @@ class ThresholdDisplay(Display):
             label = part.positive_label(classes) if label is None else label
         label = names[1] if label is None else label
         shown = names.index(label)
-        thresholds, tensors = _at_thresholds(y, y_score, weights)
+        # The named label counts as the second one until all is counted.
+        is_named = (y == shown).astype(np.intp)
+        thresholds, tensors = _at_thresholds(is_named, y_score, weights)
         if rule_thresholds is not None:
             rules = _rules(rule_thresholds, rule_weights)
+            # Ties go to the first label.
+            is_above = np.greater if shown else np.greater_equal
             mixed = sum(
-                weight * _tensor_at(y, y_score > threshold, weights)
+                weight * _tensor_at(is_named, is_above(y_score, threshold), weights)
                 for threshold, weight in zip(*rules, strict=True)
             )
             tensors = np.concatenate([tensors, mixed[None]])
+        if shown == 0:
+            tensors = tensors[:, :, ::-1, ::-1]
         hits, predicted = tensors[:, 0, shown, shown], tensors[:, 0, :, shown].sum(axis=1)
         share = cells.class_priors[shown]
         found = np.full((2, len(tensors)), np.nan)
@@ -431,7 +437,7 @@ class ThresholdDisplay(Display):
             violated=violated,
             threshold=threshold,
             cv_thresholds=cv_thresholds,
-            label=names[1],
+            label=label,
             rule_thresholds=rule_thresholds,
             rule_weights=rule_weights,
             mixture_scores=mixture_scores,
@@ -444,12 +450,11 @@ def _rules_of(estimator):
     mixture = getattr(estimator, "mixture_", None)
     if mixture is None or len(mixture.weights) == 1 or mixture.n_groups > 1:
         return {}
-    losses = mixture.mean_losses()
-    cuts = [rule_threshold(L) for L in losses[:, 0]]
+    cuts = mixture.cuts().told
     # Not a number: the rule predicts the label below a threshold.
-    if losses.shape[1] > 1 or np.isnan(cuts).any():
+    if cuts.shape[1] > 1 or np.isnan(cuts).any():
         return {}
-    return {"rule_thresholds": cuts, "rule_weights": mixture.weights}
+    return {"rule_thresholds": cuts[:, 0], "rule_weights": mixture.weights}
 
 
 def _rules(thresholds, weights):
@@ -477,7 +482,7 @@ def _at_thresholds(y, y_score, weights):
     scores, cuts = y_score[order], np.flatnonzero(np.diff(y_score[order])) + 1
     thresholds = (scores[cuts - 1] + scores[cuts]) / 2.0
     cuts = np.concatenate([[0], cuts, [len(y)]])
-    ends = np.nextafter(scores[0], -np.inf), scores[-1]
+    ends = np.nextafter(scores[[0, -1]], [-np.inf, np.inf])
     thresholds = np.concatenate([ends[:1], thresholds, ends[1:]])
     if len(cuts) > MOST_THRESHOLDS:
         kept = np.linspace(0, len(cuts) - 1, MOST_THRESHOLDS).astype(int)

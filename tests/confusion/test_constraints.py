@@ -270,10 +270,10 @@ def test_a_ratio_bound_is_met_when_the_lower_rate_is_that_share_of_the_higher():
     assert found == pytest.approx(0.0, abs=1e-12)
 
 
-def test_a_group_without_examples_of_a_class_is_left_out():
+def test_a_group_without_examples_of_a_class_is_left_out_and_proves_nothing():
     y, guess = [0, 1, 0, 0], [0, 1, 1, 0]
     C, cells = confusion_tensor(y, guess, sensitive_features=["f", "f", "m", "m"])
-    assert EqualOpportunity().violation(C, cells) == pytest.approx(-0.05)
+    assert EqualOpportunity().violation(C, cells) == 0.0
     for constraint in (
         EqualOpportunity(),
         EqualOpportunity(reference="groups"),

@@ -59,18 +59,19 @@ def test_curves_are_the_scores_of_the_thresholds():
 )
 def test_precision_and_recall_are_of_the_positive_label_and_say_so(params):
     X, y, _ = data()
-    display = ThresholdDisplay.from_predictions(y, X[:, 0], **params)
+    score = -X[:, 0]
+    display = ThresholdDisplay.from_predictions(y, score, **params)
     of_no = ["Precision of 'no'", "Recall of 'no'"]
     assert list(display.scores)[:2] == of_no
     for i in range(0, len(display.thresholds), 10):
-        # "yes" above the threshold, whichever label is the positive one.
-        guess = np.where(X[:, 0] > display.thresholds[i], "yes", "no")
+        # The named label is predicted above the threshold.
+        guess = np.where(score >= display.thresholds[i], "no", "yes")
         expected = recall_score(y, guess, pos_label="no")
         assert display.scores[of_no[1]][i] == pytest.approx(expected)
         if (guess == "no").any():
             expected = precision_score(y, guess, pos_label="no")
             assert display.scores[of_no[0]][i] == pytest.approx(expected)
-    assert display.ax_.get_xlabel() == "Threshold of the probability of 'yes'"
+    assert display.ax_.get_xlabel() == "Threshold of the probability of 'no'"
     last = display.lines_[-1].get_label()
     expected = {"metric": "F beta of 'no'", "constraints": "G mean"}
     assert last == expected[next(iter(params))] or last in of_no

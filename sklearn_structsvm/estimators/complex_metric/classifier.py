@@ -69,7 +69,7 @@ class ComplexMetricClassifier(TrainedMixture):
         "f1_macro"), an object of :mod:`sklearn_structsvm.metrics`, or a user-defined
         metric. Names of metrics of one class, such as "f1", refer to label 1 or True. For
         other labels pass an object, such as ``FBeta(pos_label="fraud")`` or
-        ``Recall(label="fraud")``.
+        ``Recall(pos_label="fraud")``.
 
         For two classes it may also be a score of (y_true, y_pred), or what
         scikit-learn's `make_scorer` returns. All thresholds are then tried, as with
@@ -144,10 +144,11 @@ class ComplexMetricClassifier(TrainedMixture):
           are independent given x. It is fitted to the values of the sensitive feature or,
           for several columns or numbers with a pooled group, to the indices in
           ``groups_``.
-    min_group_size : int or None, default=None
+    min_group_size : int, "warn" or None, default="warn"
         Groups of fewer training examples are pooled, with a warning that lists them. The
         rates of a few examples are mostly chance, so that constraints on them say little
-        of new examples. None pools nothing.
+        of new examples. "warn" pools nothing, and lists groups of fewer than 20: one
+        example moves their rates by more than a slack of 0.05. None says nothing.
 
         - The pooled group is named "other", as is a group of that name in the data, which
           becomes a part of it. For `predict` its members keep their own names.
@@ -161,7 +162,9 @@ class ComplexMetricClassifier(TrainedMixture):
         Probability, between 0 and 1, with which all constraints shall hold for new
         examples, over the draw of the training examples. Constraints must then be on
         rates. None asks for them on the training examples only. If no rule can be
-        certified, `fit` raises an error that says how many examples would do.
+        certified, `fit` raises an error that says how many examples would do. A rate
+        among no examples, such as the recall of a label that a group lacks, is never
+        certified, and the error names them.
     constraint_calibration : float or "uniform", default=0.5
         How to make sure of `constraint_confidence`.
 
@@ -273,13 +276,15 @@ class ComplexMetricClassifier(TrainedMixture):
     constraint_violation_ : float
         Largest constraint violation of `certified_confusions_`, in the units of the
         constraint. It is at most 0 if all constraints hold, and -inf without constraints.
-        Violations within rounding error count as 0.
+        Violations within rounding error count as 0, and so does a constraint on a rate
+        among no examples, of which a warning names the group and the label.
     threshold_ : float
-        For two classes and a single rule: ``classes_[1]`` is predicted if its probability
-        exceeds the threshold. -inf means always, inf means never, and NaN means below
-        rather than above a threshold. Otherwise the AttributeError says why there is no
-        threshold: more classes, a mixture of several rules, rules per group, or rules
-        that depend on costs.
+        For two classes and a single rule: the label that is named, `pos_label_` (or else
+        ``classes_[1]``), is predicted if its probability exceeds the threshold. Where it
+        is exactly the threshold, ``classes_[0]`` is predicted. -inf means always, inf
+        means never, and NaN means below rather than above a threshold. Otherwise the
+        AttributeError says why there is no threshold: more classes, a mixture of several
+        rules, rules per group, or rules that depend on costs.
     thresholds_ : dict of {group: float}
         Threshold per group, if there are `groups_`.
     rule_ : WrittenRule
@@ -461,7 +466,11 @@ class ComplexMetricClassifier(TrainedMixture):
             Interval(Real, 0, 1, closed="neither"),
         ],
         "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
-        "min_group_size": [Interval(Integral, 1, None, closed="left"), None],
+        "min_group_size": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"warn"}),
+            None,
+        ],
         "cv": [
             Interval(Real, 0, 1, closed="neither"),
             "cv_object",
@@ -490,7 +499,7 @@ class ComplexMetricClassifier(TrainedMixture):
         confusion: Literal["auto", "labels", "probabilities"] = "auto",
         group_blind: bool = False,
         group_estimator: Any = None,
-        min_group_size: int | None = None,
+        min_group_size: int | Literal["warn"] | None = "warn",
         constraint_confidence: float | None = None,
         constraint_calibration: float | Literal["uniform"] = 0.5,
         cv: Any = 5,
@@ -561,8 +570,8 @@ class ComplexMetricClassifier(TrainedMixture):
             numbers or booleans, without missing values. For several columns, the groups
             are the combinations that occur, and constraints of a `feature` are about the
             values of one column; `predict` matches the columns of a data frame
-            by name. Ignored if neither the metric nor a constraint uses groups, unless
-            `group_blind` is True.
+            by name. Ignored, with a warning, if neither the metric nor a constraint uses
+            groups, unless `group_blind` is True.
         costs : array-like or data frame, default=None
             Shape (n_samples, n_classes) or (n_samples, n_classes, n_classes). Costs of
             predictions for each example, for ``metric="expected_cost"`` and for

@@ -10,11 +10,13 @@ from sklearn.utils import (
     get_tags,
     indexable,
 )
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import refuse_masked
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import check_weights
@@ -45,8 +47,14 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     held_out_probabilities,
     prefit_classes,
 )
+from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
-from sklearn_structsvm.estimators.complex_metric.task import make_task, read_constraints
+from sklearn_structsvm.estimators.complex_metric.task import (
+    make_task,
+    read_constraints,
+    refuse_empty_counts,
+    warn_of_empty_counts,
+)
 from sklearn_structsvm.estimators.complex_metric.thresholds import Thresholds
 from sklearn_structsvm.solvers.confusion.named import find_solver
 
@@ -67,6 +75,27 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         """Whether constraints are tightened by a bound for all rules."""
         is_uniform = isinstance(self.constraint_calibration, str)
         return self.constraint_confidence is not None and is_uniform
+
+    def _warn_of_unused_groups(self):
+        """UserWarning that nothing uses the groups that were passed to `fit`."""
+        # Fits that differ only in constraints include one without them.
+        is_comparison = self._shared is not None
+        routed = routes_metadata() and any(
+            get_routing_for_object(classifier).consumes(method, ["sensitive_features"])
+            for classifier in self._classifiers().values()
+            for method in ("fit", "predict_proba")
+        )
+        if not (is_comparison or routed):
+            warn_caller(
+                "sensitive_features were passed, but neither the metric nor a constraint "
+                "uses groups: they are ignored. Pass constraints, such as "
+                "EqualOpportunity(slack=0.05), or leave the groups out.",
+                UserWarning,
+            )
+
+    @property
+    def _promised(self):
+        return f"constraint_confidence={self.constraint_confidence}"
 
     def _task(self, X, y, sample_weight, sensitive_features, costs):
         """The metric to minimize, the examples, and their labels."""
@@ -91,6 +120,12 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
             self.metric, self.constraints, classes, X, labels, weights,
             sensitive_features, costs, self.group_blind, self.min_group_size,
         )  # fmt: skip
+        if sensitive_features is not None and task.finder.groups is None:
+            self._warn_of_unused_groups()
+        if self.constraint_confidence is None:
+            warn_of_empty_counts(task.constraints, task.cells)
+        else:
+            refuse_empty_counts(task.constraints, task.cells, self._promised)
         if task.costs is not None and not self._is_plugin:
             raise ValueError(
                 "Individual costs of the examples require lmo='plugin'; got "

@@ -17,8 +17,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_indexing
+from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm.confusion.calibration import (
     allowance,
+    empty_of,
     enough_examples,
     p_value,
     rate_sums,
@@ -31,6 +33,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
 )
 from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
+from sklearn_structsvm.estimators.complex_metric.task import refuse_empty_counts
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # By how many standard errors conditions are made stricter (looser if negative): the
@@ -144,6 +147,10 @@ def hold_out(estimator, task, X, labels, fit_params, metadata):
     def at(rows, values):
         return None if values is None else _safe_indexing(values, rows)
 
+    tested = task.take(held)
+    refuse_empty_counts(
+        task.constraints, tested.cells, estimator._promised, "held-out "
+    )
     predict_params = {}
     if routes_metadata() and estimator._is_plugin:
         routed = estimator._routed_fit(fit_params, **metadata)
@@ -157,7 +164,7 @@ def hold_out(estimator, task, X, labels, fit_params, metadata):
         at(held, metadata["sensitive_features"]),
         None if costs is None else costs[held],
         predict_params,
-        task.take(held),
+        tested,
         task.cells,
         n / len(used),
     )
@@ -233,8 +240,9 @@ class CertifiedSearch:
         best, first = None, None
         while True:
             if best is None or not _is_same(rule, best):
-                sums = self.sums(rule)
-                first = sums if first is None else first
+                counts = self.counts(rule)
+                sums = self.sums(counts)
+                first = (sums, counts) if first is None else first
                 self.p_values.append(p_value(sums, self.error))
                 if self.p_values[-1] > self.error:
                     break
@@ -251,12 +259,15 @@ class CertifiedSearch:
                 # No single rule, where there is one for stricter conditions.
                 break
         if best is None:
-            raise self.refusal(start, first)
+            raise self.refusal(start, *first)
         return best
 
-    def sums(self, rule):
+    def counts(self, rule):
+        """Of the held-out rows, by cell, label and prediction."""
+        return self.count(self.oracle.attributes(rule.solution)["mixture_"])
+
+    def sums(self, counts):
         """The conditions with the counts of the held-out rows."""
-        counts = self.count(self.oracle.attributes(rule.solution)["mixture_"])
         return [
             each
             for constraint in self.asked
@@ -289,7 +300,8 @@ class CertifiedSearch:
         """By how many standard errors all conditions seem to be met."""
         return min(
             (
-                -each.violation / each.standard_error
+                # Of a rate among none it says nothing.
+                -each.violation / each.standard_error if each.n.all() else -np.inf
                 for sums in self.expected(rule, n)
                 for each in sums
             ),
@@ -310,19 +322,22 @@ class CertifiedSearch:
                 best = rule
         return best
 
-    def refusal(self, rule, sums):
+    def refusal(self, rule, sums, counts):
         """The error of the first rule that was tested, which says what would do."""
+        nothing = empty_of(sums, counts, self.held_out.cells)
         n, share = len(self.held_out.task.y), self.held_out.share
         worst = max(sums, key=lambda each: each.p_value(self.error))
         looser = allowance(sums, self.error)
         expected = [each for of_one in self.expected(rule, n) for each in of_one]
         factors = [enough_examples(each, self.error) for each in (sums, expected)]
         sizes = " and ".join(f"{size:,}" for size in worst.n.astype(int).tolist())
+        words = f"The rates that decide are of {sizes} of them."
+        if nothing:
+            words = f"There are no held-out {listed_names(nothing, str)}."
         words = (
-            f"No rule is certified to meet the constraints with constraint_confidence="
-            f"{self.estimator.constraint_confidence}: the {n:,} held-out examples are "
-            f"too few. The rates that decide are of {sizes} of them. Constraints that "
-            f"are {looser:.2g} looser could be certified"
+            f"No rule is certified to meet the constraints with "
+            f"{self.estimator._promised}: the {n:,} held-out examples are too few. "
+            f"{words} Constraints that are {looser:.2g} looser could be certified"
         )
         factors = [factor for factor in factors if factor is not None]
         if factors:

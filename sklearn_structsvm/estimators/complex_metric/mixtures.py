@@ -17,6 +17,7 @@ from sklearn_structsvm.confusion.lmo.plugin import (
     mixture_proba,
     predict_plugin,
 )
+from sklearn_structsvm.estimators.complex_metric.cuts import Cuts
 
 
 class RandomizedRule:
@@ -74,18 +75,28 @@ class PluginMixture(RandomizedRule):
     n_groups : int, default=1
         As for `PluginLMO`: g > 1 if rules do not see the group, so probabilities belong
         to pairs.
+    named : {0, 1}, default=1
+        For two classes, the place of the label whose probability is compared with a
+        threshold.
     """
 
     needs_probabilities = needs_cells = True
 
     def __init__(
-        self, weights, loss_matrices, own_costs=None, correction=None, n_groups=1
+        self,
+        weights,
+        loss_matrices,
+        own_costs=None,
+        correction=None,
+        n_groups=1,
+        named=1,
     ):
         self.weights = weights
         self.loss_matrices = loss_matrices
         self.own_costs = own_costs
         self.correction = correction
         self.n_groups = n_groups
+        self.named = named
 
     @property
     def n_classes(self):
@@ -103,6 +114,12 @@ class PluginMixture(RandomizedRule):
             return self.loss_matrices
         prices, means = self.own_costs
         return self.loss_matrices + prices[:, None, None, None] * means
+
+    def cuts(self):
+        """The `Cuts` of all rules, of shape (T, m); None if they are no thresholds."""
+        if self.n_classes != 2 or self.n_groups > 1:
+            return None
+        return Cuts(self.mean_losses(), self.named)
 
     def _expected(self, t, probabilities, cells, costs):
         """Cost of each prediction by rule t, for examples with costs."""
@@ -129,6 +146,7 @@ class PluginMixture(RandomizedRule):
             check_floats("mixture_.correction.factors", factors, n_classes, n_classes)
         n_cells = self.loss_matrices.shape[1]
         check_integer("mixture_.n_groups", self.n_groups, 1)
+        check_integer("mixture_.named", self.named, 0, 1)
         if n_cells % self.n_groups:
             raise ValueError(
                 f"mixture_.n_groups must divide the {n_cells} cells; got {self.n_groups}."
@@ -138,6 +156,9 @@ class PluginMixture(RandomizedRule):
         """The plug-in rule of a loss tensor."""
         if costs is not None:
             return self._expected(t, probabilities, cells, costs).argmin(axis=1)
+        cuts = self.cuts()
+        if cuts is not None:
+            return cuts.codes((t, cells), probabilities)
         return predict_plugin(
             probabilities,
             self.mean_losses()[t],
@@ -147,8 +168,8 @@ class PluginMixture(RandomizedRule):
         )
 
     def proba(self, probabilities, cells, n_threads=1, costs=None):
-        """Same as for `RandomizedRule`, in one pass over rows without costs."""
-        if costs is not None:
+        """Same as for `RandomizedRule`, in one pass if rules are not thresholds."""
+        if costs is not None or self.cuts() is not None:
             return super().proba(probabilities, cells, n_threads, costs)
         return mixture_proba(
             probabilities,
@@ -166,6 +187,12 @@ class PluginMixture(RandomizedRule):
                 weight * self._expected(t, probabilities, cells, costs)
                 for t, weight in enumerate(self.weights)
             )
+        cuts = self.cuts()
+        if cuts is not None:
+            found = np.zeros((len(probabilities), 2))
+            for t, weight in enumerate(self.weights):
+                found[:, 1] += weight * cuts.scores((t, cells), probabilities)
+            return found
         losses = np.tensordot(self.weights, self.mean_losses(), axes=1)
         loss = by_pair(losses, self.n_groups)
         scores = np.empty((len(probabilities), loss.shape[-1]))

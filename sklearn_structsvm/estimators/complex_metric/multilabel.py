@@ -19,6 +19,7 @@ from sklearn_structsvm._utils.borders import as_canonical, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm._utils.indicators import as_indicator
+from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -416,6 +417,8 @@ class MultilabelMetricClassifier(LabelPredictor):
                 remedy = "have a look at the probabilities."
             labels = self.classes_.tolist()
             warn_of_excess(self.diagnostics_, labels, len(rows), remedy)
+        if self.average == "macro":
+            self._warn_of_left_out()
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(
@@ -423,6 +426,26 @@ class MultilabelMetricClassifier(LabelPredictor):
                 f"{self.dual_gap_:.3g}. Increase {limit}.",
                 ConvergenceWarning,
             )
+
+    def _warn_of_left_out(self):
+        """UserWarning for labels of which constraints say nothing."""
+        for constraint in read_constraints(self.constraints):
+            never, absent = [], []
+            for label, C in zip(self.classes_.tolist(), self.confusion_, strict=True):
+                cells = Cells.single(C.sum(axis=1), ABSENT_PRESENT)
+                if constraint.empty_counts(cells):
+                    absent.append(label)
+                elif constraint.empty_counts(cells, C[None]):
+                    never.append(label)
+            for labels, why in ((absent, "absent or present in every row"),
+                                (never, "never or always predicted")):  # fmt: skip
+                if labels:
+                    warn_caller(
+                        f"{constraint!r} says nothing of the label(s) "
+                        f"{listed_names(labels)}, which are {why}. New rows may violate "
+                        "it there by any amount.",
+                        UserWarning,
+                    )
 
     def _counts_labels(self):
         """Whether C counts the labels."""

@@ -13,6 +13,7 @@ from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.roc_points import RocPoints
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
+from sklearn_structsvm.estimators.complex_metric.cuts import named_losses
 from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
@@ -61,6 +62,13 @@ class PluginOracle:
         self.task, self.n_threads = task, n_threads
         self.correction = correction
         self.n_cells = task.cells.n_cells
+        self.named = 1
+        if task.cells.n_classes == 2 and not task.finder.group_blind:
+            self.named = int(task.positive_label() != task.classes[0])
+        if self.named == 0:
+            # What is compared is the probability of the named label.
+            named = np.asarray(probabilities, dtype=np.float64)[:, 0]
+            probabilities = np.column_stack([named, 1.0 - named])
         self.data = (
             probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
         )  # fmt: skip
@@ -115,6 +123,8 @@ class PluginOracle:
         if self.task.costs is not None and self.lmo.knows_costs:
             prices = np.array([self.lmo.price(L) for L in handles])
             own_costs = prices, self.lmo.mean_costs
+        if self.named == 0 and isinstance(self.lmo, ThresholdLMO):
+            losses = named_losses(losses, self.data[0][:, 1])
         return {
             "mixture_": PluginMixture(
                 weights,
@@ -122,6 +132,7 @@ class PluginOracle:
                 own_costs,
                 self.correction,
                 self.task.finder.n_unseen_groups,
+                self.named,
             ),
             "mixture_weights_": weights,
             "loss_matrices_": losses,

@@ -21,6 +21,7 @@ from sklearn_structsvm.estimators.complex_metric.single_rule import (
     find_single_rule,
     warn_of_search,
 )
+from sklearn_structsvm.estimators.complex_metric.task import warn_of_empty_counts
 from sklearn_structsvm.estimators.complex_metric.thresholds import fold_thresholds
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
@@ -122,7 +123,11 @@ def run(fit, oracle, found, held_out=None):
     warn_of_shortfall(estimator, solved.mixture)
     if solved.rule is not None:
         warn_of_search(estimator, solved.rule)
-    warn_of_constant(estimator)
+    is_told = warn_of_constant(estimator) or estimator.constraint_confidence is not None
+    if not is_told:
+        C = estimator.certified_confusions_
+        kept = [c for c in asked.constraints if not c.empty_counts(asked.cells)]
+        warn_of_empty_counts(kept, asked.cells, C)
     warn_of_excess(
         estimator.diagnostics_,
         [repr(label) for label in estimator.classes_.tolist()],
@@ -226,10 +231,10 @@ def warn_of_shortfall(estimator, result):
 
 
 def warn_of_constant(estimator):
-    """UserWarning if the mixture predicts one class only."""
+    """UserWarning if the mixture predicts one class only; whether it does."""
     predicted = estimator.confusion_.sum(axis=0) > NO_SHARE
     if predicted.sum() != 1:
-        return
+        return False
     (always,) = estimator.classes_[predicted].tolist()
     never = estimator.classes_[~predicted].tolist()
     by, look_at = "of those that the LMO found", "LMO"
@@ -241,6 +246,7 @@ def warn_of_constant(estimator):
         f"constraints. Have a look at the {look_at} and the sample weights.",
         UserWarning,
     )
+    return True
 
 
 def infeasible_with_confidence(estimator, bounds, error):
@@ -258,7 +264,7 @@ def infeasible_with_confidence(estimator, bounds, error):
     ]
     least = f", as {' or '.join(slacks)} does" if slacks else ""
     return InfeasibleConstraintError(
-        f"With constraint_confidence={estimator.constraint_confidence} constraints are "
+        f"With {estimator._promised} constraints are "
         f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
         f"that can be asked at this confidence is {low:.3g} looser{least}. ({error})",
         low,

@@ -20,6 +20,10 @@ from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.confusion.scoring import baseline_labels
 from sklearn_structsvm.confusion.tightening import find_bounds
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+
+# In a smaller group, one example moves a rate by more than the default slack of 0.05.
+TINY_GROUP = 20
 
 
 def read_constraints(constraints):
@@ -223,7 +227,7 @@ def make_task(
     sensitive_features,
     costs=None,
     group_blind=False,
-    min_group_size=None,
+    min_group_size="warn",
 ):
     """Check everything that can be checked before a fit.
 
@@ -239,8 +243,8 @@ def make_task(
     sensitive_features : array-like or None
     costs : array-like or None
     group_blind : bool
-    min_group_size : int or None
-        Groups of fewer examples are pooled, with a warning.
+    min_group_size : int, "warn" or None
+        Groups of fewer examples are pooled, with a warning; "warn" pools nothing.
 
     Raises
     ------
@@ -269,7 +273,9 @@ def make_task(
     # If groups are not needed, all share one classifier.
     if not needed and not group_blind:
         groups = None
-    if groups is not None and min_group_size is not None:
+    if groups is not None and min_group_size == "warn":
+        _warn_of_tiny(groups, weights > 0.0)
+    elif groups is not None and min_group_size is not None:
         _pool(groups, min_group_size, weights > 0.0, (metric, *constraints), needed)
     finder = CellFinder(groups, _baseline(constraints), classes, bool(group_blind))
     baseline = finder.baseline_codes(X, sensitive_features)
@@ -297,6 +303,43 @@ def make_task(
     return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
 
 
+def refuse_empty_counts(constraints, cells, promised, of=""):
+    """InfeasibleConstraintError if a rate that is promised is among no examples.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+    cells : Cells
+    promised : str
+        The parameter that promises it, with its value.
+    of : str
+        The kind of examples.
+    """
+    for constraint in constraints:
+        nothing = constraint.empty_counts(cells)
+        if nothing:
+            raise InfeasibleConstraintError(
+                f"{constraint!r} cannot be promised with {promised}: there are no {of}"
+                f"{listed_names(nothing, str)}. A rate among none may be anything (the "
+                "p-value is 1). Merge groups or labels that are too rare, or leave them "
+                "out of the constraint.",
+                1.0,
+            )
+
+
+def warn_of_empty_counts(constraints, cells, C=None):
+    """UserWarning for rates that are among no examples, or no predictions of C."""
+    for constraint in constraints:
+        nothing = constraint.empty_counts(cells, C)
+        if nothing:
+            warn_caller(
+                f"{constraint!r} says nothing where there are no examples to count: "
+                f"there are no {listed_names(nothing, str)}. New examples may violate "
+                "it there by any amount.",
+                UserWarning,
+            )
+
+
 def _pool(groups, min_size, used, parts, needed):
     """Pool small groups; ValueError if a metric or a constraint names one of them."""
     features = [getattr(part, "feature", None) for part in parts]
@@ -313,6 +356,22 @@ def _pool(groups, min_size, used, parts, needed):
                     f"{groups.names[code]!r} for the pooled group, or a smaller "
                     "min_group_size."
                 )
+
+
+def _warn_of_tiny(groups, used):
+    """UserWarning that lists groups whose rates are mostly chance."""
+    sizes = np.bincount(groups.codes[used], minlength=len(groups.names)).tolist()
+    pairs = zip(groups.names, sizes, strict=True)
+    tiny = [(name, size) for name, size in pairs if 0 < size < TINY_GROUP]
+    if tiny:
+        warn_caller(
+            f"Groups of fewer than {TINY_GROUP} examples: "
+            f"{listed_names(tiny, '{0[0]!r} ({0[1]})'.format)}. A constraint that they "
+            "meet in training says little of new examples. "
+            f"min_group_size={TINY_GROUP} pools them; min_group_size=None leaves them as "
+            "they are.",
+            UserWarning,
+        )
 
 
 def _warn_of_pooled(groups, min_size, used):

@@ -20,31 +20,31 @@ class Thresholds:
     @property
     @of_one_fit
     def threshold_(self) -> float:
-        """The probability of ``classes_[1]`` above which that class is predicted."""
-        losses = self._single_rule("threshold_")
-        if len(losses) > 1:
+        """The probability of the named label above which it is predicted."""
+        found = self._single_rule("threshold_").cuts().told[0]
+        if len(found) > 1:
             raise AttributeError(
                 "There is no single threshold_, because the rules of the groups differ. "
                 "See thresholds_."
             )
-        return rule_threshold(losses[0])
+        return float(found[0])
 
     @property
     @of_one_fit
     def thresholds_(self) -> dict:
         """`threshold_` of each group, by its name."""
-        losses = self._single_rule("thresholds_")
+        found = self._single_rule("thresholds_").cuts().told[0].tolist()
         if self.groups_ is not None:
             check_shape("groups_", self.groups_, "n_groups")
-        if self.groups_ is None or len(losses) != len(self.groups_):
+        if self.groups_ is None or len(found) != len(self.groups_):
             raise AttributeError(
                 "There are no thresholds_, because the classifier has no rules per group."
             )
         names = [name if np.ndim(name) == 0 else tuple(name) for name in self.groups_]
-        return {name: rule_threshold(L) for name, L in zip(names, losses, strict=True)}
+        return dict(zip(names, found, strict=True))
 
     def _single_rule(self, name, *, is_threshold=True):
-        """Loss matrices (m, k, k) of the only rule; AttributeError without one."""
+        """The mixture if it is of one rule; AttributeError otherwise."""
         mixture = getattr(self, "mixture_", None)
         if mixture is None:
             raise AttributeError(f"There is no {name} before fit.")
@@ -64,25 +64,8 @@ class Thresholds:
         elif mixture.needs_costs:
             why = "the rule depends on the costs of the example"
         else:
-            return mixture.loss_matrices[0]
+            return mixture
         raise AttributeError(f"There is no {name}: {why}.")
-
-
-def rule_threshold(L):
-    """θ of the plug-in rule of a loss matrix (2, 2): class 1 is predicted if η_1 > θ.
-
-    -inf means always, and inf means never. If class 1 is predicted below a probability
-    instead, which happens only with misleading probabilities, it is nan.
-    """
-    if_0, if_1 = L[0, 1] - L[0, 0], L[1, 1] - L[1, 0]
-    # η_0 if_0 + η_1 if_1 < 0.
-    if if_0 > if_1:
-        return float(if_0 / (if_0 - if_1))
-    if if_0 == if_1:
-        return -np.inf if if_0 < 0.0 else np.inf
-    if if_0 >= 0.0 and if_1 >= 0.0:
-        return np.inf
-    return -np.inf if if_0 < 0.0 and if_1 < 0.0 else np.nan
 
 
 def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized=True):
@@ -120,10 +103,8 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized
         except (ValueError, InfeasibleConstraintError):
             # A part may lack weights, a class or a group that a constraint names.
             continue
-        attributes = part.attributes(result.solution)
-        weights, losses = attributes["mixture_weights_"], attributes["loss_matrices_"]
-        each = np.array([[rule_threshold(L) for L in rule] for rule in losses])
+        mixture = part.attributes(result.solution)["mixture_"]
         # A mixture of "always" and "never" has no mean.
         with np.errstate(invalid="ignore"):
-            row[:] = [weights @ column for column in each.T]
+            row[:] = [mixture.weights @ column for column in mixture.cuts().told.T]
     return found

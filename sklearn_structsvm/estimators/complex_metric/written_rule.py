@@ -5,11 +5,8 @@ from inspect import signature
 
 import numpy as np
 
+from sklearn_structsvm.estimators.complex_metric.cuts import SIGNS
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
-from sklearn_structsvm.estimators.complex_metric.thresholds import rule_threshold
-
-# The number of digits to which 1 - θ is exact up to rounding.
-DECIMALS = 15
 
 
 class WrittenRule:
@@ -26,8 +23,9 @@ class WrittenRule:
     columns : dict of {str: list}
         The rule as a table, which ``pandas.DataFrame(rule.columns)`` takes. It has the
         columns "group" and "baseline" if the rule depends on them. For two classes,
-        "label" is predicted where its probability exceeds "threshold" (is at least that,
-        if "inclusive"), and "otherwise" is predicted elsewhere. For more classes, the
+        "label" is the label that the metric or a constraint names, or else the second
+        one. It is predicted where its probability is "sign" (">", or ">=" for the first
+        label) the "threshold", and "otherwise" elsewhere. For more classes, the
         label with the largest "weight" times its probability is predicted. If weights do
         not suffice, "cost" is that of predicting "predicted" for "label", and the
         prediction with the least expected cost is chosen.
@@ -42,7 +40,7 @@ class WrittenRule:
     ...     metric="recall", constraints=Precision(at_least=0.99), randomized=False)
     >>> model = model.fit(X[["mean radius", "mean texture"]], y)
     >>> sorted(model.rule_.columns)
-    ['inclusive', 'label', 'otherwise', 'threshold']
+    ['label', 'otherwise', 'sign', 'threshold']
     >>> str(model.rule_).startswith("recall with Precision(at_least=0.99): 1 if p(1) > ")
     True
     """
@@ -83,12 +81,15 @@ def write_rule(estimator) -> WrittenRule:
     losses = losses - losses.min(axis=2, keepdims=True)
     weights = [_class_weights(L) for L in losses]
     if len(labels) == 2 and not blind:
-        first = estimator.pos_label_ == labels[0]
-        no, yes = labels
-        rows = [_threshold_row(L, no, yes, first) for L in mixture.mean_losses()[0]]
+        cuts = mixture.cuts()
+        label, otherwise = labels[cuts.named], labels[1 - cuts.named]
+        rows = [
+            (label, SIGNS[cuts.named, below], at, otherwise)
+            for at, below in zip(cuts.at[0].tolist(), cuts.below[0].tolist(), strict=True)
+        ]
         if all(row == rows[0] for row in rows):
             rows, losses, places = rows[:1], losses[:1], {}
-        names = ("label", "threshold", "inclusive", "otherwise")
+        names = ("label", "sign", "threshold", "otherwise")
         table = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         lines = [_threshold_words(*row) for row in rows]
     elif not blind and all(w is not None for w in weights):
@@ -152,26 +153,9 @@ def _places(estimator):
     return places
 
 
-def _threshold_row(L, no, yes, first):
-    """(label, threshold, inclusive, otherwise) of one cell; `inclusive` is None for <.
-
-    If `first`, the threshold refers to the probability of the first label.
-    """
-    threshold = rule_threshold(L)
-    if np.isnan(threshold):
-        if_0, if_1 = (L[:, 1] - L[:, 0]).tolist()
-        return yes, if_0 / (if_0 - if_1), None, no
-    if not first:
-        return yes, threshold, False, no
-    if np.isinf(threshold):
-        return no, -threshold, False, yes
-    return no, round(1.0 - threshold, DECIMALS), True, yes
-
-
-def _threshold_words(label, threshold, inclusive, otherwise):
+def _threshold_words(label, sign, threshold, otherwise):
     if np.isinf(threshold):
         return f"always {label if threshold < 0.0 else otherwise}"
-    sign = {True: ">=", False: ">", None: "<"}[inclusive]
     return f"{label} if p({label}) {sign} {threshold!r}, else {otherwise}"
 
 

@@ -22,6 +22,9 @@ from sklearn_structsvm.metrics import (
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
+# Constraints of all kinds are tried, some of which do not need the groups.
+pytestmark = pytest.mark.filterwarnings("ignore:sensitive_features were passed")
+
 
 class Scored:
     """Two classes, whose first feature is the probability of the second one."""

@@ -58,6 +58,9 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 )
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
+# Constraints of all kinds are tried, some of which do not need the groups.
+pytestmark = pytest.mark.filterwarnings("ignore:sensitive_features were passed")
+
 CONVEX = [name for name in OF_CONFUSION if getattr(METRICS[name], "convex", False)]
 RATIOS = ["micro_f1", "kappa"]
 
@@ -736,7 +739,8 @@ class TestConstraints:
 
     def test_groups_are_left_alone_where_nothing_needs_them(self):
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier().fit(X, y, sensitive_features=groups)
+        with pytest.warns(UserWarning, match="sensitive_features .* ignored"):
+            model = ComplexMetricClassifier().fit(X, y, sensitive_features=groups)
         plain = ComplexMetricClassifier().fit(X, y)
         assert model.groups_ is None
         np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)

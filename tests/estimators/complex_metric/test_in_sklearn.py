@@ -309,6 +309,7 @@ class TestRouting:
             with pytest.raises(ValueError, match="pass sensitive_features.$"):
                 model.score(X, y)
 
+    @pytest.mark.filterwarnings("ignore:sensitive_features were passed")
     def test_a_search_over_constraints(self):
         X, y, groups = make_data(2)
         grid = {"constraints": [(), [EqualOpportunity(slack=0.02)]]}

@@ -86,7 +86,8 @@ def test_a_warning_lists_the_groups_that_are_pooled_and_a_pool_that_is_small():
         assert model.pooled_groups_ == {} and len(model.groups_) == 4
         # Nothing is counted by groups.
         model.set_params(min_group_size=13, constraints=())
-        model.fit(X, y, sensitive_features=groups)
+        with pytest.warns(UserWarning, match="ignored"):
+            model.fit(X, y, sensitive_features=groups)
         assert model.pooled_groups_ == {} and model.groups_ is None
 
 

@@ -131,6 +131,7 @@ def test_the_best_mixture_of_all_levels_is_found(parity):
         assert result.dual_objective <= best_at_level(parity, by_group, level) + 1e-7
 
 
+@pytest.mark.filterwarnings("ignore:.* says nothing")
 @pytest.mark.parametrize("metric", ["zero_one", "f1"])
 @of_kinds
 def test_a_single_rule_is_the_best_of_all_thresholds(parity, metric):
@@ -150,6 +151,7 @@ def test_a_single_rule_is_the_best_of_all_thresholds(parity, metric):
     assert model.dual_objective_ <= best + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:.* says nothing")
 def test_three_groups_and_another_constraint_by_enumeration():
     p, y, groups = sample(new_rng(2), 36, n_groups=3)
     both = [PredictiveParity(slack=0.1), EqualOpportunity(slack=0.3)]

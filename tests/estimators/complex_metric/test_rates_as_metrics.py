@@ -47,6 +47,7 @@ def data(seed, n=80):
     return X, y
 
 
+@pytest.mark.filterwarnings("ignore:sensitive_features were passed")
 @pytest.mark.parametrize("kind", ["alone", "coverage", "parity", "churn"])
 def test_a_precision_that_may_be_0_over_0_has_a_bound(kind):
     # Of probabilities: no mixture has more than the rows that are surest.

@@ -29,7 +29,11 @@ from sklearn_structsvm.metrics import (
 from sklearn_structsvm.solvers.confusion import rule_search
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
-pytestmark = even_one_class
+# Rules for everyone are compared with those of groups.
+pytestmark = [
+    even_one_class,
+    pytest.mark.filterwarnings("ignore:sensitive_features were passed"),
+]
 
 # No share of the 400 rows of `make_data` is that.
 UNEVEN = Coverage(target=0.33337, slack=0.0)
@@ -66,7 +70,7 @@ def test_groups_have_the_best_pair_of_thresholds():
     X, y, groups = make_data(2, 40)
     constraint = EqualOpportunity(slack=0.1)
     model = single(metric="g_mean", constraints=constraint, cv=None, confusion="labels")
-    model.fit(X, y, sensitive_features=groups)
+    model.set_params(min_group_size=None).fit(X, y, sensitive_features=groups)
     p = model.estimator_.predict_proba(X)[:, 1]
     old, best = groups == "old", -np.inf
     for cut in cuts_of(p[old]):
