@@ -4,6 +4,7 @@ A kernel trusts lengths and indices. Whatever comes from outside (an argument, a
 an attribute that was set by hand) is checked here first; errors name it.
 """
 
+import reprlib
 from collections.abc import Mapping, Set
 from math import isfinite
 from numbers import Integral, Real
@@ -60,7 +61,26 @@ def as_array(name, values):
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{name} must be an array: {error}") from error
+        raise ValueError(
+            f"{name} must be an array: {_uneven(name, values) or error}"
+        ) from error
+
+
+def _uneven(name, values):
+    """Words for two items of a list that have different shapes, or None."""
+    if not isinstance(values, (list, tuple)):
+        return None
+    shapes = []
+    for own in values:
+        try:
+            shapes.append(np.shape(own))
+        except ValueError:
+            return "its parts have different lengths."
+    odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
+    if odd is None:
+        return None
+    first, other = (reprlib.repr(values[i]) for i in (0, odd))
+    return f"{name}[0] is {first}, and {name}[{odd}] is {other}."
 
 
 def as_dense(weights, *shape):

@@ -1,5 +1,6 @@
 """Encoding of labels of any kind as 0 ... n_classes - 1, and their costs."""
 
+from collections.abc import Set
 from numbers import Number
 
 import numpy as np
@@ -155,8 +156,16 @@ def _is_unlabeled(label):
 
 def as_classes(classes, name="classes"):
     """All classes in the user's order; ValueError if `classes` is not a list."""
+    if isinstance(classes, Set):
+        raise ValueError(
+            f"{name} must be a list of labels, whose order counts; got {classes!r}, "
+            "which has none."
+        )
     refuse_missing(classes, name, place="item", remedy="Leave it out.")
     array = as_array(name, classes)
+    if array.dtype.kind in "US" and not all(isinstance(c, (str, bytes)) for c in classes):
+        # NumPy would convert 1 to "1" beside "a".
+        array = np.array(list(classes), dtype=object)
     check_shape(name, array, "n_classes")
     if not len(array):
         raise ValueError(f"{name} is empty.")

@@ -193,7 +193,13 @@ def count(codes, y, predicted, weights, shape):
 def as_labels(y: Any, name: str) -> np.ndarray:
     """A 1-D array of labels of a classification problem."""
     refuse_missing(y, name)
-    y = as_array(name, y)
+    try:
+        y = as_array(name, y)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} It must hold one label for each example. For sequences of labels "
+            "there are token_accuracy_score and entity_f1_score."
+        ) from error
     check_shape(name, y[:, 0] if y.shape[1:] == (1,) else y, "n")
     y = y.ravel()
     if not len(y):

@@ -11,10 +11,12 @@ from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
+    PYPLOT,
     Display,
     axes_or_new,
     full_names,
     legend_prefix,
+    require,
     show_legend_below,
     style_of,
 )
@@ -349,6 +351,7 @@ class AchievableSetDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        require(PYPLOT, "AchievableSetDisplay.from_estimator")
         estimator = snapshot(estimator)
         sample = ConfusionSample.of_estimator(
             estimator, X, y, sample_weight, sensitive_features
@@ -423,6 +426,7 @@ class AchievableSetDisplay(Display):
         ValueError, ImportError
             As for :meth:`from_estimator`, and if `y_proba` does not match the labels.
         """
+        require(PYPLOT, "AchievableSetDisplay.from_predictions")
         metadata = labels, sample_weight, sensitive_features
         sample = ConfusionSample.of_predictions(
             y_true, y_proba, (metric, constraints), metadata, confusion

@@ -11,10 +11,12 @@ from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
+    PYPLOT,
     Display,
     as_labels,
     axes_or_new,
     check_axes,
+    require,
 )
 
 # In inches: a row or column of a heat map, its axis and color bar, a letter of a name.
@@ -125,6 +127,7 @@ class ChainWeightsDisplay(Display):
         TypeError
             If the estimator has no chain or tree structure.
         """
+        require(PYPLOT, "ChainWeightsDisplay.from_estimator")
         check_is_fitted(estimator)
         is_pipeline = isinstance(estimator, Pipeline)
         model = snapshot(estimator[-1] if is_pipeline else estimator)

@@ -1,12 +1,16 @@
 """Shared by all displays: axes, legends, bands."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
 
 # Bands are transparent, so that several of them can overlap.
 _BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
+
+# What plots need; methods that fit or predict first ask for it before they do.
+PYPLOT = "matplotlib.pyplot"
 
 # For labels of the data: "a$^$b" is not a formula.
 NO_MATH: dict[str, Any] = {"parse_math": False}
@@ -31,14 +35,20 @@ class Display:
         return self
 
 
+def require(package, caller):
+    """The module of this name; ImportError with what to install if it is missing."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        name = package.partition(".")[0]
+        raise ImportError(
+            f"{caller} needs {name}, which is not installed: pip install {name}"
+        ) from error
+
+
 def axes_or_new(ax, caller):
     """`ax`, or the axes of a new figure; ImportError if matplotlib is missing."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{caller} needs matplotlib, which is not installed: pip install matplotlib"
-        ) from error
+    plt = require(PYPLOT, caller)
     if ax is not None:
         return check_axes(ax)
     # This layout also makes room for a legend beside the axes.

@@ -24,6 +24,7 @@ from sklearn_structsvm.plotting._common import (
     Display,
     axes_or_new,
     floats_of,
+    require,
     show_legend,
     style_of,
 )
@@ -104,9 +105,13 @@ class FairnessReport(Display):
         -------
         by_group, promises : DataFrame
             The first with the groups as its index.
-        """
-        import pandas as pd
 
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = require("pandas", "FairnessReport.to_frames")
         by_group, promises = self._checked()
         return pd.DataFrame(by_group).set_index("group"), pd.DataFrame(promises)
 

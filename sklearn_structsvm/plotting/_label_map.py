@@ -14,7 +14,13 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
 )
 from sklearn_structsvm._utils.snapshots import snapshot
-from sklearn_structsvm.plotting._common import Display, axes_or_new, show_legend_below
+from sklearn_structsvm.plotting._common import (
+    PYPLOT,
+    Display,
+    axes_or_new,
+    require,
+    show_legend_below,
+)
 from sklearn_structsvm.solvers.blocks._slack_oracle import points_of
 from sklearn_structsvm.solvers.blocks.slack_search import (
     SearchName,
@@ -163,6 +169,7 @@ class LabelMapDisplay(Display):
             If the structure does not support the search, or if x and y do not match the
             training data.
         """
+        require(PYPLOT, "LabelMapDisplay.from_estimator")
         estimator = snapshot(estimator)
         check_is_fitted(estimator)
         if not hasattr(estimator, "structure_"):

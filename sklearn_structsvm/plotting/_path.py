@@ -10,12 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import as_floats, check_choice
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
+    PYPLOT,
     Display,
     axes_or_new,
     band,
     floats_of,
     full_names,
     legend_prefix,
+    require,
     show_legend,
     style_of,
 )
@@ -291,6 +293,7 @@ class RegularizationPathDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        require(PYPLOT, "RegularizationPathDisplay.from_estimator")
         estimator = snapshot(estimator)
         check_is_fitted(estimator)
         _require(
@@ -352,6 +355,7 @@ class RegularizationPathDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        require(PYPLOT, "RegularizationPathDisplay.from_path")
         check_choice("kind", kind, _PATH_Y_LABELS)
         if not isinstance(n_coefs, Integral) or n_coefs < 1:
             raise ValueError(f"n_coefs must be a positive integer; got {n_coefs!r}.")

@@ -19,10 +19,12 @@ from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
+    PYPLOT,
     Display,
     axes_or_new,
     floats_of,
     full_names,
+    require,
     show_legend,
     style_of,
 )
@@ -284,6 +286,7 @@ class ThresholdDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        require(PYPLOT, "ThresholdDisplay.from_estimator")
         estimator = snapshot(estimator)
         for attribute in ("metric", "constraints", "estimator_"):
             if not hasattr(estimator, attribute):
@@ -369,6 +372,7 @@ class ThresholdDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        require(PYPLOT, "ThresholdDisplay.from_predictions")
         y_true = as_labels(y_true, "y_true")
         classes = np.unique(y_true) if labels is None else as_classes(labels, "labels")
         if len(classes) != 2:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.plotting._common import (
+    PYPLOT,
     Display,
     axes_or_new,
     band,
@@ -16,6 +17,7 @@ from sklearn_structsvm.plotting._common import (
     floats_of,
     full_names,
     legend_prefix,
+    require,
     show_legend,
     style_of,
 )
@@ -312,6 +314,7 @@ class TradeoffDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        require(PYPLOT, "TradeoffDisplay.from_estimator")
         for attribute in ("metric", "constraints"):
             if not hasattr(estimator, attribute):
                 raise TypeError(

@@ -96,7 +96,7 @@ def test_every_reader_of_sparse_rows_looks_first(wrap):
         (["1", "2"], "must hold numbers; got dtype <U1"),
         ([1j, 2.0], "must hold numbers; got dtype complex128"),
         (None, r"must have shape \(2,\)"),
-        ([[1.0], [2.0, 3.0]], "must be an array: setting an array"),
+        ([[1.0], [2.0, 3.0]], r"must be an array: coef_\[0\] is \[1.0\], and coef_\[1\]"),
         (np.array([{}, 1.0]), "must hold numbers: .*dict"),
         (np.array([10**400, 1.0]), "must hold numbers: int too large"),
         (np.array([None, 1.0]), "must be finite; got nan"),

@@ -532,6 +532,7 @@ def test_probabilities_that_are_none_are_refused(proba, words):
         (np.ma.masked_array(["a", "b"], [0, 1]), "labels has a masked label"),
         ([{}, "b"], "labels holds what is no label: unhashable"),
         (["b", "b"], "labels holds a label twice"),
+        ({"a", "b"}, "labels must be a list of labels, whose order counts"),
     ],
 )
 def test_labels_of_columns_that_are_none_are_refused(labels, words):

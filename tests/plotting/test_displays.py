@@ -1,5 +1,6 @@
 """What the displays draw, read back from the artists."""
 
+import inspect
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklearn_structsvm import bcfw_path
+from sklearn_structsvm import bcfw_path, plotting
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.plotting import ConvergenceDisplay, RegularizationPathDisplay
 
@@ -447,6 +448,36 @@ def test_missing_matplotlib_is_reported_with_what_to_install(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="needs matplotlib.*pip install"):
         draw()
+
+
+class Untouched:
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} was asked for")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        getattr(kind, name)
+        for kind in vars(plotting).values()
+        if inspect.isclass(kind)
+        for name in dir(kind)
+        if name.startswith("from_")
+    ],
+    ids=lambda method: method.__qualname__,
+)
+def test_missing_matplotlib_is_reported_before_any_work(method, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    needed = [
+        parameter
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.default is parameter.empty and "VAR" not in parameter.kind.name
+    ]
+    by_name = {p.name: Untouched() for p in needed if p.kind is p.KEYWORD_ONLY}
+    others = [Untouched() for p in needed if p.kind is not p.KEYWORD_ONLY]
+    with pytest.raises(ImportError, match=f"{method.__qualname__} needs matplotlib.*pip"):
+        method(*others, **by_name)
 
 
 def test_importing_the_displays_does_not_import_matplotlib():

@@ -1,5 +1,7 @@
 """Rates by group, and promises beside what held."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,6 +65,14 @@ def test_text_and_figure_have_all_groups():
     report.plot()
     labels = [points.get_label() for points in report.points_]
     assert labels == [f"{name} ({(group == name).sum()})" for name in ("old", "young")]
+
+
+def test_missing_pandas_is_reported_with_what_to_install(monkeypatch):
+    model, X, y, group = fitted()
+    report = fairness_report(model, X, y, sensitive_features=group)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frames needs pandas.*pip install pandas"):
+        report.to_frames()
 
 
 def test_another_classifier_and_several_columns():

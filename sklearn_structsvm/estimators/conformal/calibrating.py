@@ -11,18 +11,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._contract.answers import checked_folds
+from sklearn_structsvm._utils.binomial import upper_limit
 from sklearn_structsvm._utils.borders import as_canonical, check_choice, refuse_masked
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm._utils.groups import Groups
-from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.labels import listed, plain
+from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.conformal.outputs import (
     length_strata,
     likelihood_gaps,
     read_outputs,
 )
+
+# The probability of a warning where no class is covered too rarely.
+CHANCE = 0.01
 
 
 @dataclass
@@ -218,7 +223,40 @@ class CalibratingMixin:
             if self.coverage == "average":
                 shares = [needed[i] for i in places[0]]
             data.thresholds.append(Threshold(self.confidence_level, parts, shares))
+        if "class" in data.outputs.conditions and self.condition != "class":
+            truth = np.concatenate([data.y[test] for _, test in folds])
+            self._warn_of_classes(data, truth, *map(np.concatenate, (largest, codes)))
         return data
+
+    def _warn_of_classes(self, data, truth, scores, codes):
+        """UserWarning for classes whose own calibration examples are covered too rarely.
+
+        That is less often than 1 - 2 α, which is what folds promise for all examples
+        together, beyond chance.
+        """
+        covered = np.zeros(len(scores), dtype=bool)
+        for g, threshold in enumerate(data.thresholds):
+            rows = codes == g
+            covered[rows] = threshold.includes([scores[rows]] * len(threshold.sorted))
+        names, classes = np.unique(truth, return_inverse=True)
+        n = np.bincount(classes)
+        k = np.bincount(classes, weights=covered)
+        most = upper_limit(k, n, CHANCE / len(names))
+        few = most < 1.0 - 2.0 * (1.0 - self.confidence_level)
+        if few.any():
+            told = [
+                f"{plain(name)!r} ({share:.2f} of {size})"
+                for name, share, size in zip(
+                    names[few], (k / n)[few], n[few], strict=True
+                )
+            ]
+            warn_caller(
+                f"The promise of {self.confidence_level} is for all examples together. "
+                "Sets hold the truth of far fewer of the calibration examples of the "
+                f"class {listed_names(told, str)}. condition='class' promises it for "
+                "each class.",
+                UserWarning,
+            )
 
     def _ask(self, data, model, X):
         """Nonconformity scores; random shares are a function of the row alone."""

@@ -148,6 +148,24 @@ def test_coverage_of_a_known_distribution_is_within_its_band(params):
     assert low <= covered <= high
 
 
+@pytest.mark.parametrize("cv", [0.5, 4])
+def test_a_class_that_sets_hardly_ever_hold_is_named(cv):
+    """A rare class among the features of another one; sets are for all together."""
+    rng = new_rng(2)
+    y = np.repeat(["common", "other", "rare"], [500, 460, 40])
+    X = rng.normal(size=(1000, 1)) + 4.0 * (y == "other")[:, None]
+    model = ConformalClassifier(LogisticRegression(), cv=cv, random_state=0)
+    with pytest.warns(UserWarning, match=r"the class 'rare' \(0\.\d\d of .*'class'"):
+        model.fit(X, y)
+    rare = y == "rare"
+    assert model.set_report(X[rare], y[rare])["coverage"] < 0.8
+    model.set_params(condition="class").fit(X, y)
+    assert model.set_report(X[rare], y[rare])["coverage"] > 0.6
+    # Classes alike are covered alike, but for chance.
+    even = rng.choice(["a", "b", "c"], size=300)
+    model.set_params(condition=None).fit(X[:300], even)
+
+
 def test_the_whole_labeling_is_in_the_product_where_its_smallest_marginal_suffices():
     model, X, y = problem("chain")
     own = ConformalClassifier(FrozenEstimator(model)).fit(X, y)
