@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.compat import Interval, accepts_weights, validate_params
+from sklearn_structsvm._utils.scorers import by_name
 
 # Attributes that an estimator has only during a fit, or that lead back to its callbacks.
 _OF_A_FIT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx")
@@ -215,7 +216,7 @@ class EarlyStopping:
             extra = (weights,) if weights is not None and takes_weights else ()
             answer = Answer("score", estimator)
             return lambda fitted: answer.number(fitted.score(X, y, *extra))
-        scorer = check_scoring(estimator, self.scoring)
+        scorer = check_scoring(estimator, by_name(self.scoring))
         extra = {}
         if weights is not None and accepts_weights(scorer):
             extra = {"sample_weight": weights}

@@ -1,6 +1,7 @@
 """Preprocessing: from tokens and tables to the sequences that structures accept."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from functools import partial
 from itertools import groupby
 from typing import Any, Literal, Self
 
@@ -12,18 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import (
     as_array,
+    as_canonical,
     check_sequence,
-    check_sparse,
     is_empty,
     refuse_masked,
 )
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.pieces import MIN_PIECE
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_names,
     concatenated,
+    from_arrow,
     joined_columns,
     n_rows,
     row_type,
@@ -140,9 +143,12 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
         Parameters
         ----------
-        X : sequence of n sequences
+        X : sequence or iterator of n sequences
             Each sequence is an array, a CSR matrix or a data frame with T_i rows, or a
-            list of T_i tokens. Some may be empty.
+            list of T_i tokens. Some may be empty. In tuples such as (features, edges) or
+            (features, scores) features are transformed, and all else stays as it is.
+            Without a transformer, an iterator is read piece by piece, and no token is
+            kept.
         y : sequence of n arrays of shape (T_i,), or None, default=None
             Labels of the rows, for transformers that use them. Ignored if there is not
             one label per row.
@@ -154,24 +160,31 @@ class SequenceTransformer(  # type: ignore[call-arg]
         self : object
             Fitted estimator.
         """
-        rows, lengths = _one_table(X)
+        if isinstance(X, Iterator) and self.transformer is None:
+            self.fit_transform(X)
+            return self
+        rows, lengths, _ = _one_table(X)
         transformer = self._unfitted()
-        try:
-            transformer.fit(rows, *_row_labels(y, lengths), **params)
-        except TokenError as error:
-            raise _with_place(error, lengths) from None
+        call = partial(transformer.fit, **params)
+        _placed(call, rows, lengths, *_row_labels(y, lengths))
         self.transformer_ = transformer
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
-        rows, lengths = _one_table(X)
         transformer = self._unfitted()
-        try:
-            out = transformer.fit_transform(rows, *_row_labels(y, lengths), **params)
-        except TokenError as error:
-            raise _with_place(error, lengths) from None
-        items = self._sequences(transformer, "fit_transform", out, lengths)
+        if isinstance(X, Iterator) and self.transformer is None:
+            pieces = _Pieces(X)
+            out = _placed(transformer.fit_transform_pieces, pieces, pieces.lengths)
+            lengths = np.array(pieces.lengths)
+            if not any(pieces.lengths):
+                raise _nothing()
+            rests = [None] * len(lengths)
+        else:
+            rows, lengths, rests = _one_table(X)
+            call = partial(transformer.fit_transform, **params)
+            out = _placed(call, rows, lengths, *_row_labels(y, lengths))
+        items = self._sequences(transformer, "fit_transform", out, lengths, rests)
         self.transformer_ = transformer
         return items
 
@@ -190,24 +203,36 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-        _check_sequences(X)
-        if all(map(is_empty, X)):
+        if isinstance(X, Iterator) and self.transformer is None:
+            return self._transform_pieces(_Pieces(X))
+        items, rests = _rows_of(X)
+        if all(map(is_empty, items)):
             # There is nothing to transform, of whatever type it would be.
-            return SequenceList([] for _ in X)
-        rows, lengths = _one_table(X)
+            return SequenceList(_put_back([], rest) for rest in rests)
+        rows, lengths = _stacked(items)
         transformer = self.transformer_
         with damage_refused(self):
-            try:
-                out = transformer.transform(rows)
-            except TokenError as error:
-                raise _with_place(error, lengths) from None
-            return self._sequences(transformer, "transform", out, lengths)
+            out = _placed(transformer.transform, rows, lengths)
+            return self._sequences(transformer, "transform", out, lengths, rests)
 
-    def _sequences(self, transformer, method, out, lengths):
+    def _transform_pieces(self, pieces):
+        result = SequenceList()
+        for tokens in pieces:
+            first, n_before = len(result), sum(pieces.lengths[: len(result)])
+            try:
+                with damage_refused(self):
+                    out = self.transformer_.transform(tokens)
+            except TokenError as error:
+                error.row += n_before
+                raise _with_place(error, pieces.lengths) from None
+            result += split_rows(out, pieces.lengths[first:])
+        return result
+
+    def _sequences(self, transformer, method, out, lengths, rests):
         """The rows that the transformer returned, one sequence after another."""
         if self.transformer is not None:
             out = Answer(method, transformer).of_each(out, lengths.sum())
-        return SequenceList(split_rows(out, lengths))
+        return SequenceList(map(_put_back, split_rows(out, lengths), rests))
 
     @available_if(_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -275,7 +300,9 @@ class SequenceList(list[Any]):
     """
 
     def __mul__(self, weight):
-        return SequenceList(item if is_empty(item) else item * weight for item in self)
+        items, rests = _rows_of(self)
+        items = (item if is_empty(item) else item * weight for item in items)
+        return SequenceList(map(_put_back, items, rests))
 
     def __array_function__(self, func, types, args, kwargs):
         axis = args[1] if len(args) > 1 else kwargs.get("axis")
@@ -306,6 +333,13 @@ def _joined_sequences(parts):
                 "others returned a list of sequences. Use SequenceTransformer for all of "
                 "them."
             )
+    parts, rests = zip(*map(_rows_of, parts), strict=True)
+    items = _joined_rows(parts)
+    return SequenceList(map(_put_back, items, rests[0]))
+
+
+def _joined_rows(parts):
+    """The same, of rows without what stands beside them."""
     if all(is_empty(item) for part in parts for item in part):
         return SequenceList([] for _ in parts[0])
     used, lengths = zip(*map(_used_items, parts), strict=True)
@@ -344,6 +378,14 @@ def _joined_sequences(parts):
 def _beside(columns):
     """The rows of all items, with these blocks of their columns side by side."""
     return joined_columns([concatenated(items) for items in columns])
+
+
+def _placed(call, rows, lengths, *args):
+    """call(rows, ...), with the sequences of these lengths in errors about tokens."""
+    try:
+        return call(rows, *args)
+    except TokenError as error:
+        raise _with_place(error, lengths) from None
 
 
 def _with_place(error, lengths):
@@ -418,11 +460,84 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
     return split_rows(table, np.bincount(codes))
 
 
+class _Pieces:
+    """The tokens of sequences as they arrive, a list for a few sequences at a time.
+
+    Attributes
+    ----------
+    lengths : list
+        Those of the sequences that have arrived.
+    """
+
+    def __init__(self, X):
+        self.X, self.lengths = X, []
+
+    def __iter__(self):
+        tokens, n_given = [], 0
+        for i, item in enumerate(self.X):
+            item = from_arrow(item)
+            _check_sequence(item, i)
+            if row_type(item) != "tokens":
+                raise TypeError(
+                    f"X[{i}] has type {type(item).__name__}; SequenceTransformer without "
+                    "a transformer takes lists of tokens."
+                )
+            self.lengths.append(len(item))
+            tokens += item
+            if len(tokens) >= MIN_PIECE:
+                yield tokens
+                tokens, n_given = [], len(self.lengths)
+        if n_given < len(self.lengths):
+            yield tokens
+
+
+def _rows_of(X):
+    """The rows of each item, and what stands beside them, for `_put_back`."""
+    X = _check_sequences(X)
+    return zip(*map(_split_item, X), strict=True) if len(X) else ([], [])
+
+
+def _split_item(item):
+    if not _has_rest(item):
+        return item, None
+    rows, inner = _split_item(item[0])
+    return rows, (inner, item[1:])
+
+
+def _has_rest(item):
+    """Whether it is (features, edges), (features, scores) or like these.
+
+    Features may be tokens, if an array of integers follows them.
+    """
+    if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
+        return False
+    first, second = item[:2]
+    if len(getattr(first, "shape", ())) == 2 or _has_rest(first):
+        return True
+    is_array = isinstance(second, np.ndarray) and second.dtype.kind in "iu"
+    return isinstance(item, tuple) and isinstance(first, list) and is_array
+
+
+def _put_back(rows, rest):
+    """An item with these rows."""
+    return rows if rest is None else (_put_back(rows, rest[0]), *rest[1])
+
+
 def _one_table(X):
-    """The stacked rows of all sequences for a transformer, and the lengths."""
-    items, lengths = _used_items(X)
+    """The stacked rows of all sequences for a transformer, the lengths, and the rests."""
+    items, rests = _rows_of(X)
+    return *_stacked(items), rests
+
+
+def _stacked(items):
+    """The rows of all items in one table, and their numbers."""
+    items, lengths = _used_items(items)
     rows = concatenated(items)
     return rows.tocsr() if isinstance(rows, SplitMatrix) else rows, lengths
+
+
+def _nothing():
+    return ValueError("X is empty: at least one sequence with a token is needed.")
 
 
 def _used_items(X):
@@ -439,30 +554,25 @@ def _used_items(X):
     TypeError, ValueError
         If X is one sequence, or holds items of several types, or nothing but empty ones.
     """
-    _check_sequences(X)
-    items = list(X)
+    items = list(map(from_arrow, X))
     if set(map(type, items)) == {list} and any(items):
         return list(filter(None, items)), np.array(list(map(len, items)))
     used = [i for i, item in enumerate(items) if not is_empty(item)]
     if not used:
-        raise ValueError("X is empty: at least one sequence with a token is needed.")
+        raise _nothing()
     first = items[used[0]]
     for i in used:
         item = items[i]
-        has_length = hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0
-        is_other = isinstance(item, (str, bytes, Mapping, Set)) or not has_length
-        if is_other and not sparse.issparse(item):
-            raise TypeError(
-                f"X[{i}] is {item!r}, a single token. X must be a list of sequences, "
-                "each a list of tokens. To pass a single sequence, use [sequence]."
-            )
+        _check_sequence(item, i)
         if row_type(item) != row_type(first):
             raise TypeError(
                 f"X[{i}] has type {type(item).__name__}, but X[{used[0]}] has type "
                 f"{type(first).__name__}. All sequences must have the same type."
             )
-        for matrix in getattr(item, "matrices", (item,)):
-            check_sparse(matrix, f"X[{i}]")
+        if isinstance(item, SplitMatrix):
+            items[i] = SplitMatrix(item.matrices)
+        else:
+            items[i] = as_canonical(item, f"X[{i}]")
         shape, expected = (tuple(getattr(own, "shape", ())) for own in (item, first))
         if len(shape) > 2 or shape[1:] != expected[1:]:
             raise ValueError(
@@ -474,7 +584,33 @@ def _used_items(X):
     return [items[i] for i in used], lengths
 
 
+def _check_sequence(item, i):
+    """TypeError if a sequence is one token, or can be read only once."""
+    has_length = hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0
+    is_other = isinstance(item, (str, bytes, Mapping, Set)) or not has_length
+    if not is_other or sparse.issparse(item):
+        return
+    if isinstance(item, Iterator):
+        raise TypeError(
+            f"X[{i}] is a {type(item).__name__}, which can be read only once. Each "
+            "sequence must be a list of tokens: use list(sequence)."
+        )
+    if isinstance(item, str) and len(item.split()) > 1:
+        raise TypeError(
+            f"X[{i}] is one string, {item!r}, but must be a list of tokens. To split "
+            "sentences at spaces, use [x.split() for x in X]."
+        )
+    raise TypeError(
+        f"X[{i}] is {item!r}, a single token. X must be a list of sequences, each a list "
+        "of tokens. To pass a single sequence, use [sequence]."
+    )
+
+
 def _check_sequences(X):
+    """X as a list, or like one; TypeError if it is one sequence, or no list."""
+    if isinstance(X, Iterator):
+        return list(X)
+    X = from_arrow(X)
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2:
         raise TypeError(
@@ -483,6 +619,7 @@ def _check_sequences(X):
             "sequences, use split_sequences."
         )
     check_sequence("X", X, "a list of sequences", TypeError)
+    return X
 
 
 def _row_labels(y, lengths):

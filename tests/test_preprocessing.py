@@ -1,10 +1,14 @@
 """SequenceTransformer and split_sequences: any transformer, any container, misuse."""
 
 import pickle
+import warnings
+import weakref
 from collections import Counter
+from operator import is_
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from _seeds import new_rng, new_seed
 from joblib import parallel_config
@@ -22,11 +26,12 @@ from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
+    MinMaxScaler,
     OneHotEncoder,
     StandardScaler,
 )
 
-from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, preprocessing
 from sklearn_structsvm.preprocessing import (
     SequenceTransformer,
     SplitMatrix,
@@ -264,16 +269,82 @@ def test_the_global_output_leaves_items_of_tokens_as_they_are():
     assert sparse.issparse(item)
 
 
-@pytest.mark.parametrize("value", [object(), [1, 2], 3j, [["a"]], np.array("a")])
+@pytest.mark.parametrize("value", [object(), [1, 2], 3j, [["a"]], np.array([["a"]])])
 def test_values_of_features_that_are_none_are_refused(value):
     with pytest.raises(TypeError):
         SequenceTransformer().fit([[{"a": 1.0}, {"b": value}]])
 
 
-def test_a_missing_value_is_seen_by_the_estimator():
-    X = SequenceTransformer().fit_transform([[{"a": 1.0}, {"b": None}]])
-    with pytest.raises(ValueError, match="NaN"):
-        BCFWClassifier("chain").fit(X, [["x", "y"]])
+def test_values_that_cannot_be_read_are_named_in_fit_and_transform():
+    wrong = {
+        "missing value": (None, float("nan"), np.float32("nan"), pd.NA, pd.NaT,
+                          np.ma.masked, np.array(None)),
+        "only strings can be listed": (["a", 1], [b"a", None], {1}, [0.5]),
+        "must be a number, a string": (object(), object),
+    }  # fmt: skip
+    good = [[{"f": "x"}], [{"f": 1.0}, {"f": True}]]
+    model = SequenceTransformer().fit(good)
+    for words, values in wrong.items():
+        for value in values:
+            X = [[{"f": "x"}], [{"f": 1.0}, {"f": value}]]
+            found = []
+            for method in (SequenceTransformer().fit, model.transform):
+                with pytest.raises((TypeError, ValueError), match=words) as error:
+                    method(X)
+                assert str(error.value).startswith("X[1][1] ")
+                assert "'f'" in str(error.value)
+                found.append((type(error.value), str(error.value)))
+            assert found[0] == found[1]
+    with pytest.raises(ValueError, match=r"^X\[0\]\[0\] has None as 'left:f'"):
+        model.transform([[{"left": {"f": None}}]])
+    with pytest.raises(ValueError, match=r"^X\[0\]\[0\] has nan as 'new'"):
+        model.transform([[{"new": float("nan")}]])
+
+
+def test_scalars_of_numpy_are_scalars():
+    values = {
+        1.0: (np.bool_(True), np.array(True), np.array(1), np.float32(1), np.array(1.0)),
+        "s": (np.str_("s"), np.array("s"), np.bytes_(b"s"), np.array(b"s"),
+              np.array("s", dtype=object)),
+    }  # fmt: skip
+    for plain, others in values.items():
+        model = SequenceTransformer()
+        (expected,) = model.fit_transform([[{"f": plain}, {"g": "x"}]])
+        for value in others:
+            own = SequenceTransformer()
+            (found,) = own.fit_transform([[{"f": value}, {"g": "x"}]])
+            assert own.transformer_.feature_names_ == model.transformer_.feature_names_
+            np.testing.assert_array_equal(found.toarray(), expected.toarray())
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [{"word": "sün", "x": 1.0, "of": {"a": "b"}, "l": ["p", "q"]}, {"word": ""}],
+        [["sün", "f=1"], [], ["b"]],
+        ["sün", "b"],
+    ],
+)
+def test_bytes_are_utf_8(tokens):
+    def encoded(value):
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, dict):
+            return {encoded(key): encoded(own) for key, own in value.items()}
+        return list(map(encoded, value)) if isinstance(value, list) else value
+
+    model, other = SequenceTransformer(), SequenceTransformer()
+    (expected,) = model.fit_transform([tokens])
+    (found,) = other.fit_transform([encoded(tokens)])
+    names = model.get_feature_names_out()
+    np.testing.assert_array_equal(other.get_feature_names_out(), names)
+    for own in (found, model.transform([encoded(tokens)])[0]):
+        np.testing.assert_array_equal(own.toarray(), expected.toarray())
+    wrong = {"a": b"\xff"} if isinstance(tokens[0], dict) else [b"\xff"]
+    for method in (SequenceTransformer().fit, model.transform):
+        with pytest.raises(ValueError, match=r"^X\[1\]\[0\] has b'.*not UTF-8"):
+            method([tokens, [wrong]])
+
 
 
 @pytest.mark.parametrize(
@@ -881,3 +952,170 @@ def test_sequences_of_other_columns_are_refused_by_their_place(kind):
 def test_labels_that_are_no_sequence_are_refused(y):
     with pytest.raises(ValueError, match="^y must be None or a sequence"):
         SequenceTransformer().fit([["a"], ["b"]], y)
+
+
+def sentences(n, kind):
+    rng = new_rng(0)
+    forms = {
+        "dicts": lambda w: {"word": w, "size": float(len(w)), "in": {"x": w[:1]}},
+        "lists": lambda w: [w, w[:1]],
+        "strings": str,
+        "pairs": lambda w: ({"word": w}, np.full(2, len(w), dtype=np.float32)),
+        "rare vectors": lambda w: {"word": w} | ({"v": np.ones(2)} if w == "w7" else {}),
+    }
+    words = (rng.integers(0, 50, size=m) for m in rng.integers(0, 6, size=n))
+    return [[forms[kind](f"w{i}") for i in own] for own in words]
+
+
+def as_arrays(items):
+    return [item.toarray() if hasattr(item, "toarray") else item for item in items]
+
+
+@pytest.mark.parametrize(
+    "kind", ["dicts", "lists", "strings", "pairs", "rare vectors"]
+)
+def test_sentences_may_arrive_one_by_one(kind, monkeypatch):
+    # Small pieces, so that there are many.
+    monkeypatch.setattr(preprocessing, "MIN_PIECE", 7)
+    X, new = sentences(40, kind), sentences(9, kind)
+    model, other = SequenceTransformer(), SequenceTransformer()
+    expected, found = model.fit_transform(X), other.fit_transform(iter(X))
+    names = model.get_feature_names_out()
+    later = model.transform(new), other.transform(x for x in new)
+    for items, own in ((expected, found), later):
+        assert len(items) == len(own) and type(own) is type(items)
+        for a, b in zip(as_arrays(items), as_arrays(own), strict=True):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(other.get_feature_names_out(), names)
+    np.testing.assert_array_equal(
+        SequenceTransformer().fit(iter(X)).get_feature_names_out(), names
+    )
+
+
+def test_tokens_that_have_arrived_are_not_kept(monkeypatch):
+    monkeypatch.setattr(preprocessing, "MIN_PIECE", 10)
+
+    class Token(dict):
+        """One that can be counted."""
+
+        __hash__, __eq__ = object.__hash__, object.__eq__
+
+    alive, most = weakref.WeakSet(), []
+
+    def arriving():
+        for i in range(100):
+            tokens = [Token(word=f"w{i}", n=float(j)) for j in range(3)]
+            alive.update(tokens)
+            yield tokens
+            most.append(len(alive))
+
+    model = make_pipeline(SequenceTransformer(), CRFClassifier("chain", max_iter=2))
+    y = [["a", "b", "a"]] * 100
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(arriving(), y)
+    assert len(model.predict(arriving())) == 100
+    assert max(most) <= 40
+
+
+def test_errors_about_what_arrives_name_the_sequence(monkeypatch):
+    monkeypatch.setattr(preprocessing, "MIN_PIECE", 2)
+    good = [[{"a": 1.0}]] * 5
+    model = SequenceTransformer().fit(good)
+    for item, words in {
+        "missing": ([{"a": 1.0}, {"a": None}], r"^X\[5\]\[1\] has None as 'a'"),
+        "one token": ("b", r"^X\[5\] is 'b', a single token"),
+        "array": (np.eye(2), r"^X\[5\] has type ndarray"),
+    }.values():
+        for method in (SequenceTransformer().fit, model.transform):
+            with pytest.raises((TypeError, ValueError), match=words):
+                method(iter([*good, item]))
+    for none in ([], [[], []]):
+        with pytest.raises(ValueError, match="^X is empty: at least one"):
+            SequenceTransformer().fit(iter(none))
+        assert len(model.transform(iter(none))) == len(none)
+    pairs = [*good, [({"a": 1.0}, np.ones(2))]]
+    with pytest.raises(ValueError, match=r"^X\[5\]\[0\] is a pair"):
+        SequenceTransformer().fit(iter(pairs))
+    scaler = SequenceTransformer(StandardScaler())
+    items = [np.eye(2), np.ones((1, 2))]
+    for found, own in zip(
+        scaler.fit_transform(iter(items)), scaler.transform(iter(items)), strict=True
+    ):
+        np.testing.assert_array_equal(found, own)
+
+
+def test_arrow_columns_of_lists_are_lists():
+    X, y = [["a", "b"], ["b"], []], [["A", "B"], ["B"], []]
+    model = make_pipeline(SequenceTransformer(), CRFClassifier("chain", random_state=0))
+    expected = model.fit(X, y).predict(X)
+    column = pa.table({"words": X, "tags": y})
+    for words, tags in (
+        (pa.array(X), pa.array(y)),
+        (column["words"], column["tags"]),
+        ([pa.array(own, pa.string()) for own in X], y),
+    ):
+        found = model.fit(words, tags).predict(words)
+        assert [own.tolist() for own in found] == [own.tolist() for own in expected]
+        assert model.score(words, tags) == 1.0
+
+
+def test_what_should_have_been_split_is_said():
+    model = make_pipeline(SequenceTransformer(), CRFClassifier("chain"))
+    with pytest.raises(TypeError, match=r"^X\[0\] is a generator, .*use list\(seq"):
+        model.fit([(word for word in own) for own in [["a"], ["b"]]], [["A"], ["B"]])
+    with pytest.raises(TypeError, match=r"^X\[0\] is one string, .*x.split\(\) for"):
+        model.fit(["the cat", "a dog"], [["A", "B"]] * 2)
+    with pytest.raises(ValueError, match=r"^y\[1\] is one string, .*labels.split\("):
+        model.fit([["the", "cat"], ["a", "dog"]], [["A", "B"], "A B"])
+
+
+RESTS = {
+    "edges": lambda n: (np.column_stack([np.arange(n), np.roll(np.arange(n), 1)]),),
+    "edge features": lambda n: (
+        np.column_stack([np.arange(n - 1), np.arange(1, n)]), np.ones((n - 1, 2))
+    ),
+    "parents": lambda n: (np.arange(n) - 1,),
+    "list of parents": lambda n: ((np.arange(n) - 1).tolist(),),
+    "scores": lambda n: (np.ones((n, 3)),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("rest", RESTS)
+def test_features_are_transformed_in_items_of_all_kinds(rest, form):
+    rng = new_rng(0)
+    plain = [rng.normal(50, 3, size=(n, 2)) for n in (3, 5, 4)]
+    scaler = StandardScaler(with_mean=form is not sparse.csr_array)
+    model = SequenceTransformer(scaler)
+    rests = [RESTS[rest](len(x)) for x in plain]
+    X = [(form(x), *own) for x, own in zip(plain, rests, strict=True)]
+    scaled = SequenceTransformer(scaler).fit_transform(list(map(form, plain)))
+    for found in (model.fit_transform(X), model.transform(X)):
+        for item, x, own in zip(found, scaled, rests, strict=True):
+            assert type(item) is tuple and all(map(is_, item[1:], own))
+            np.testing.assert_array_equal(*as_arrays([item[0], x]))
+    pairs = zip(plain, rests, strict=True)
+    nested = [((x, np.ones((len(x), 2))), own) for x, own in pairs]
+    for item, x in zip(model.fit_transform(nested), model.transform(plain), strict=True):
+        np.testing.assert_array_equal(item[0][0], x)
+    empty = (np.zeros((0, 2)), *RESTS["edges"](0))
+    assert model.transform([empty])[0][1] is empty[1]
+
+
+def test_graphs_of_tokens_and_of_raw_columns_are_fitted_in_pipelines():
+    rng, edges = new_rng(0), RESTS["edge features"](6)[0]
+    y = [rng.integers(0, 3, 6) for _ in range(12)]
+    raw = [(rng.normal(1e4 + v[:, None], 1, (6, 4)), edges) for v in y]
+    words = [([{"word": f"w{label}"} for label in v], edges) for v in y]
+    for X, inner in ((raw, StandardScaler()), (words, None)):
+        step = SequenceTransformer(inner)
+        model = make_pipeline(step, BCFWClassifier("graph", random_state=0)).fit(X, y)
+        again = BCFWClassifier("graph", random_state=0).fit(step.fit_transform(X), y)
+        np.testing.assert_array_equal(model[-1].coef_, again.coef_)
+        assert model.score(X, y) == again.score(step.transform(X), y)
+    union = make_union(
+        SequenceTransformer(StandardScaler()), SequenceTransformer(MinMaxScaler())
+    )
+    items = union.fit_transform(raw)
+    assert items[0][0].shape == (6, 8) and items[0][1] is edges

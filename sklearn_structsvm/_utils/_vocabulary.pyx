@@ -237,7 +237,8 @@ cdef class Vocabulary:
         return &self.slots[place[0]]
 
 
-def names_of(tokens, array values, lengths, vectors, features_of):
+def names_of(
+        tokens, array values, lengths, vectors, Py_ssize_t row, features_of, as_name):
     """Iterate over the names of the features of each token, as lists.
 
     Parameters
@@ -248,27 +249,33 @@ def names_of(tokens, array values, lengths, vectors, features_of):
         appended.
     vectors : dict
         For `features_of`.
+    row : int
+        The place of the first token.
     features_of : callable
         (name, value, row, vectors) -> pairs of a name and a value, for values of a
-        mapping that are neither a str nor a float, which are fast to recognize.
+        mapping that are neither a str nor a float with a value, which are fast to
+        recognize.
+    as_name : callable
+        (name, row) -> the name as a str, for one that is none.
     """
-    cdef Py_ssize_t row = 0
     cdef list names
     for token in tokens:
         names = []
-        if isinstance(token, str):
+        if isinstance(token, (str, bytes)):
             add_value(values, 1.0)
-            names.append(token)
+            names.append(token if type(token) is str else as_name(token, row))
         elif type(token) is not dict and not isinstance(token, Mapping):
             for name in token:
                 add_value(values, 1.0)
-                names.append(name)
+                names.append(name if type(name) is str else as_name(name, row))
         else:
             for name, value in token.items():
+                if type(name) is not str:
+                    name = as_name(name, row)
                 if type(value) is str:
                     add_value(values, 1.0)
                     names.append(f"{name}={value}")
-                elif type(value) is float:
+                elif type(value) is float and value == value:
                     add_value(values, value)
                     names.append(name)
                 else:

@@ -77,6 +77,13 @@ def places_by_name(name, found, expected, of):
     raise ValueError(f"{name} {told}. {of}: {listed_names(expected)}.")
 
 
+def from_arrow(values):
+    """An Arrow array as a list; anything else as it is."""
+    if type(values).__module__.partition(".")[0] != "pyarrow" or column_names(values):
+        return values
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
+
+
 def n_rows(table):
     """Number of rows of a table, an array, a matrix or a list."""
     return table.shape[0] if hasattr(table, "shape") else len(table)

@@ -3,7 +3,7 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, chain
+from itertools import chain
 from numbers import Number
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
 from sklearn_structsvm._utils._vocabulary import Vocabulary, names_of, tidy_rows
+from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.pieces import csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import column_names
@@ -56,25 +57,37 @@ class TokenVectorizer(  # type: ignore[call-arg]
         return self
 
     def fit_transform(self, X, y=None):
-        _check_tokens(X)
+        return self.fit_transform_pieces([X])
+
+    def fit_transform_pieces(self, pieces):
+        """`fit_transform` of an iterable of lists of tokens, none of which is kept."""
         # An unknown name gets the next place.
         places = defaultdict()
         places.default_factory = places.__len__
-        is_pair = _are_pairs(X)
-        data, indices, indptr, vectors = _read_tokens(
-            X, is_pair, lambda names: np.fromiter(map(places.__getitem__, names), np.intc)
+        is_pair, read, n_rows = None, [], 0
+        vectors = defaultdict(lambda: (array("q"), []))
+        for tokens in pieces:
+            is_pair = _check_tokens(tokens, is_pair, "before", n_rows)
+            read.append(
+                _read_tokens(
+                    tokens, is_pair, vectors, n_rows,
+                    lambda names: np.fromiter(map(places.__getitem__, names), np.intc),
+                )
+            )  # fmt: skip
+            n_rows += len(tokens)
+        if not read:
+            read.append((np.empty(0), np.empty(0, np.intc), np.empty(0, np.intp)))
+        data, indices, lengths = (
+            parts[0] if len(parts) == 1 else np.concatenate(parts)
+            for parts in zip(*read, strict=True)
         )
-        try:
-            names = sorted(places)
-            names_of_vectors = sorted(vectors)
-        except TypeError:
-            _explain(X)
-            raise
-        self.vectors_, self.is_pair_ = {}, is_pair
+        indptr = np.append(0, np.cumsum(lengths, dtype=np.intp))
+        names = sorted(places)
+        self.vectors_, self.is_pair_ = {}, bool(is_pair)
         self.matrix_dtype_ = _dtype_beside(vectors)
-        enough = DENSE_SHARE * len(X)
+        enough = DENSE_SHARE * n_rows
         is_dense = {name: len(rows) >= enough for name, (rows, _) in vectors.items()}
-        for name in sorted(names_of_vectors, key=is_dense.__getitem__):
+        for name in sorted(sorted(vectors), key=is_dense.__getitem__):
             rows, arrays = vectors[name]
             self.vectors_[name] = len(names), len(arrays[0])
             own = [f"{name}[{k}]" for k in range(len(arrays[0]))]
@@ -95,17 +108,15 @@ class TokenVectorizer(  # type: ignore[call-arg]
         return self._matrix(data, rank[indices], indptr, vectors)
 
     def transform(self, X):
-        _check_tokens(X)
-        is_pair = _are_pairs(X)
-        if len(X) and is_pair != self.is_pair_:
-            now_pair = "is a pair of attributes and a vector, and none was"
-            not_pair = "is no pair of attributes and a vector, as all were"
-            raise TokenError(0, f"{not_pair if self.is_pair_ else now_pair} in fit.")
+        is_pair = _check_tokens(X, self.is_pair_, "in fit")
         table = self._attribute_table()
         rows = table.rows_of(X) if type(X) is list else None
         if rows is not None:
             return self._with_vectors(*rows, {})
-        return self._matrix(*_read_tokens(X, is_pair, table.columns_of))
+        vectors = defaultdict(lambda: (array("q"), []))
+        data, indices, lengths = _read_tokens(X, is_pair, vectors, 0, table.columns_of)
+        indptr = np.append(0, np.cumsum(lengths, dtype=np.intp))
+        return self._matrix(data, indices, indptr, vectors)
 
     def _attribute_table(self):
         """Columns of attributes by name. Those of vectors are for their arrays alone."""
@@ -218,28 +229,37 @@ def _check_vectors(name, rows, arrays, length):
             raise TokenError(row, f"has two vectors {name!r}. Rename one of them.")
 
 
-def _check_tokens(rows):
-    """TypeError for matrices, data frames and arrays of numbers, which have columns."""
-    if isinstance(rows, list):
-        return
+def _check_tokens(rows, were_pairs, where, start=0):
+    """Whether the tokens, whose places begin at `start`, are pairs, as others were.
+
+    Raises TypeError for matrices, data frames and arrays of numbers, which have columns.
+    """
     kind = getattr(getattr(rows, "dtype", None), "kind", "O")
     are_numbers = sparse.issparse(rows) or kind in NUMERIC + "c"
-    if are_numbers or column_names(rows) is not None:
+    if are_numbers or (not isinstance(rows, list) and column_names(rows) is not None):
         raise TypeError(
             "SequenceTransformer without a transformer takes lists of tokens; got "
             f"sequences that make up one {type(rows).__name__}. Pass a transformer, such "
             "as SequenceTransformer(StandardScaler())."
         )
+    if not len(rows):
+        return were_pairs
+    is_pair = _are_pairs(rows, start)
+    if were_pairs not in (None, is_pair):
+        now_pair = "is a pair of attributes and a vector, and none was"
+        not_pair = "is no pair of attributes and a vector, as all were"
+        raise TokenError(start, f"{not_pair if were_pairs else now_pair} {where}.")
+    return is_pair
 
 
-def _are_pairs(tokens):
+def _are_pairs(tokens, start):
     """Whether the tokens are pairs of attributes and a vector: all of them, or none."""
     if tuple not in set(map(type, tokens)):
         return False
     flags = [_is_pair(token) for token in tokens]
     if any(flags) and not all(flags):
         raise TokenError(
-            flags.index(not flags[0]),
+            start + flags.index(not flags[0]),
             f"is {'no' if flags[0] else 'a'} pair of attributes and a vector, unlike the "
             "token before it. Either all tokens are pairs or none is.",
         )
@@ -255,39 +275,40 @@ def _is_pair(token):
     )
 
 
-def _read_tokens(tokens, are_pairs, places_of):
-    """Data, places of features and bounds of the rows, of a list of tokens.
+def _read_tokens(tokens, are_pairs, vectors, start, places_of):
+    """Data and places of features of a list of tokens, and how many each token has.
 
-    Also the vectors: for each name, the rows that have one, and the arrays.
+    Their vectors are added to the others: for each name, the rows that have one, and the
+    arrays. The first token is row `start`.
     """
-    vectors = defaultdict(lambda: (array("q"), []))
     if are_pairs:
-        for row, (_, vector) in enumerate(tokens):
+        for row, (_, vector) in enumerate(tokens, start):
             if not _add_vector(vectors, PAIR_NAME, row, vector):
                 raise TokenError(
                     row, f"is a pair, but its vector {vector!r} does not hold numbers."
                 )
         tokens = [attributes for attributes, _ in tokens]
-    if all(issubclass(kind, (list, tuple)) for kind in set(map(type, tokens))):
+    kinds = set(map(type, tokens))
+    are_lists = all(issubclass(kind, (list, tuple)) for kind in kinds)
+    if are_lists and set(map(type, chain.from_iterable(tokens))) <= {str}:
         names, values, lengths = chain.from_iterable(tokens), None, map(len, tokens)
     else:
         values, lengths = array("d"), array("q")
         names = chain.from_iterable(
-            names_of(tokens, values, lengths, vectors, _features_of)
+            names_of(tokens, values, lengths, vectors, start, _features_of, _as_name)
         )
     try:
         indices = places_of(names)
     except (TypeError, OverflowError):
-        _explain(tokens)
+        _explain(tokens, start)
         raise
     data = np.ones(len(indices)) if values is None else np.frombuffer(values)
-    indptr = np.fromiter(accumulate(lengths, initial=0), np.intp, len(tokens) + 1)
-    return data, indices, indptr, vectors
+    return data, indices, np.fromiter(lengths, np.intp, len(tokens))
 
 
-def _explain(tokens):
+def _explain(tokens, start):
     """Raise the error about the first token that cannot be read, if there is one."""
-    for row, token in enumerate(tokens):
+    for row, token in enumerate(tokens, start):
         if fault := _fault(token):
             raise TokenError(row, fault, TypeError) from None
 
@@ -296,12 +317,12 @@ def _fault(token):
     """What is wrong with a token, or an inner dict of one; None if it can be read."""
     if _is_pair(token):
         token = token[0]
-    if isinstance(token, str):
+    if isinstance(token, (str, bytes)):
         return None
     if not isinstance(token, Iterable):
         return f"is {token!r}; it must be a dict, a list of strings or a string."
     for name in token:
-        if not isinstance(name, str):
+        if not isinstance(name, (str, bytes)):
             return f"has the name {name!r}; names of features must be strings."
         value = token[name] if isinstance(token, Mapping) else None
         if isinstance(value, Number) and not _is_double(value):
@@ -338,29 +359,68 @@ def _add_vector(vectors, name, row, value):
 
 def _features_of(name, value, row, vectors):
     """Pairs of the name of a feature and its value, of an entry of a token's dict."""
-    if isinstance(value, str):
-        yield f"{name}={value}", 1.0
-    elif isinstance(value, Number) or value is None or _is_scalar(value):
-        yield name, np.nan if value is None else value
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not _is_scalar(value):
+        value = value.item()
+    if isinstance(value, (str, bytes)):
+        yield f"{name}={_as_text(value, row)}", 1.0
     elif isinstance(value, Mapping):
         for inner, own in value.items():
-            yield from _features_of(f"{name}:{inner}", own, row, vectors)
+            yield from _features_of(f"{name}:{_as_name(inner, row)}", own, row, vectors)
+    elif isinstance(value, Number) or _is_scalar(value):
+        if _is_missing(value):
+            raise _missing(name, value, row)
+        yield name, value
     elif hasattr(value, "__array__") and _add_vector(vectors, name, row, value):
         return
     elif isinstance(value, Iterable):
         for own in value:
-            if not isinstance(own, str):
-                raise TypeError(
-                    "The values of a token's feature can be listed only if they are "
-                    f"strings; got {own!r} in {name!r}: {value!r}. If it is a vector, "
-                    "pass an array of numbers."
+            if not isinstance(own, (str, bytes)):
+                raise TokenError(
+                    row,
+                    f"lists {own!r} as {name!r}; only strings can be listed. If it is a "
+                    "vector, pass an array of numbers.",
+                    TypeError,
                 )
-            yield f"{name}={own}", 1.0
+            yield f"{name}={_as_text(own, row)}", 1.0
+    elif _is_missing(value):
+        raise _missing(name, value, row)
     else:
-        raise TypeError(
-            "The value of a token's feature must be a number, a string, a list of "
-            f"strings, a 1-D array or a dict; got {value!r} for {name!r}."
+        raise TokenError(
+            row,
+            f"has {value!r} as {name!r}; it must be a number, a string, a list of "
+            "strings, a 1-D array or a dict.",
+            TypeError,
         )
+
+
+def _as_text(value, row):
+    """A string, or UTF-8 as one."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise TokenError(row, f"has {value!r}, which is not UTF-8 ({error}).") from None
+
+
+def _as_name(name, row):
+    if isinstance(name, (str, bytes)):
+        return _as_text(name, row)
+    raise TokenError(
+        row, f"has the name {name!r}; names of features must be strings.", TypeError
+    )
+
+
+def _is_missing(value):
+    return value is np.ma.masked or is_missing(value)
+
+
+def _missing(name, value, row):
+    return TokenError(
+        row,
+        f"has {value!r} as {name!r}, a missing value: leave {name!r} out, or use a value "
+        "for it, such as 'unknown' or 0.",
+    )
 
 
 def _is_scalar(value):

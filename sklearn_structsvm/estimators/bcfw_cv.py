@@ -51,8 +51,10 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         Cross-validation splitting strategy. None means 5 folds, stratified for class
         labels and unshuffled for sequences.
     scoring : str, callable or None, default=None
-        None uses `score`. Scorers that accept `sample_weight` get the weights of the test
-        part or, with scikit-learn's metadata routing, if they request them.
+        None uses `score`. Names are those of scikit-learn's scorers and, of this package,
+        "entity_f1", "token_accuracy", "log_likelihood" and "neg_token_log_loss". Scorers
+        that accept `sample_weight` get the weights of the test part or, with
+        scikit-learn's metadata routing, if they request them.
     refit : {"best", "one_standard_error"} or callable, default="best"
         Which C the final fit uses: the best mean score, or the smallest C whose mean
         score is within one standard error of it. A callable is given a dict like
@@ -185,7 +187,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
 def _follow_path(estimator, X, y, weights, Cs, options):
     """The solutions of a path that jumps from one C to the next, until its end."""
-    problem = bind_local(estimator, X, y, weights)
+    problem = bind_local(estimator, X, y, weights, warns=False)
     if problem.has_hidden:
         limits = {name: options[name] for name in ("max_iter", "max_time")}
         estimator.set_params(**limits, tol=options["eps"])

@@ -43,10 +43,12 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         Cross-validation splitting strategy. None means 5 folds, stratified for class
         labels and unshuffled for sequences.
     scoring : str, callable or None, default=None
-        None uses `score`. Scorers that accept `sample_weight` get the weights of the test
-        part or, with scikit-learn's metadata routing, if they request them. To select
-        accurate probabilities use `log_likelihood_scorer` or
-        `neg_token_log_loss_scorer`, or "neg_log_loss" for flat data.
+        None uses `score`. Names are those of scikit-learn's scorers and, of this package,
+        "entity_f1", "token_accuracy", "log_likelihood" and "neg_token_log_loss". Scorers
+        that accept `sample_weight` get the weights of the test part or, with
+        scikit-learn's metadata routing, if they request them. To select accurate
+        probabilities use "log_likelihood" or "neg_token_log_loss", or "neg_log_loss" for
+        flat data.
     refit : {"best", "one_standard_error"} or callable, default="best"
         Which C the final fit uses: the best mean score, or the smallest C whose mean
         score is within one standard error of it, with the same l1_ratio. A callable is

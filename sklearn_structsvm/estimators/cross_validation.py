@@ -28,6 +28,7 @@ from sklearn_structsvm._utils.compat import (
     accepts_weights,
 )
 from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.scorers import by_name
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Fit, fit_aside
 from sklearn_structsvm.estimators.grid_of_c import CS_CONSTRAINT, make_grid, warm_fits
@@ -196,7 +197,7 @@ class CrossValidatedMixin:
         if self.scoring is None:
             # The estimator's own score gets weights and everything else.
             return router
-        scorer = get_scorer(self.scoring)
+        scorer = get_scorer(by_name(self.scoring))
         to_score = MethodMapping().add(caller="fit", callee="score")
         return router.add(scorer=scorer, method_mapping=to_score)
 
@@ -213,7 +214,8 @@ class CrossValidatedMixin:
                 f"fit does not accept {others} without metadata routing: enable it by "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        takes_weights = self.scoring is None or accepts_weights(get_scorer(self.scoring))
+        scoring = by_name(self.scoring)
+        takes_weights = scoring is None or accepts_weights(get_scorer(scoring))
         return params, weights if takes_weights else {}
 
     def _scores_and_gaps(self, problem, Cs, paths):
@@ -330,6 +332,11 @@ class CrossValidatedMixin:
         """Pairs of training and test examples that are not empty."""
         flat = problem.structure.flat
         X, y = problem.given if flat else (problem.given[0], None)
+        if not flat and "Stratified" in type(self.cv).__name__:
+            raise TypeError(
+                f"cv={self.cv!r} needs one class per example, but here each example has "
+                "several labels: use KFold or GroupKFold."
+            )
         folds = checked_folds(self.cv, X, y, classifier=flat, **for_splits)
         if not folds:
             raise ValueError(
@@ -378,7 +385,7 @@ def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, fo
     X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
     X_train, y_train = _safe_indexing(X, train), _safe_indexing(y, train)
     path, stopped_by = follow(estimator, X_train, y_train, weights[train], Cs)
-    scorer = check_scoring(estimator, scoring=scoring)
+    scorer = check_scoring(estimator, scoring=by_name(scoring))
     kwargs = _check_method_params(X, metadata, indices=test)
     scores, gaps = [], []
     for gap in path:
@@ -400,4 +407,5 @@ def _as_number(score):
 
 def follow_fits(estimator, X, y, weights, Cs):
     """Fits that start from one another."""
-    return warm_fits(estimator, bind_local(estimator, X, y, weights), Cs), None
+    problem = bind_local(estimator, X, y, weights, warns=False)
+    return warm_fits(estimator, problem, Cs), None

@@ -16,7 +16,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import as_array, as_canonical, refuse_masked
-from sklearn_structsvm._utils.labels import encode, refuse_missing
+from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.labels import encode, plain, refuse_missing
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalized_lambda,
@@ -39,11 +40,15 @@ from sklearn_structsvm.estimators.options import check_dask_options
 from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures._callback import labeling_key
 from sklearn_structsvm.structures.answers import checked_data, fit_to_checked, oracle_of
-from sklearn_structsvm.structures.hidden_labels import first_hidden
+from sklearn_structsvm.structures.hidden_labels import find_unnamed, first_hidden
+from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.validation import refuse_tokens
 
 # The square of a smaller length fits into float64, and so does a sum of many of them.
 MAX_NORM = 1e150
+# Up to here it is no surprise if most classes are rare; scikit-learn's warning of as many
+# classes as rows begins there, too.
+FEW_CLASSES = 20
 
 
 def bind_data(estimator, X, y, sample_weight=None):
@@ -63,8 +68,11 @@ def bind_data(estimator, X, y, sample_weight=None):
     return bind_local(estimator, X, y, sample_weight)
 
 
-def bind_local(estimator, X, y, sample_weight=None):
-    """The `LocalProblem` of data in memory. Other data raise an error."""
+def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
+    """The `LocalProblem` of data in memory. Other data raise an error.
+
+    With ``warns=False`` labels that look wrong are not said, as in the folds of a fit.
+    """
     refuse_foreign(X=X, y=y, sample_weight=sample_weight)
     structure = named_structure(estimator.structure)
     if isinstance(X, (list, tuple)) and len(X) == 0:
@@ -86,6 +94,8 @@ def bind_local(estimator, X, y, sample_weight=None):
             check_completes(estimator, structure)
         if entries is not None:
             check_takes_hidden(estimator, structure, entries)
+            if warns:
+                warn_of_unnamed(structure, y_given)
         X, y = checked_data(structure, X, y)
     X = structure._with_own_indices(X)
     given = X, y
@@ -106,6 +116,8 @@ def bind_local(estimator, X, y, sample_weight=None):
     if not flat and hasattr(structure, "n_features_in_"):
         estimator.n_features_in_ = structure.n_features_in_
     _check_class_weight(structure, estimator.class_weight)
+    if warns and isinstance(structure, NodeStructure):
+        warn_of_odd_classes(structure, y)
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
     problem = LocalProblem(structure, X, y, weights / total, total, given, allowed)
@@ -309,6 +321,36 @@ def check_takes_hidden(estimator, structure, entries):
             "loss_augmented_decode of a structure of the library."
         )
     refuse_sparse(estimator)
+
+
+def warn_of_unnamed(structure, y):
+    """Count the labels that are None or NaN: an accident, such as a join, makes them."""
+    places = find_unnamed(y, structure._labels_of)
+    if places:
+        n_labels = sum(len(structure._labels_of(own)) for own in y)
+        i, t = places[0]
+        warn_caller(
+            f"Labels in y that are None or NaN: {len(places)} of {n_labels}, the first "
+            f"one at y[{i}][{t}]. They count as unknown, and the fit learns from the "
+            "others. If this is meant, put structures.MISSING in their places.",
+            UserWarning,
+        )
+
+
+def warn_of_odd_classes(structure, y):
+    """Say so if most classes occur once: words or identifiers in the place of labels."""
+    k = len(structure.classes_)
+    if k <= FEW_CLASSES:
+        return
+    counts = np.bincount(structure._encode(y), minlength=k)
+    n_once = np.count_nonzero(counts == 1)
+    if 2 * n_once > k:
+        label = plain(structure.classes_[counts == 1][0])
+        warn_caller(
+            f"{n_once} of {k} labels in y occur once, such as {label!r}. Make sure that "
+            "they are labels, and no words or identifiers.",
+            UserWarning,
+        )
 
 
 def refuse_sparse(estimator):

@@ -4,15 +4,18 @@ After the check, y has some allowed labeling in place of each unknown one, toget
 masks of the labels that the nodes may have, as for the argument `allowed` of predictions.
 """
 
+from operator import is_not
+
 import numpy as np
 
-from sklearn_structsvm._utils.labels import MISSING
+from sklearn_structsvm._utils.groups import is_missing
+from sklearn_structsvm._utils.labels import MISSING, Missing
 
 __all__ = ["MISSING"]
 
 # Types of sets of labels. Lists and tuples may be labelings.
 SETS = (set, frozenset)
-HIDDEN_TYPES = {type(MISSING), type(None), *SETS}
+KNOWN_TYPES = str, bytes, int, np.integer, np.bool_
 
 NOTHING_KNOWN = (
     "y has no known label: each of them is MISSING, or a set of all labels, so that "
@@ -38,16 +41,36 @@ def as_entries(labels):
     elif isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
         return None
     entries = list(labels)
-    if not any(issubclass(kind, tuple(HIDDEN_TYPES)) for kind in set(map(type, entries))):
+    # Of most labels the type says that they are known.
+    if all(issubclass(kind, KNOWN_TYPES) for kind in set(map(type, entries))):
         return None
-    return list(map(_plainer, entries))
+    plain = list(map(_plainer, entries))
+    is_known = not any(map(is_not, plain, entries)) and not any(map(is_hidden, plain))
+    return None if is_known else plain
 
 
 def _plainer(entry):
-    """None for MISSING, and the label for a set with one label."""
-    if isinstance(entry, SETS) and len(entry) == 1:
-        return next(iter(entry))
-    return None if entry is MISSING else entry
+    """None for what is not known, and the label for a set with one label."""
+    if isinstance(entry, SETS):
+        return next(iter(entry)) if len(entry) == 1 else entry
+    return None if entry is MISSING or _is_unnamed(entry) else entry
+
+
+def _is_unnamed(entry):
+    """Whether an entry is None, NaN or the missing value of pandas."""
+    is_other = isinstance(entry, (Missing, np.ndarray, list, tuple, *SETS))
+    return not is_other and is_missing(entry)
+
+
+def find_unnamed(y, parts_of):
+    """The places of labels that are None or NaN, which may be an accident."""
+    return [
+        (i, t)
+        for i, item in enumerate(y)
+        if as_entries(parts_of(item)) is not None
+        for t, entry in enumerate(parts_of(item))
+        if _is_unnamed(entry)
+    ]
 
 
 def split_hidden(y, parts_of, join):

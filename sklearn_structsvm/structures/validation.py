@@ -290,6 +290,12 @@ def check_labels(y, X, *, part="", place="position"):
         raise ValueError(f"X and y must have the same length; got {len(X)} and {len(y)}.")
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):
+        if isinstance(given, (str, bytes)):
+            raise ValueError(
+                f"y[{i}] is one string, {given!r}, but must be a list of labels, one for "
+                f"each {place}. To split it at spaces, use [labels.split() for labels in "
+                "y]."
+            )
         refuse_missing(given, f"y[{i}]", place=place, remedy=REMEDIES[place])
         try:
             labels = np.asarray(given)

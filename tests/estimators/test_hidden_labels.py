@@ -360,7 +360,7 @@ def test_a_weight_of_two_is_an_example_twice(cls):
 
 def test_balanced_class_weights_count_known_labels_alone():
     X = [np.eye(2)[[0, 1, 0]], np.eye(2)[[0, 0]]]
-    y = [["a", "b", None], [{"a", "b"}, "a"]]
+    y = [["a", "b", MISSING], [{"a", "b"}, "a"]]
     model = BCFWClassifier("chain", class_weight="balanced", random_state=0).fit(X, y)
     np.testing.assert_allclose(
         model.structure_.label_costs_, [[0.0, 0.75], [1.5, 0.0]], rtol=1e-12
@@ -452,7 +452,7 @@ def test_c_is_chosen_by_known_labels(cls):
 
 def test_nodes_without_a_label_need_none_whatever_their_weight():
     X = [(np.array([[1.0], [-1.0], [0.5]]), np.array([[0, 1], [1, 2]]))]
-    y = [([1, 0, None], [1.0, 1.0, 0.0])]
+    y = [([1, 0, MISSING], [1.0, 1.0, 0.0])]
     model = BCFWClassifier(GraphStructure(), random_state=0).fit(X, y)
     assert model.predict(X)[0][:2].tolist() == [1, 0]
 
@@ -464,16 +464,17 @@ def test_the_marker_is_one_object():
 
 
 GOOD_X = [np.eye(2), np.eye(2)]
+HALF = [["a", MISSING], ["b", "a"]]
 TAGGER = ChainStructure(transitions=[("a", "b")])
 
 
 @pytest.mark.parametrize(
     ("model", "y", "words"),
     [
-        (CRFClassifier("chain"), [[None, None]] * 2, "y has no known label"),
+        (CRFClassifier("chain"), [[MISSING, MISSING]] * 2, "y has no known label"),
         (
             CRFClassifier("chain", classes=["a", "b"]),
-            [[None, {"a", "b"}], [None, None]],
+            [[MISSING, {"a", "b"}], [MISSING, MISSING]],
             "y has no known label",
         ),
         (BCFWClassifier("chain"), [["a", "b"], ["a", set()]], r"y\[1\] leaves"),
@@ -494,14 +495,14 @@ TAGGER = ChainStructure(transitions=[("a", "b")])
             [["b", "c"], ["a", {"b", "d"}]],
             r"y\[1\] and `transitions` leave X\[1\] no labeling",
         ),
-        (SlackRescaledSSVM("chain"), [["a", None], ["b", "a"]], "use CRFClassifier or"),
-        (CRFClassifier("chain", l1_ratio=0.5), [["a", None], ["b", "a"]], "l1_ratio=0"),
-        (CRFClassifier("chain", solver="newton"), [["a", None], ["b", "a"]], "newton"),
+        (SlackRescaledSSVM("chain"), HALF, "use CRFClassifier or"),
+        (CRFClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
+        (CRFClassifier("chain", solver="newton"), HALF, "newton"),
         (CRFClassifier(MulticlassStructure()), ["a", MISSING], "rows without a label"),
-        (BCFWClassifier("chain", l1_ratio=0.5), [["a", None], ["b", "a"]], "l1_ratio=0"),
+        (BCFWClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
         (
             CRFClassifierCV("chain", l1_ratios=[0.0, 0.5]),
-            [["a", None], ["b", "a"]],
+            HALF,
             "l1_ratio=0.5 cannot learn: use l1_ratio=0",
         ),
     ],
@@ -580,7 +581,7 @@ def test_what_rests_on_convexity_is_refused_of_paths(params):
 
 def test_dask_collections_are_refused():
     dask = pytest.importorskip("dask")
-    X, y = [dask.delayed(GOOD_X)], [dask.delayed([["a", None], ["b", "a"]])]
+    X, y = [dask.delayed(GOOD_X)], [dask.delayed(HALF)]
     with pytest.raises(ValueError, match="MISSING"):
         CRFClassifier("chain").fit(X, y)
 
@@ -589,7 +590,7 @@ def test_linear_programs_are_refused():
     X, y, labels = draw_data("messages", new_rng(14))
     structure = GraphStructure(inference="lp")
     X.append((np.eye(3)[:, :2], np.array([[0, 1], [1, 2], [0, 2]])))
-    y.append(["a", "b", None])
+    y.append(["a", "b", MISSING])
     with pytest.raises(ValueError, match="use inference='auto'"):
         BCFWClassifier(structure, classes=labels).fit(X, y)
 
