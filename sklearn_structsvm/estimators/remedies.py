@@ -15,9 +15,9 @@ from sklearn_structsvm.estimators.named_structures import (
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.structures import (
     BinaryStructure,
-    ChainStructure,
     MulticlassStructure,
 )
+from sklearn_structsvm.structures.nodes import NodeStructure
 
 # Solvers are slow if columns differ in size by more than this, or are further from zero
 # than this many times their spread.
@@ -281,7 +281,7 @@ def _scaler(problem):
     structure = problem.structure
     first = next(iter(structure._matrices(problem.X)))
     scaler = "StandardScaler" if isinstance(first, np.ndarray) else "MaxAbsScaler"
-    if isinstance(structure, ChainStructure) and structure.emission != "both":
+    if isinstance(structure, NodeStructure):
         scaler = f"SequenceTransformer({scaler}())"
     is_split = isinstance(first, SplitMatrix)
     return f"{scaler} in each part of the union" if is_split else scaler

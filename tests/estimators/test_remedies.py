@@ -117,7 +117,9 @@ def test_sequences_are_scaled_by_what_there_is_for_them():
     pairs = [(x, np.zeros((len(x), 3))) for x in X]
     model = BCFWClassifier(ChainStructure(emission="both"), random_state=0)
     words = words_of(model, ended(STALLED), pairs, y)
-    assert "Scale the features with StandardScaler: columns 0, 1 and 2 are far" in words
+    assert f"Scale the features with {scaler}: columns 0, 1 and 2 are far" in words
+    scaled = make_pipeline(SequenceTransformer(StandardScaler()), model)
+    assert not warning_of(lambda: scaled.fit(pairs, y))
 
 
 def test_sparse_columns_are_not_centered():
@@ -160,7 +162,10 @@ def test_nodes_of_graphs_have_columns_too():
     y = [rng.integers(2, size=4) for _ in X]
     problem = bind_local(BCFWClassifier("graph"), X, y)
     words = scaling_words(BCFWClassifier("graph"), problem)
-    assert "with StandardScaler: columns 0 and 1 are far from 0" in words
+    scaler = "SequenceTransformer(StandardScaler())"
+    assert f"with {scaler}: columns 0 and 1 are far from 0" in words
+    model = make_pipeline(SequenceTransformer(StandardScaler()), BCFWClassifier("graph"))
+    assert not warning_of(lambda: model.fit(X, y))
 
 
 def test_columns_are_described_alike_dense_and_sparse_and_in_parts():
