@@ -104,6 +104,21 @@ def test_raw_columns_are_certified(C, l1_ratio):
     assert model.dual_gap_ <= TOL
 
 
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("l1_ratio", [0.5, 0.9])
+@pytest.mark.parametrize("in_chains", [False, True])
+def test_default_fits_to_time_stamps_end_within_the_tolerance(in_chains, l1_ratio, C):
+    """The weights of the dual point need a billion times the accuracy of its planes."""
+    rng, n = new_rng(6), 200
+    X = np.c_[1.7e9 + 3e7 * rng.random(n), rng.normal(size=(n, 7))]
+    y = (X[:, 1] + rng.logistic(size=n) > 0.0).astype(int)
+    if in_chains:
+        X, y = (list(part.reshape(n // 5, 5, *part.shape[1:])) for part in (X, y))
+    # A fit that ends above `tol` warns.
+    model = BCFWClassifier(C=C, l1_ratio=l1_ratio, random_state=0).fit(X, y)
+    assert model.n_iter_ <= 500
+
+
 def test_a_penalty_above_all_gradients_leaves_nothing():
     X, y = chains()
     assert not fitted(X, y, C=1e-6).coef_.any()

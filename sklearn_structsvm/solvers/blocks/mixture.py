@@ -196,34 +196,48 @@ class PlaneMixture:
         `_of_pattern`. If the maximizer has another pattern, the next point is the best
         one on the way to it.
         """
-        iterate, lam = self.iterate, self.iterate.lam
-        images, losses = self.bundle.planes / -lam, self.bundle.offsets
+        iterate = self.iterate
+        images, losses = self.bundle.planes / -iterate.lam, self.bundle.offsets
         shares = np.eye(len(losses))[0]
-        first = value = iterate.dual_value_of(shares @ images, losses[0])
+        u = shares @ images
+        mapping = _Mapping(iterate, len(u))
+        sides = mapping.sides(u)
+        first = value = iterate.dual_value_of(u, losses[0])
         for _ in range(MOST_PATTERNS):
-            u = shares @ images
-            local = Bundle.of(*self._of_pattern(images, losses, u))
+            local = Bundle.of(*mapping.planes(images, losses, sides))
             local.solve()
             change = local.alpha - shares
-            along, gain = change @ images, change @ losses
-
-            def slope(t, u=u, along=along, gain=gain):
-                return lam * iterate.weights_of(u + t * along) @ along - gain
-
-            step = minimize_on_segment(slope)
+            along, gain = mapping.target(local, images, sides) - u, change @ losses
+            step, sides = mapping.search(u, along, float(gain))
             if step == 0.0:
                 break
-            shares = shares + step * change
+            shares, u = shares + step * change, u + step * along
             if iterate.l1_ratio > 0.0:
-                before, value = value, iterate.dual_value_of(
-                    shares @ images, float(shares @ losses)
-                )
-                if value - before <= LITTLE * (value - first):
+                before, value = value, iterate.dual_value_of(u, float(shares @ losses))
+                if 0.0 < value - before <= LITTLE * (value - first):
                     break
-        shares = np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum()
-        return shares, shares @ images
+        return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), u
 
-    def _of_pattern(self, images, losses, u):
+
+class _Mapping:
+    """How w depends on u: clipped to a box, or by a soft threshold.
+
+    The pattern is given by a side for each weight: whether u is below (-1), above (1) or
+    within (0) its bounds, those of the box or -ρ and ρ.
+    """
+
+    def __init__(self, iterate, n_weights):
+        self.lam, self.ratio = iterate.lam, iterate.l1_ratio
+        self.is_sparse = self.ratio > 0.0
+        ends = (-self.ratio, self.ratio) if self.is_sparse else (-np.inf, np.inf)
+        self.lower, self.upper = (np.full(n_weights, end) for end in ends)
+        if not self.is_sparse:
+            self.lower, self.upper = map(iterate.clipped, (self.lower, self.upper))
+
+    def sides(self, u):
+        return np.where(u > self.upper, 1, np.where(u < self.lower, -1, 0))
+
+    def planes(self, images, losses, sides):
         """Planes, offsets and λ of an L2 problem with the same dual value near u.
 
         Clipped weights are constants. With an L1 penalty the dual value is
@@ -232,20 +246,79 @@ class PlaneMixture:
 
         and as the shares α_j sum to 1, ρ sign u_k may be subtracted from every image.
         """
-        iterate, lam = self.iterate, self.iterate.lam
-        ratio = iterate.l1_ratio
-        if ratio > 0.0:
-            shift = np.clip(u, -ratio, ratio)
-            lam = lam / (1.0 - ratio)
-            return -lam * (images - shift) * (u != shift), losses, lam
-        clipped = iterate.clipped(u)
-        is_free = clipped == u
-        fixed = np.where(is_free, 0.0, clipped)
+        lam = self.lam
+        if self.is_sparse:
+            lam = lam / (1.0 - self.ratio)
+            return -lam * (images - self.ratio * sides) * (sides != 0), losses, lam
+        is_free = sides == 0
+        fixed = self._ends(sides)
         offsets = [
             loss - lam * image @ fixed
             for image, loss in zip(images, losses, strict=True)
         ]
         return -lam * images * is_free, offsets, lam
+
+    def target(self, local, images, sides):
+        """u at the solution of such a problem.
+
+        Where it determines u, it does so to all digits. The mean of images, which may be
+        1e9 times as large, has too few of them for w.
+        """
+        u = local.alpha @ images
+        exact = self.ratio * sides + local.weights
+        return np.where((sides != 0) == self.is_sparse, exact, u)
+
+    def _ends(self, sides):
+        """The bounds at which u is clipped, or 0."""
+        return np.where(sides > 0, self.upper, np.where(sides < 0, self.lower, 0.0))
+
+    def search(self, u, along, gain):
+        """The best step in [0, 1] along a line, and the sides there.
+
+        The slope is linear between the steps at which weights reach their bounds. Where
+        it jumps from one sign to the other up to rounding, because a column is far larger
+        than others, the sides are those behind the jump: with those before it, the next
+        program would lead across it again.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_lower, at_upper = ((end - u) / along for end in (self.lower, self.upper))
+        forward, stays = along > 0.0, along == 0.0
+        at_once = self.sides(u)
+
+        def sides_at(step):
+            above = np.where(forward, step > at_upper, step < at_upper)
+            below = np.where(forward, step < at_lower, step > at_lower)
+            return np.where(stays, at_once, above * 1 - below * 1)
+
+        def slope(step, sides):
+            w = u + step * along
+            if self.is_sparse:
+                w = (w - self.ratio * sides) * (sides != 0) / (1.0 - self.ratio)
+            else:
+                w = np.where(sides == 0, w, self._ends(sides))
+            return float(self.lam * w @ along - gain)
+
+        steps = np.concatenate([at_lower[~stays], at_upper[~stays]])
+        steps = np.unique(steps[(steps > 0.0) & (steps < 1.0)])
+        steps = np.concatenate([[0.0], steps, [1.0]])
+        # The first piece at whose end the function rises.
+        first, last = 0, len(steps) - 2
+        while first < last:
+            middle = (first + last) // 2
+            sides = sides_at(0.5 * (steps[middle] + steps[middle + 1]))
+            if slope(steps[middle + 1], sides) >= 0.0:
+                last = middle
+            else:
+                first = middle + 1
+        start, end = steps[first], steps[first + 1]
+        sides = sides_at(0.5 * (start + end))
+        at_start, at_end = slope(start, sides), slope(end, sides)
+        if at_start >= 0.0:
+            return float(start), sides
+        if at_end <= 0.0:
+            return float(end), sides
+        step = start - at_start * (end - start) / (at_end - at_start)
+        return float(min(max(step, start), end)), sides
 
 
 def how_many(iterate, n_bytes):
