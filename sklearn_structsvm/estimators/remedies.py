@@ -20,9 +20,11 @@ from sklearn_structsvm.structures import (
 from sklearn_structsvm.structures.nodes import NodeStructure
 
 # Solvers are slow if columns differ in size by more than this, or are further from zero
-# than this many times their spread.
+# than this many times their spread. If all of them are larger than this, weights are so
+# small that the penalty hardly counts: it is as if C were larger by the square.
 DIFFERENT = 10.0
 FAR = 5.0
+LARGE = 100.0
 # The smallest columns up to this share are ignored, because some of many words are always
 # rare.
 SMALL = 0.05
@@ -66,7 +68,8 @@ def convergence_message(estimator, problem, result, name, hint=""):
         if not hint:
             is_large = result.gap > LARGE_GAP * abs(result.objective)
             way = "use a smaller C" if is_large else "use a larger tol"
-            advice = _advice(scaling, [way])
+            # What is lost in rounding is the size of the columns, if they are not scaled.
+            advice = scaling or _advice("", [way])
             hint = f"Rounding errors prevent further progress. {advice}"
         return f"{name} made no further progress, but {gap} remains. {hint}"
     words = (
@@ -117,6 +120,11 @@ def scaling_words(estimator, problem):
                 f"they differ in size ({names.listed([large])} is about "
                 f"{_short(sizes[large])}, {names.listed([small])} about "
                 f"{_short(sizes[small])})"
+            )
+        elif sizes[large] > LARGE:
+            why.append(
+                f"they are large ({names.listed([large])} is about "
+                f"{_short(sizes[large])})"
             )
     # A constant column has only its mean.
     varies = spreads > OBJECTIVE_ROUNDING * np.abs(means)

@@ -401,9 +401,4 @@ class SubLBFGSClassifier(BatchClassifier):
                 "The planes that quasi-Newton steps leave can bound the optimum loosely: "
                 "solver='hybrid' closes the gap."
             )
-        if self.penalty == "l1" and result.status == "stalled":
-            return (
-                "That is rounding, to which the bound, made of gradients, is more "
-                "sensitive than the objective: use a larger tol."
-            )
         return ""

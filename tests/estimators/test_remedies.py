@@ -295,6 +295,25 @@ def test_where_rounding_ends_a_fit_the_size_of_the_gap_decides():
     assert words.endswith("progress. Use a smaller C.")
 
 
+def test_columns_that_are_all_large_are_to_be_scaled_whatever_ends_a_fit():
+    rng = new_rng(7)
+    X = 1e9 * (rng.standard_normal((150, 5)) + 3.0)
+    y = (X[:, 0] + 1e9 * rng.standard_normal(150) > 3e9).astype(int)
+    for model in (
+        SubLBFGSClassifier(penalty="l1", C=1e4, tol=1e-6),
+        SubLBFGSClassifier("squared_hinge", penalty="l1", C=1e6, tol=1e-6),
+        PragamClassifier(C=0.1, max_iter=300),
+    ):
+        (words,) = warning_of(lambda model=model: model.fit(X, y))
+        assert "Scale the features with StandardScaler: they are large (column" in words
+        if "Rounding" in words:
+            assert words.endswith(").")
+        scaled = make_pipeline(StandardScaler(), model)
+        assert not warning_of(lambda scaled=scaled: scaled.fit(X, y))
+    assert "Or try BMRMClassifier" in words
+    assert not warning_of(lambda: BMRMClassifier(C=0.1).fit(X, y))
+
+
 # ------------------------------------------------------------------ paths, folds
 
 

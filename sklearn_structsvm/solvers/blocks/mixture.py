@@ -253,8 +253,7 @@ class _Mapping:
         is_free = sides == 0
         fixed = self._ends(sides)
         offsets = [
-            loss - lam * image @ fixed
-            for image, loss in zip(images, losses, strict=True)
+            loss - lam * image @ fixed for image, loss in zip(images, losses, strict=True)
         ]
         return -lam * images * is_free, offsets, lam
 
