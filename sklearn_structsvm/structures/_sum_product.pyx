@@ -32,7 +32,7 @@ if a message has an entry below LEAST, unless all terms of the entry are zero, o
 node of a tree has an entry below LEAST that is not zero. At least one labeling must be
 possible.
 """
-from libc.math cimport INFINITY, exp, isnan, log
+from libc.math cimport INFINITY, exp, isfinite, isnan, log
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
 
@@ -94,6 +94,15 @@ cdef inline double maximum(Py_ssize_t n, const double* x) noexcept nogil:
     return highest
 
 
+cdef inline void add_to_sum(double term, double* total, double* rest) noexcept nogil:
+    """total += term, with its rounding error in `rest`: there may be a million terms."""
+    cdef double found = total[0] + term
+    cdef double added = found - total[0]
+    if isfinite(found):
+        rest[0] += (total[0] - (found - added)) + (term - added)
+    total[0] = found
+
+
 cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
     cdef Py_ssize_t j
     cdef double highest = maximum(n, x), total = 0.0
@@ -152,14 +161,15 @@ cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcep
     cdef Py_ssize_t v, k = forest.k
     cdef const double* theta
     cdef double* row
-    cdef double highest, total = 0.0
+    cdef double highest, total = 0.0, rest = 0.0
     for v in range(forest.n):
         theta = forest.theta + v * k
         row = room if nodes == NULL else nodes + v * k
         highest = maximum(k, theta)
         vector_exp(k, theta, highest, row)
-        total += highest + log(vector_multiply_normalized(k, NULL, row))
-    return total
+        highest += log(vector_multiply_normalized(k, NULL, row))
+        add_to_sum(highest, &total, &rest)
+    return total + rest
 
 
 cdef double sum_logarithms(
@@ -173,7 +183,7 @@ cdef double sum_logarithms(
     cdef double* message = up + n * k
     cdef double* row = message + n * k
     cdef double* masked = row + k
-    cdef double total = 0.0, value
+    cdef double total = 0.0, rest = 0.0, value
     if allowed_pairs != NULL:
         for c in range(k * k):
             masked[c] = edge[c] if allowed_pairs[c] != 0.0 else -INFINITY
@@ -182,7 +192,7 @@ cdef double sum_logarithms(
     for v in range(n):
         p = parent_of(forest, v)
         value = log_sum_exp(k, up + v * k)
-        total += value
+        add_to_sum(value, &total, &rest)
         for c in range(k):
             up[v * k + c] -= value
         if p == n:
@@ -193,7 +203,7 @@ cdef double sum_logarithms(
             message[v * k + q] = log_sum_exp(k, row)
             up[p * k + q] += message[v * k + q]
     if nodes == NULL:
-        return total
+        return total + rest
     if edges != NULL:
         memset(edges, 0, k * k * sizeof(double))
     for v in range(n - 1, -1, -1):
@@ -217,7 +227,7 @@ cdef double sum_logarithms(
                 nodes[v * k + c] += value
                 if edges != NULL:
                     edges[c * k + q] += value
-    return total
+    return total + rest
 
 
 cdef double sum_chain(
@@ -258,7 +268,7 @@ cdef double sum_product(
     cdef double* transposed = factor + k * k
     cdef double* row
     cdef const double* before
-    cdef double total = 0.0, highest, widest, one = 1.0, zero = 0.0
+    cdef double total = 0.0, rest = 0.0, highest, widest, one = 1.0, zero = 0.0
     cdef int m = <int> k, inner = <int> n
     cdef bint has_zeros = False
     if forest.edge == NULL:
@@ -292,17 +302,19 @@ cdef double sum_product(
             if allowed_pairs != NULL and is_small(k, row, highest):
                 return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
             vector_exp(k, row, highest, row)
-        total += highest + log(vector_multiply_normalized(k, before, row))
+        highest += log(vector_multiply_normalized(k, before, row))
+        add_to_sum(highest, &total, &rest)
         if p == n:
             continue
         vector_times(k, row, factor, message + v * k)
-        total += widest
+        add_to_sum(widest, &total, &rest)
         if allowed_pairs != NULL and is_lost(
                 k, row, factor, message + v * k, &has_zeros):
             return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
         if forest.parent != NULL:
             for c in range(k):
                 up[p * k + c] += log(message[v * k + c])
+    total += rest
     if nodes == NULL:
         return total
     for v in range(k):

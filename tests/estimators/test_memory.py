@@ -259,6 +259,29 @@ def test_predictions_of_images_take_a_piece_of_them():
     np.testing.assert_array_equal(np.stack(labels), np.stack(whole))
 
 
+@pytest.mark.parametrize("n_classes", [3, 20])
+@pytest.mark.parametrize("make", [BCFWClassifier, CRFClassifier])
+def test_a_long_sequence_takes_at_most_30_numbers_for_each_position_and_label(
+    make, n_classes
+):
+    """240 bytes: 720 MB for 1,000,000 positions and 3 labels; 240 MB in predictions."""
+    n_positions = 20_000
+    rng = new_rng()
+    y = rng.integers(n_classes, size=n_positions)
+    X = [np.eye(n_classes)[y][:, :3] + rng.normal(size=(n_positions, 3))]
+    model = make("chain", max_iter=25, random_state=0)
+    of_fit, model = added(lambda: model.fit(X, [y]))
+    asked = [model.predict]
+    if make is CRFClassifier:
+        asked += [model.predict_proba, model.entropy]
+    # Beside what does not depend on the length.
+    assert of_fit <= 30 * 8 * n_positions * n_classes + 2**20
+    for ask in asked:
+        assert (
+            added(lambda ask=ask: ask(X))[0] <= 10 * 8 * n_positions * n_classes + 2**20
+        )
+
+
 def tagged(n_sequences, n_classes, length=4):
     """Sequences with an attribute for each position, and many labels."""
     rng = new_rng()
