@@ -12,6 +12,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
+from sklearn_structsvm.estimators.dual_ascent import MOST_MEMORY
 from sklearn_structsvm.estimators.hidden_labels import likelihood_steps
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import (
@@ -52,10 +53,6 @@ WEIGHTS_PER_PASS = 7
 COST_OF_STEP = 100_000
 COST_OF_SEQUENCE = 10_000
 COST_OF_POSITION = 100
-
-# "auto" does not take a dual point of more bytes than this, a quarter of the memory of a
-# small machine, if L-BFGS needs less.
-MOST_MEMORY = 2**31
 
 
 class CRFClassifier(ProbabilisticClassifier):

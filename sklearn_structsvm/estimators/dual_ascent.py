@@ -14,6 +14,10 @@ from sklearn_structsvm.solvers.blocks import bcfw, exact
 # The entries of every dual point that a fit keeps.
 ENTRIES = ("blocks", "loss")
 
+# Bytes of a dual point, a quarter of the memory of a small machine, above which another
+# solver that needs less is used or, where it is another class, recommended.
+MOST_MEMORY = 2**31
+
 
 def frank_wolfe(
     estimator,

@@ -5,7 +5,9 @@ from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
+from sklearn_structsvm.estimators.dual_ascent import MOST_MEMORY
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import (
     STRUCTURE_CONSTRAINT,
@@ -13,6 +15,7 @@ from sklearn_structsvm.estimators.named_structures import (
 )
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
+from sklearn_structsvm.solvers.blocks._crf import dual_memory
 from sklearn_structsvm.solvers.blocks.excessive_gap import run_excessive_gap
 from sklearn_structsvm.structures import BinaryStructure, Structure
 
@@ -251,6 +254,15 @@ class PragamClassifier(BatchClassifier):
                 "BCFWClassifier or BMRMClassifier."
             )
         refuse_bounds(problem.structure, type(self).__name__)
+        # There are no log factors.
+        needed = dual_memory(oracle) // 2
+        if needed > MOST_MEMORY:
+            warn_caller(
+                f"PragamClassifier keeps the marginals of {oracle.n_blocks} examples, "
+                f"which take {needed / 1e9:.1f} GB. BCFWClassifier solves the same "
+                "problem with less.",
+                UserWarning,
+            )
         solve = partial(
             run_excessive_gap,
             oracle,

@@ -21,7 +21,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_poses
-from sklearn_structsvm.estimators import crf
+from sklearn_structsvm.estimators import crf, pragam
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
     FEWEST_PAIRS,
@@ -328,6 +328,15 @@ def test_hidden_labels_are_for_lbfgs_where_dual_ascent_is_too_large(monkeypatch)
     model = CRFClassifier("chain", classes=range(30), random_state=0, max_iter=5)
     with pytest.warns(UserWarning, match="solver='lbfgs' is used"):
         assert model.fit(X, y).solver_ == "lbfgs"
+
+
+def test_pragam_says_what_its_marginals_take(monkeypatch):
+    X, y = tagged(40, 30)
+    needed = 8 * 40 * (30**2 + 4 * 30)
+    monkeypatch.setattr(pragam, "MOST_MEMORY", needed - 1)
+    model = PragamClassifier(structure="chain", max_iter=1)
+    with pytest.warns(UserWarning, match=rf"take {needed / 1e9:.1f} GB. BCFWClassifier"):
+        model.fit(X, y)
 
 
 def test_many_weights_leave_fewer_pairs_for_lbfgs():
