@@ -22,7 +22,7 @@ except ImportError:
 
 LONG = np.longdouble
 # What an evaluation in double precision may lose, as a share of the sizes of its terms.
-ROUNDING = 1e-13
+ROUNDING = 1e-12
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Convex:
         return top + np.log(np.add.reduceat(rest, self.starts))
 
     def minimum(self):
-        """The smallest value that a solver finds, with its weights; zero weights count."""
+        """(value, weights): the best that a solver finds, or zero weights."""
         size = abs(self.A).max(axis=0)
         # What a column can gain is at most its square over this penalty.
         used = np.flatnonzero(size**2 > 1e-13 * self.l2)
@@ -116,7 +116,7 @@ def _conic(problem):
         quadratic, linear = np.zeros(n), problem.p
         blocks, cones = [(A, -own, -b)], [nonnegative(m)]
     else:
-        # (row - loss, 1, z) are in the exponential cone, and a group's z sum to at most 1.
+        # (row - loss, 1, z) is in the exponential cone; the z of a group sum to 1 at most.
         quadratic, linear = np.zeros(n + m), np.append(problem.p, np.zeros(m))
         first, third = (
             sparse.csr_array((np.ones(m), (3 * rows + at, rows)), shape=(3 * m, m))
@@ -163,7 +163,9 @@ def _smoothed(problem):
             loss = temperature * problem.p @ [logsumexp(group) for group in groups]
             slope = np.concatenate([softmax(group) for group in groups])
         gradient = problem.l2 * w + (problem.p[problem.owner] * slope) @ problem.A
-        total = problem.l2 @ w**2 / 2 + problem.l1 @ parts.reshape(2, d).sum(axis=0) + loss
+        total = (
+            problem.l2 @ w**2 / 2 + problem.l1 @ parts.reshape(2, d).sum(axis=0) + loss
+        )
         return total, np.concatenate([gradient, -gradient]) + np.tile(problem.l1, 2)
 
     for temperature in temperatures:

@@ -3,6 +3,8 @@
 Numbers are multiples of 1/8, which all forms hold exactly.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 from scipy import sparse
@@ -32,9 +34,7 @@ def bits(value):
 def repeated_entries(x):
     """CSR in which each entry is the sum of two, out of order."""
     half = sparse.csr_array(x / 2)
-    parts = [
-        np.tile(np.arange(a, b)[::-1], 2) for a, b in zip(half.indptr, half.indptr[1:])
-    ]  # fmt: skip
+    parts = [np.tile(np.arange(a, b)[::-1], 2) for a, b in pairwise(half.indptr)]
     order = np.concatenate([np.zeros(0, dtype=int), *parts])
     arrays = half.data[order], half.indices[order], 2 * half.indptr
     return sparse.csr_array(arrays, shape=x.shape)

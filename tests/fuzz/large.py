@@ -84,7 +84,7 @@ class ManyClasses(Large):
 
 
 class LongChains(Large):
-    """Sequences with all parts of a `ChainStructure`; losses are divided by the length."""
+    """Sequences with all parts of a `ChainStructure`, and its normalized loss."""
 
     @property
     def n_weights(self):

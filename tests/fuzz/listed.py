@@ -49,7 +49,7 @@ def ranked_labels(x, truth, k, costs):
 
 
 def one_against_rest(x, truth, k, costs):
-    """One row for each class, or one for two classes, whose positive parts are squared."""
+    """One row for each class, or one for two, of which positive parts are squared."""
     signs = np.where(np.arange(k) == truth, -1, 1) if k > 2 else [1 - 2 * int(truth)]
     A = np.einsum("f,ck->cfk", x, np.diag(np.asarray(signs, LONG)))
     return [(A.reshape(len(signs), -1), np.ones(len(signs), LONG))]

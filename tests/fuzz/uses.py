@@ -94,7 +94,8 @@ class Use:
     def refit(self, X, y, options=None, **params):
         """Another fit of the same parameters, but for these."""
         model = clone(self.model).set_params(**params)
-        return self.kept(model.fit, X, y, **(self.options if options is None else options))
+        options = self.options if options is None else options
+        return self.kept(model.fit, X, y, **options)
 
     def kept(self, function, *args, **kwargs):
         """Call it, and compare its arguments with what they were."""
