@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
 
 try:
     import clarabel
@@ -116,7 +115,7 @@ def _conic(problem):
         quadratic, linear = np.zeros(n), problem.p
         blocks, cones = [(A, -own, -b)], [nonnegative(m)]
     else:
-        # (row - loss, 1, z) is in the exponential cone; the z of a group sum to 1 at most.
+        # (row - loss, 1, z) is in the exponential cone. A group's z sum to 1 at most.
         quadratic, linear = np.zeros(n + m), np.append(problem.p, np.zeros(m))
         first, third = (
             sparse.csr_array((np.ones(m), (3 * rows + at, rows)), shape=(3 * m, m))
@@ -149,20 +148,21 @@ def _smoothed(problem):
     """Weights by L-BFGS-B; a maximum is smoothed less and less."""
     d = len(problem.l2)
     temperatures = (1e-2, 1e-5) if problem.loss == "max" else (1.0,)
-    parts, ends = np.zeros(2 * d), [*problem.starts[1:], len(problem.b)]
+    parts, owner = np.zeros(2 * d), problem.owner
 
     def value(parts, temperature):
         w = parts[:d] - parts[d:]
         scores = problem.A @ w + problem.b
         if problem.loss == "squares":
             active = np.maximum(scores, 0.0)
-            loss, slope = problem.p[problem.owner] @ active**2, 2.0 * active
+            loss, slope = problem.p[owner] @ active**2, 2.0 * active
         else:
-            groups = [scores[a:b] / temperature
-                      for a, b in zip(problem.starts, ends, strict=True)]  # fmt: skip
-            loss = temperature * problem.p @ [logsumexp(group) for group in groups]
-            slope = np.concatenate([softmax(group) for group in groups])
-        gradient = problem.l2 * w + (problem.p[problem.owner] * slope) @ problem.A
+            top = np.maximum.reduceat(scores, problem.starts)
+            shares = np.exp((scores - top[owner]) / temperature)
+            sums = np.add.reduceat(shares, problem.starts)
+            loss = problem.p @ (top + temperature * np.log(sums))
+            slope = shares / sums[owner]
+        gradient = problem.l2 * w + (problem.p[owner] * slope) @ problem.A
         total = (
             problem.l2 @ w**2 / 2 + problem.l1 @ parts.reshape(2, d).sum(axis=0) + loss
         )
