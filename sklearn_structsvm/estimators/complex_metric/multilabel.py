@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
@@ -52,6 +53,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.estimators.conformal.outputs import unwrapped
 
 
 class MultilabelMetricClassifier(LabelPredictor):
@@ -314,7 +316,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, or whatever `estimator` accepts.
         y : {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Label indicator matrix. If it is sparse, predictions are sparse as well.
+            Label indicator matrix. If it is sparse, predictions are sparse as well. Of
+            scikit-learn's classifiers only ``OneVsRestClassifier`` is given a sparse one,
+            others a dense copy.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the rows, used in the confusion matrices and, if it
             supports them, in the fit of `estimator`.
@@ -353,6 +357,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         truth, self.sparse_output_ = as_indicator(y)
         if not sparse.issparse(y):
             y = np.asarray(y)
+        elif not _takes_sparse_labels(self._classifier()):
+            y = y.toarray()
         X, y = indexable(X, y)
         n_rows, n_labels = truth.shape
         weights = check_weights(sample_weight, n_rows)
@@ -505,6 +511,16 @@ class MultilabelMetricClassifier(LabelPredictor):
         if reporter.snapshot is None and choice.n_iter:
             on_pass(choice.n_iter, None, True, lambda: choice.rule)
         return choice
+
+
+def _takes_sparse_labels(classifier):
+    """Whether a classifier is given sparse labels as they are.
+
+    Of scikit-learn's, some refuse them, and others read them as something else.
+    """
+    final, _ = unwrapped(classifier, None)
+    is_known = isinstance(final, OneVsRestClassifier)
+    return is_known or type(final).__module__.partition(".")[0] != "sklearn"
 
 
 def _rule_attributes(rule):

@@ -273,9 +273,7 @@ def make_task(
     # If groups are not needed, all share one classifier.
     if not needed and not group_blind:
         groups = None
-    if groups is not None and min_group_size == "warn":
-        _warn_of_tiny(groups, weights > 0.0)
-    elif groups is not None and min_group_size is not None:
+    if groups is not None and min_group_size not in (None, "warn"):
         _pool(groups, min_group_size, weights > 0.0, (metric, *constraints), needed)
     finder = CellFinder(groups, _baseline(constraints), classes, bool(group_blind))
     baseline = finder.baseline_codes(X, sensitive_features)
@@ -283,10 +281,6 @@ def make_task(
     codes, cells = make_cells(y, weights, classes, finder.groups, baseline)
     for constraint in constraints:
         constraint.check(cells)
-    if finder.groups is not None:
-        if groups.pooled:
-            _warn_of_pooled(groups, min_group_size, weights > 0.0)
-        finder.groups.forget_codes()
     if costs is not None:
         costs = check_costs(costs, len(y), classes)
     of_costs = [part for part in (metric, *constraints) if part.needs_costs]
@@ -300,6 +294,12 @@ def make_task(
             f"{of_costs[0]!r} uses individual costs of the examples, which "
             "group_blind=True does not support."
         )
+    if groups is not None:
+        if groups.pooled:
+            _warn_of_pooled(groups, min_group_size, weights > 0.0)
+        if min_group_size == "warn":
+            _warn_of_tiny(groups, weights > 0.0)
+        groups.forget_codes()
     return Task(metric, constraints, finder, classes, y, weights, codes, cells, costs)
 
 

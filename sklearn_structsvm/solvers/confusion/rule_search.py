@@ -134,7 +134,9 @@ def _search_levels(problem, points, low, tol, starts, deadline):
     search, n = LevelSearch(problem, solve, low, LEVEL_WIDTH), problem.n_levels
     for n_boxes in range(MAX_EXACT_BOXES):
         far = max(SAME_VALUE, tol if n_boxes >= MAX_EXACT_BOXES // 2 else 0.0)
-        if not search.is_open or search.gap <= far or perf_counter() > deadline:
+        # The first box has a rule, even if the time is over.
+        is_late = n_boxes > 0 and perf_counter() > deadline
+        if not search.is_open or search.gap <= far or is_late:
             break
         try:
             search.move(deadline)

@@ -239,7 +239,8 @@ def test_thresholds_for_costs_with_constraints_are_those_of_a_program(grouped):
         [Recall(at_least=0.7, per_group=True)] if grouped else Recall(at_least=0.7)
     )
     model, P = prefit(X, y, metric="expected_cost", constraints=constraints)
-    model.fit(X, y, weights, costs=realized, sensitive_features=group)
+    own = group if grouped else None
+    model.fit(X, y, weights, costs=realized, sensitive_features=own)
     w = weights / weights.sum()
     objective, positive, cells = [], [], []
     for a in np.unique(group):

@@ -63,7 +63,7 @@ def exact_fit(Q, y, groups, metric, constraint, weights=None, of=np.asarray, X=N
     """By given probabilities of pairs, which are counted; almost to the optimum."""
     model = blind(
         Pairs(Q.shape[1], of), metric, constraint, cv="prefit", tol=TOL,
-        confusion="probabilities", min_group_size=None,
+        confusion="probabilities",
     )  # fmt: skip
     with no_complaint_of_convergence():
         warnings.filterwarnings("ignore", "The classifier predicts")
@@ -282,7 +282,6 @@ def test_the_number_of_a_pair_is_as_documented():
     )
 
 
-@pytest.mark.filterwarnings("ignore:.* says nothing")
 def test_pairs_that_do_not_occur_have_no_probability():
     X, y, _ = make_data(3)
     groups = np.where(y == 2, "a", np.where(X[:, 0] > 0, "a", "b"))

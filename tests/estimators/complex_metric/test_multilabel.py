@@ -28,6 +28,7 @@ from sklearn.metrics import (
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -289,6 +290,30 @@ def test_a_list_of_arrays_is_decided_as_one_array():
     eta, Y = given(new_rng(11))
     model = MultilabelMetricClassifier(Given("list"), cv="prefit").fit(eta, Y)
     assert np.array_equal(model.predict(eta), prefit().fit(eta, Y).predict(eta))
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("n_labels", [1, 3])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        KNeighborsClassifier(3),
+        ClassifierChain(LogisticRegression()),
+        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)),
+    ],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_sparse_labels_are_those_of_dense_ones_for_any_classifier(inner, n_labels):
+    rng = new_rng(8)
+    X = rng.normal(size=(60, 4))
+    noisy = X @ rng.normal(size=(4, n_labels)) + rng.normal(size=(60, n_labels))
+    Y = (noisy > 0).astype(int)
+    model = MultilabelMetricClassifier(inner, "g_mean", cv=None)
+    dense = model.fit(X, Y).predict(X)
+    for kind in (sparse.csr_array, sparse.csc_matrix):
+        found = model.fit(X, kind(Y)).predict(X)
+        assert sparse.issparse(found)
+        np.testing.assert_array_equal(found.toarray(), dense)
 
 
 def test_labels_that_are_always_predicted_are_so_in_sparse_rows():

@@ -187,7 +187,7 @@ def test_a_bound_is_on_the_label_that_the_metric_is_of():
     assert Recall(at_least=[0.9, 0.1])(y, guess) == pytest.approx(0.9 - 2 / 3)
     three = np.append(y, 2), np.append(guess, 2)
     assert Recall(at_least=0.9)(*three) == pytest.approx(0.4)
-    with pytest.raises(ValueError, match=r"Recall needs .* set label to one of"):
+    with pytest.raises(ValueError, match=r"Recall needs .* set pos_label to one of"):
         Recall(at_least=0.9)(["no", "yes"], ["no", "no"])
 
 

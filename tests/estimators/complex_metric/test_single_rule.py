@@ -70,7 +70,7 @@ def test_groups_have_the_best_pair_of_thresholds():
     X, y, groups = make_data(2, 40)
     constraint = EqualOpportunity(slack=0.1)
     model = single(metric="g_mean", constraints=constraint, cv=None, confusion="labels")
-    model.set_params(min_group_size=None).fit(X, y, sensitive_features=groups)
+    model.fit(X, y, sensitive_features=groups)
     p = model.estimator_.predict_proba(X)[:, 1]
     old, best = groups == "old", -np.inf
     for cut in cuts_of(p[old]):
