@@ -93,6 +93,25 @@ def test_the_certificates_agree_with_those_of_a_cold_fit(kind, name, change):
     assert cold.dual_objective_ <= model.objective_ + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.95])
+@pytest.mark.parametrize("step", ["fw", "pairwise", "corrective"])
+def test_examples_that_leave_by_a_weight_of_zero_come_back_as_dual_points(step, l1_ratio):
+    rng = new_rng(11)
+    X = [rng.standard_normal((T, 3)) for T in rng.integers(1, 7, 10)]
+    y = [rng.integers(0, 3, len(x)) for x in X]
+    params = {"classes": [0, 1, 2], "step": step, "l1_ratio": l1_ratio, "tol": 1e-9}
+    model = BCFWClassifier("chain", warm_start=True, max_iter=60, **params)
+    for C in (0.01, 0.1, 0.1, 1.0, 0.1, 0.1):
+        some = list(rng.permutation(10)[: rng.integers(4, 10)])
+        weights = np.append(rng.integers(0, 3, len(some) - 1), 1.0)
+        data = take(X, some), take(y, some), weights
+        model.set_params(C=C).fit(*data)
+        cold = BCFWClassifier("chain", C=C, max_iter=200, **params).fit(*data)
+        assert model.dual_objective_ <= cold.objective_
+        assert cold.dual_objective_ <= model.objective_
+
+
 def others(kind):
     rng = new_rng(5)
     if kind == "graph with weights":

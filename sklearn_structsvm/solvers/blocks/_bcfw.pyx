@@ -438,6 +438,7 @@ cdef class BlockFrankWolfe(BlockDual):
         self.oracle.scale_blocks(0.0)
         for i in range(self.oracle.n_blocks):
             if self.p[i] == 0.0:
+                self.keep_share(i, 0.0)
                 continue
             self.oracle.potentials(i, &zero[0], &self.work[0])
             self.oracle.max_oracle(i, 1.0, &self.work[0], &self.labels[0],

@@ -16,6 +16,7 @@ cdef class BlockDual(BlockLabelings):
 
     cdef double visit(self, Py_ssize_t i, bint cached=*) except? -1.0 nogil
     cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil
+    cdef int keep_share(self, Py_ssize_t i, double share) except -1
     cdef int catch_up(self, Py_ssize_t i) except -1 nogil
     cdef int _mean(
         self, Py_ssize_t i, double* work, double* values, double* mean

@@ -133,6 +133,26 @@ cdef class BlockDual(BlockLabelings):
         self.hold_plane(j, *self.risk.answers, most)
         return hinge, *self.risk.plane()
 
+    cdef int keep_share(self, Py_ssize_t i, double share) except -1:
+        """What α_i keeps of its mass, of which the rest goes to the truth.
+
+        ν_i is scaled by `scale_blocks`.
+        """
+        cdef Py_ssize_t c, truth
+        cdef Atoms* atoms
+        self.loss_bar[i] *= share
+        if not self.keeps_mass:
+            return 0
+        atoms = &self.atoms.sets[i]
+        for c in range(atoms.count):
+            atoms.alpha[c] *= share
+        self.oracle.true_labels(i, &self.labels[0])
+        truth = self.atoms.find(i, &self.labels[0])
+        if truth < 0:
+            truth = self.add_atom(i, &self.labels[0], 0.0)
+        atoms.alpha[truth] += 1.0 - share
+        return 0
+
     def mix(self, const double[::1] shares, u):
         """Replace α by shares[0] α plus the other shares of the planes; u is its image.
 
@@ -149,6 +169,8 @@ cdef class BlockDual(BlockLabelings):
         coefs = self.planes.coefs
         for i in range(self.oracle.n_blocks):
             if self.p[i] == 0.0:
+                # It has no plane, and must be as it is with any other weight.
+                self.keep_share(i, shares[0])
                 continue
             planes = &self.planes.sets[i]
             n_labels = self.oracle.n_labels(i)
@@ -375,8 +397,7 @@ cdef class BlockDual(BlockLabelings):
         paper, with lines 14 to 22 of its Algorithm 7. The block gaps are those of the
         last check, updated by equation (12).
         """
-        cdef Py_ssize_t i, c, truth
-        cdef Atoms* atoms
+        cdef Py_ssize_t i
         cdef double rho = lam / self.lam
         self.catch_up_all()
         self.oracle.scale_blocks(rho)
@@ -384,20 +405,10 @@ cdef class BlockDual(BlockLabelings):
         gaps += (1.0 - rho) * np.asarray(self.means)
         self.lam = lam
         self.kappa *= rho
-        np.asarray(self.loss_bar)[...] *= rho
         self.tree.rebuild(self.gaps)
         self.gap = np.sum(gaps)
-        if not self.keeps_mass:
-            return
         for i in range(self.oracle.n_blocks):
-            atoms = &self.atoms.sets[i]
-            for c in range(atoms.count):
-                atoms.alpha[c] *= rho
-            self.oracle.true_labels(i, &self.labels[0])
-            truth = self.atoms.find(i, &self.labels[0])
-            if truth < 0:
-                truth = self.add_atom(i, &self.labels[0], 0.0)
-            atoms.alpha[truth] += 1.0 - rho
+            self.keep_share(i, rho)
 
     def get_state(self):
         """The dual point, picklable; see `set_state`."""
