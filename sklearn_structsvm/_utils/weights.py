@@ -98,3 +98,35 @@ def normalized_lambda(C, total):
             "other units of sample_weight."
         )
     return lam
+
+
+def effective_number(weights):
+    """(Σ s)² / Σ s²: how many examples of equal weight say as much (Kish).
+
+    Parameters
+    ----------
+    weights : ndarray
+        Not negative, of any scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_structsvm._utils.weights import effective_number
+    >>> effective_number(np.array([0.25, 0.25, 0.25])), effective_number(np.zeros(3))
+    (3.0, 0.0)
+    """
+    most = weights.max(initial=0.0)
+    if not most > 0.0:
+        return 0.0
+    # Squares of tiny weights would vanish.
+    shares = weights / most
+    return float(shares.sum() ** 2 / (shares @ shares))
+
+
+def effective_weights(weights):
+    """Weights in the same proportions whose sum is their `effective_number`."""
+    number = effective_number(weights)
+    if number == 0.0:
+        return weights
+    shares = weights / weights.max()
+    return shares * (number / shares.sum())

@@ -3,13 +3,15 @@
 A rule fits the labels that are counted. The labels of few examples are noisy, and the
 best rule for them is not the best for new examples. Probabilities do not have this noise,
 but may be wrong. Smoothed labels lie between the two, and are closer to the labels the
-more of these there are. Weights are numbers of examples. The constants are the same for
-all data, see benchmarks/README.md.
+more of these there are. Weights of any scale say as much as their effective number of
+examples. The constants are the same for all data, see benchmarks/README.md.
 """
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
+
+from sklearn_structsvm._utils.weights import effective_weights
 
 # The smallest distance of a probability from 0.
 NEAREST = 1e-9
@@ -102,7 +104,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
     return found
 
 
-def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
+def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     """Hits of a label, moved toward its probabilities by its own sigmoid.
 
     The sigmoid of a probability of 0 is 0. If all probabilities are 0, no hits are left,
@@ -117,6 +119,8 @@ def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
     weights : ndarray of shape (m,)
     rest : float
         Hits among the examples whose probability is 0.
+    n : float
+        The effective number of all examples that have the label.
     sigmoid : (float, float)
         Its a and b.
     floor : float
@@ -128,7 +132,6 @@ def shrunk_hits(eta, hits, weights, rest, sigmoid, floor=NEAREST):
     rest : float
     """
     a, b = sigmoid
-    n = float(hits.sum()) + rest
     share = n / (n + LABELS_FOR_HALF) if len(eta) else 0.0
     q = expit(a * log_odds(eta, floor) + b)
     return share * hits + (1.0 - share) * weights * q, share * rest
@@ -153,7 +156,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
     positive : ndarray of shape (n,)
         1 for positive examples, 0 for others.
     weights : ndarray of shape (n,)
-        Numbers of examples.
+        Of any scale.
     cells : ndarray of shape (n,)
     n_cells : int
 
@@ -162,8 +165,8 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
     ndarray of shape (n,)
     """
     z = log_odds(scores, nearest_to_zero(scores, 1.0 - scores))
-    hits = weights * positive
-    overall = fit_sigmoid(z, hits, weights)
+    counted = effective_weights(weights)
+    overall = fit_sigmoid(z, counted * positive, counted)
     found = np.zeros(len(z))
     for cell in range(n_cells):
         rows = np.flatnonzero((cells == cell) & (weights > 0.0))
@@ -171,9 +174,9 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
             continue
         # One value for each distinct score.
         _, first, of_row = np.unique(scores[rows], return_index=True, return_inverse=True)
-        masses, positives = (
-            np.bincount(of_row, weights=part[rows]) for part in (weights, hits)
-        )
+        own = effective_weights(weights[rows])
+        masses = np.bincount(of_row, weights=own)
+        positives = np.bincount(of_row, weights=own * positive[rows])
         at = z[rows][first]
         a, b = overall
         if n_cells > 1:

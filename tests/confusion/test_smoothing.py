@@ -6,6 +6,7 @@ from _seeds import new_rng
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from sklearn_structsvm.confusion import smoothing
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.smoothing import (
     fit_sigmoid,
@@ -54,18 +55,18 @@ def test_half_of_a_hundred_labels_is_their_own():
     hits = np.zeros(300)
     hits[rng.permutation(300)[:90]] = 1.0
     a, b = fit_sigmoid(log_odds(eta), hits, np.ones(300))
-    found, rest = shrunk_hits(eta, hits, np.ones(300), 10.0, (a, b))
+    found, rest = shrunk_hits(eta, hits, np.ones(300), 10.0, 100.0, (a, b))
     assert found == pytest.approx((hits + expit(a * log_odds(eta) + b)) / 2)
     assert rest == 5.0
 
 
 def test_no_labels_leave_what_the_others_say():
     eta = new_rng(3).random(50)
-    found, rest = shrunk_hits(eta, np.zeros(50), np.ones(50), 0.0, (1.0, -3.0))
+    found, rest = shrunk_hits(eta, np.zeros(50), np.ones(50), 0.0, 0.0, (1.0, -3.0))
     assert found == pytest.approx(expit(log_odds(eta) - 3.0))
     assert rest == 0.0
     none = np.empty(0)
-    found, rest = shrunk_hits(none, none, none, 4.0, (1.0, 0.0))
+    found, rest = shrunk_hits(none, none, none, 4.0, 4.0, (1.0, 0.0))
     assert len(found) == 0
     assert rest == 0.0
 
@@ -105,7 +106,7 @@ def test_shares_are_a_sigmoid_and_the_mean_of_what_it_leaves_around(n):
     assert found == pytest.approx(np.clip(q + around, 0, 1))
 
 
-def test_equal_scores_have_equal_shares_in_any_order():
+def test_equal_scores_have_equal_shares_in_any_order(monkeypatch):
     rng = new_rng(5)
     scores, positive = some(rng, 200, n_scores=30)
     found = of_one_cell(scores, positive)
@@ -113,15 +114,32 @@ def test_equal_scores_have_equal_shares_in_any_order():
     assert of_one_cell(scores[order], positive[order]) == pytest.approx(found[order])
     for score in np.unique(scores):
         assert np.ptp(found[scores == score]) == 0.0
-    times = rng.integers(0, 4, size=200)
-    rows = np.repeat(np.arange(200), times)
-    weighted = of_one_cell(scores, positive, times.astype(float))
-    assert weighted[rows] == pytest.approx(of_one_cell(scores[rows], positive[rows]))
-    # So many of each that a window reaches no other: their own labels.
-    many = of_one_cell(scores, positive, np.full(200, 1e9))
+    # A window that reaches no other score: their own labels.
+    monkeypatch.setattr(smoothing, "WINDOW", 0.0)
+    scores, positive = np.repeat(scores, 20), np.repeat(positive, 20)
+    many = of_one_cell(scores, positive)
     for score in np.unique(scores):
         rows = scores == score
         assert many[rows] == pytest.approx(positive[rows].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1e9])
+def test_the_scale_of_weights_changes_no_share(scale):
+    rng = new_rng(12)
+    scores, positive = some(rng, 300, n_scores=80)
+    cells, weights = rng.integers(0, 2, size=300), rng.exponential(size=300)
+    once = smoothed_shares(scores, positive, weights, cells, 2)
+    again = smoothed_shares(scores, positive, scale * weights, cells, 2)
+    assert again == pytest.approx(once, abs=1e-6)
+
+
+def test_examples_without_weight_change_no_share():
+    rng = new_rng(13)
+    scores, positive = some(rng, 300)
+    weights = rng.integers(0, 2, size=300).astype(float)
+    rows = weights > 0
+    found = of_one_cell(scores, positive, weights)[rows]
+    assert found == pytest.approx(of_one_cell(scores[rows], positive[rows]))
 
 
 def test_cells_are_smoothed_by_themselves_around_one_sigmoid():
@@ -168,11 +186,14 @@ def test_no_threshold_is_better_for_smoothed_labels_than_the_one_found():
         assert lmo.confusion(handle)[:, 1, 1].sum() == pytest.approx(hits)
 
 
-def test_smoothing_many_examples_is_counting_them():
+def test_smoothing_many_examples_is_counting_them(monkeypatch):
+    # More of each score than a window has.
+    monkeypatch.setattr(smoothing, "WINDOW", 0.0)
     rng = new_rng(8)
     scores, positive = some(rng, 40)
+    scores, positive = np.repeat(scores, 20), np.repeat(positive, 20)
     P, y = np.column_stack([1 - scores, scores]), positive.astype(int)
-    smooth = ThresholdLMO(smooth=True).fit(P, y, np.full(40, 1e12))
+    smooth = ThresholdLMO(smooth=True).fit(P, y)
     plain = ThresholdLMO().fit(P, y)
     for _ in range(20):
         L = rng.normal(size=(1, 2, 2))

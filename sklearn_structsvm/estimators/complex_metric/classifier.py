@@ -123,10 +123,10 @@ class ComplexMetricClassifier(TrainedMixture):
           classes it counts labels that are smoothed over examples with similar
           probabilities, and finds the best threshold (per group) for them. For more
           classes it counts probabilities, after it has calibrated them and moved them
-          toward the labels, see `label_factors_`. Sample weights are treated as numbers
-          of examples in both. With `group_blind`, a uniform `constraint_calibration`, or
-          costs that are known in training only, labels of two classes are counted as they
-          are.
+          toward the labels, see `label_factors_`. Examples of weights w are as many as
+          :math:`(\sum w)^2 / \sum w^2` in both. With `group_blind`, a uniform
+          `constraint_calibration`, or costs that are known in training only, labels of
+          two classes are counted as they are.
     group_blind : bool, default=False
         Whether decisions may not depend on the group. `sensitive_features` are then
         needed in `fit` only, and metrics and constraints of groups keep their meaning.
@@ -564,7 +564,8 @@ class ComplexMetricClassifier(TrainedMixture):
             Class labels: strings, numbers or booleans.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples, used in the confusion matrix and in the
-            fit of `estimator`.
+            fit of `estimator`. Their scale matters only to a given `estimator`, which
+            gets them as they are.
         sensitive_features : array-like or data frame, default=None
             Shape (n_samples,) or (n_samples, n_columns). Group of each example: strings,
             numbers or booleans, without missing values. For several columns, the groups

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import xlogy
 
+from sklearn_structsvm._utils.weights import effective_number, effective_weights
 from sklearn_structsvm.confusion.smoothing import (
     NEAREST,
     fit_softmax,
@@ -61,11 +62,12 @@ class LabelCorrection:
         y : ndarray of shape (n,)
             Codes of the labels.
         weights : ndarray of shape (n,)
-            Numbers of examples.
+            Of any scale.
         """
         k = P.shape[1]
-        numbers = np.bincount(y, weights=weights, minlength=k)
-        shares = numbers / weights.sum()
+        weights = effective_weights(weights)
+        shares = np.bincount(y, weights=weights, minlength=k) / weights.sum()
+        numbers = np.array([effective_number(weights[y == i]) for i in range(k)])
         floor, calibration = _fit_calibration(P, y, weights)
         q = calibrated(P, floor, calibration)
         parts = _parts(q, shares)

@@ -13,6 +13,7 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_shape,
 )
+from sklearn_structsvm._utils.weights import effective_number, effective_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.expected_f import best_sets
 from sklearn_structsvm.confusion.label_metric import ABSENT_PRESENT, LabelLoss, LabelMean
@@ -159,15 +160,16 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
     ------
     InfeasibleConstraintError
     """
+    weights = effective_weights(weights)
     columns = list(_label_columns(rows, weights, truth))
     total = float(weights.sum())
     if average == "micro":
-        eta, hits, of_entries, rest = map(np.hstack, zip(*columns, strict=True))
-        columns, total = [(eta, hits, of_entries, rest.sum())], total * rows.n_labels
+        *entries, rest, numbers = map(np.hstack, zip(*columns, strict=True))
+        columns, total = [(*entries, rest.sum(), numbers.sum())], total * rows.n_labels
     if shrink:
         columns = _shrunk(columns)
     thresholds, losses = np.empty((2, len(columns)))
-    for j, (eta, hits, of_entries, rest) in enumerate(columns):
+    for j, (eta, hits, of_entries, rest, _) in enumerate(columns):
         thresholds[j], losses[j], violation = best_metric_threshold(
             eta, hits, of_entries, rest, metric, constraints,
             total=total, positives=hits.sum() + rest,
@@ -185,7 +187,10 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
 
 
 def _label_columns(rows, weights, truth):
-    """For each label: η, hits and weights of its entries, and the hits of other rows."""
+    """For each label: η, hits and weights of its entries, the hits of other rows, and n.
+
+    n is the effective number of rows that have the label, 0 if probabilities count.
+    """
     matrix = rows.matrix().tocsc()
     counted = None if truth is None else truth.tocsc()
     has = np.zeros(len(rows))
@@ -193,12 +198,13 @@ def _label_columns(rows, weights, truth):
         entries = slice(*matrix.indptr[label : label + 2])
         at, eta = matrix.indices[entries], matrix.data[entries]
         if counted is None:
-            yield eta, eta * weights[at], weights[at], 0.0
+            yield eta, eta * weights[at], weights[at], 0.0, 0.0
             continue
         those = counted.indices[slice(*counted.indptr[label : label + 2])]
         has[those] = weights[those]
         hits = has[at]
-        yield eta, hits, weights[at], max(float(has[those].sum() - hits.sum()), 0.0)
+        rest = max(float(has[those].sum() - hits.sum()), 0.0)
+        yield eta, hits, weights[at], rest, effective_number(weights[those])
         has[those] = 0.0
 
 
@@ -207,9 +213,9 @@ def _shrunk(columns):
     sigmoids = _fit_sigmoids(columns)
     found = []
     for column, sigmoid in zip(columns, sigmoids.values, strict=True):
-        eta, _, weights, _ = column
+        eta, _, weights, _, n = column
         hits, rest = shrunk_hits(*column, sigmoid, sigmoids.floor)
-        found.append((eta, hits, weights, rest))
+        found.append((eta, hits, weights, rest, n))
     return found
 
 
@@ -230,6 +236,7 @@ class LabelSigmoids:
     @classmethod
     def fit(cls, rows, weights, truth):
         """The most probable sigmoids; arguments as for `choose_thresholds`."""
+        weights = effective_weights(weights)
         return _fit_sigmoids(list(_label_columns(rows, weights, truth)))
 
     def __call__(self, rows):
@@ -251,7 +258,7 @@ def _fit_sigmoids(columns):
         return LabelSigmoids(overall[None], floor)
     values = [
         fit_sigmoid(log_odds(eta, floor), hits, weights, overall, PRIOR_PRECISION_AROUND)
-        for eta, hits, weights, _ in columns
+        for eta, hits, weights, *_ in columns
     ]
     return LabelSigmoids(np.array(values), floor)
 

@@ -120,7 +120,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         - "auto" calibrates the probabilities by a sigmoid per label, and counts these
           with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
           labels with weight n / (n + 100) if n rows have the label, and the calibrated
-          probabilities for the rest. Sample weights are treated as numbers of rows.
+          probabilities for the rest. With sample weights w, n rows are as many as
+          :math:`(\sum w)^2 / \sum w^2`, so that their scale does not matter.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -321,7 +322,8 @@ class MultilabelMetricClassifier(LabelPredictor):
             others a dense copy.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the rows, used in the confusion matrices and, if it
-            supports them, in the fit of `estimator`.
+            supports them, in the fit of `estimator`. Their scale matters only to a given
+            `estimator`, which gets them as they are.
         **fit_params : dict
             Parameters passed to the `fit` method of `estimator`. With metadata routing
             enabled, parameters requested by `estimator` and `cv`.

@@ -2,12 +2,14 @@
 
 import copy
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
+from sklearn_structsvm._utils.weights import effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin
 from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
 from sklearn_structsvm.estimators.complex_metric.routing import route_fit
@@ -76,7 +78,13 @@ class OverProbabilities(
         )
 
     def _routed_fit(self, fit_params, **metadata):
-        """`route_fit` for the classifiers that will be fitted."""
+        """`route_fit` for the classifiers that will be fitted.
+
+        The default classifier, whose penalty is per row, gets effective numbers of rows.
+        """
+        weights = metadata.get("sample_weight")
+        if self.estimator is None and np.ndim(weights) == 1:
+            metadata["sample_weight"] = effective_weights(np.asarray(weights, float))
         to_fit = {
             name: None if self._is_fitted_already(classifier) else classifier
             for name, classifier in self._classifiers().items()

@@ -11,6 +11,7 @@ from sklearn_structsvm._utils.compat import lost_metadata_words
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.tables import listed_names
+from sklearn_structsvm._utils.weights import effective_weights
 from sklearn_structsvm.confusion.cells import Cells, same_name
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
@@ -188,10 +189,10 @@ class Task:
         if not self.constraints:
             return []
         m, k = self.cells.priors.shape
-        key = self.codes * k + self.y
+        key, weights = self.codes * k + self.y, effective_weights(self.weights)
         sizes = [
             np.bincount(key, weights=w, minlength=m * k).reshape(m, k)
-            for w in (self.weights, self.weights**2)
+            for w in (weights, weights**2)
         ]
         return find_bounds(self.constraints, self.cells, np.array(sizes), confidence)
 

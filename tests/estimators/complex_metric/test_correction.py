@@ -7,7 +7,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.confusion import smoothing
 from sklearn_structsvm.confusion.smoothing import fit_softmax
+from sklearn_structsvm.estimators.complex_metric import correction as correction_module
 from sklearn_structsvm.estimators.complex_metric.correction import (
     LabelCorrection,
     calibrated,
@@ -65,7 +67,8 @@ def reference(P, y, weights, floor, calibration):
     for p, label, w, b in zip(q, y, weights, parts, strict=True):
         N[b, label] += w
         M[b] += w * p
-    wanted = reference_counts(N, M, [n / (n + 30) for n in numbers])
+    effective = [n**2 / (weights[y == i] ** 2).sum() for i, n in enumerate(numbers)]
+    wanted = reference_counts(N, M, [n / (n + 30) for n in effective])
     found = np.array([p * wanted[b] / M[b] for p, b in zip(q, parts, strict=True)])
     return found / found.sum(axis=1, keepdims=True)
 
@@ -77,6 +80,7 @@ def test_the_correction_is_that_of_the_formula(dtype):
     weights = rng.integers(0, 4, size=len(y)).astype(float)
     P = P.astype(dtype)
     correction = LabelCorrection.fit(P, y, weights)
+    weights *= weights.sum() / (weights @ weights)
     # The most probable of the floors, which is half of the least probability at least.
     losses = {
         max(P.astype(float).min() / 2, floor): 0.0
@@ -137,25 +141,40 @@ def test_errors_are_divided_as_the_model_says_unless_labels_tell_better():
     assert (found[np.arange(5), np.arange(-1, 4)] > 0.7 * 16.0).all()
 
 
-def test_weights_are_numbers_of_examples():
+def test_the_scale_of_weights_changes_nothing():
     rng = new_rng(1)
     _, y, P = sample(rng, 300, bent=4.0)
-    weights = rng.integers(1, 4, size=len(y))
-    rows = np.repeat(np.arange(len(y)), weights)
-    weighted = LabelCorrection.fit(P, y, weights.astype(float))
-    repeated = LabelCorrection.fit(P[rows], y[rows], np.ones(len(rows)))
-    np.testing.assert_allclose(weighted.factors, repeated.factors, rtol=1e-5)
-    np.testing.assert_allclose(weighted.calibration, repeated.calibration, atol=1e-5)
+    weights = rng.integers(0, 4, size=len(y)).astype(float)
+    once = LabelCorrection.fit(P, y, weights)
+    for scale in (1e-200, 1e-3, 1e9):
+        again = LabelCorrection.fit(P, y, weights * scale)
+        np.testing.assert_allclose(again.factors, once.factors, rtol=1e-5)
+        np.testing.assert_allclose(again.calibration, once.calibration, atol=1e-5)
 
 
-def test_with_many_examples_each_part_counts_its_labels():
+def test_examples_of_weight_zero_count_as_none():
+    rng = new_rng(1)
+    _, y, P = sample(rng, 300, bent=4.0)
+    weights = rng.integers(0, 2, size=len(y)).astype(float)
+    weighted = LabelCorrection.fit(P, y, weights)
+    rows = weights > 0.0
+    without = LabelCorrection.fit(P[rows], y[rows], np.ones(rows.sum()))
+    np.testing.assert_allclose(weighted.factors, without.factors, rtol=1e-5)
+    np.testing.assert_allclose(weighted.calibration, without.calibration, atol=1e-5)
+
+
+def test_with_many_examples_each_part_counts_its_labels(monkeypatch):
     """Of a few examples hardly anything is moved, and all of it in the end."""
     _, y, P = sample(new_rng(2), 600, bent=4.0)
     P[:, [0, 1]] = P[:, [1, 0]]
     y[:3] = 0, 1, 2
-    for weight in (1e-9, 1e9):
-        correction = LabelCorrection.fit(P, y, np.full(len(y), weight))
-        if weight < 1:
+    for many in (1e-9, 1e9):
+        # As if there were so many times as many.
+        monkeypatch.setattr(correction_module, "EXAMPLES_FOR_HALF", 30.0 / many)
+        monkeypatch.setattr(smoothing, "PRIOR_PRECISION", 1.0 / many)
+        correction = LabelCorrection.fit(P, y, np.ones(len(y)))
+        monkeypatch.setattr(correction_module, "CELL_SHARES", np.ones(1))
+        if many < 1:
             np.testing.assert_allclose(correction.factors, 1.0, atol=1e-6)
             np.testing.assert_allclose(correction(P), P, atol=1e-5)
             continue

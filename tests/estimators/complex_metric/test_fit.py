@@ -30,6 +30,7 @@ from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     ShuffleSplit,
 )
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
@@ -327,7 +328,8 @@ class TestWhatIsLearned:
         X, y, _ = make_data(k)
         weights = new_rng(0).integers(0, 4, len(y))
         frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-        model = ComplexMetricClassifier(frozen, tol=1e-8)
+        counted = "labels" if k == 2 else "probabilities"
+        model = ComplexMetricClassifier(frozen, confusion=counted, tol=1e-8)
         weighted = clone(model).fit(X, y, sample_weight=weights)
         repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
         assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-8)
@@ -337,8 +339,43 @@ class TestWhatIsLearned:
         X, y, _ = make_data(2)
         weights = np.where(y == 1, 5.0, 1.0)
         model = ComplexMetricClassifier().fit(X, y, sample_weight=weights)
-        expected = LogisticRegression(max_iter=1000).fit(X, y, weights)
+        expected = LogisticRegression(max_iter=1000)
+        expected.fit(X, y, weights * (weights.sum() / (weights @ weights)))
         np.testing.assert_allclose(model.estimator_.coef_, expected.coef_)
+
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("inner", [None, GaussianNB()], ids=str)
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {},
+            {"constraint_confidence": 0.9, "constraint_calibration": "uniform"},
+            {"constraint_confidence": 0.9},
+            {"lmo": "weighted", "cv": None, "max_iter": 10},
+        ],
+        ids=["plain", "uniform", "held out", "weighted"],
+    )
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_the_scale_of_weights_changes_nothing(self, k, inner, params):
+        X, y, _ = make_data(k)
+        weights = 1.0 + new_rng(0).integers(0, 3, len(y))
+        if "constraint_confidence" in params:
+            params = params | {"constraints": Recall(label=1, at_least=0.01)}
+            if len(params) == 2:
+                # Held-out examples count once.
+                weights[:] = 1.0
+        model = ComplexMetricClassifier(inner, "h_mean", **params)
+        once = clone(model).fit(X, y, sample_weight=weights)
+        # Powers of 2 are free of rounding.
+        for scale in (2.0**-12, 2.0**20):
+            again = clone(model).fit(X, y, sample_weight=scale * weights)
+            np.testing.assert_allclose(
+                again.predict_proba(X), once.predict_proba(X), atol=1e-9
+            )
+            assert again.objective_ == pytest.approx(once.objective_, abs=1e-9)
+            assert again.dual_gap_ == pytest.approx(once.dual_gap_, abs=1e-9)
+            if hasattr(once, "constraint_bounds_"):
+                assert again.constraint_bounds_ == once.constraint_bounds_
 
     def test_weights_that_the_estimator_cannot_take_are_told(self):
         X, y, _ = make_data(2)

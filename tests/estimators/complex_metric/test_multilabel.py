@@ -36,7 +36,7 @@ from sklearn.utils.estimator_checks import check_param_validation
 
 from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
 from sklearn_structsvm._utils import pieces
-from sklearn_structsvm.confusion import get_metric
+from sklearn_structsvm.confusion import get_metric, smoothing
 from sklearn_structsvm.estimators.complex_metric import label_probabilities
 from sklearn_structsvm.metrics import (
     Coverage,
@@ -406,13 +406,40 @@ def test_weights_stand_for_repeated_rows():
     Y = (new_rng(21).random(eta.shape) < eta).astype(int)
     times = new_rng(15).integers(0, 3, size=len(eta))
     times[0] = 1
-    for params in ({}, {"average": "micro"}, {"metric": "balanced", "labels_per_row": 1}):
+    for params in (
+        {"confusion": "labels"},
+        {"average": "micro", "confusion": "labels"},
+        {"metric": "balanced", "labels_per_row": 1},
+    ):
         weighted = prefit(**params).fit(eta, Y, sample_weight=times)
         repeated = prefit(**params).fit(
             np.repeat(eta, times, axis=0), np.repeat(Y, times, axis=0)
         )
         assert weighted.objective_ == pytest.approx(repeated.objective_)
         assert weighted.confusion_ == pytest.approx(repeated.confusion_)
+
+
+EVERY_KIND = [
+    {"average": average, "labels_per_row": k, "metric": metric}
+    for average in ("macro", "micro", "samples")
+    for k in (None, 2)
+    for metric in ("f1", "precision")
+    if average != "samples" or metric == "f1"
+]
+
+
+@pytest.mark.parametrize("params", EVERY_KIND, ids=str)
+def test_the_scale_of_weights_changes_nothing(params):
+    eta, Y = given(new_rng(30), n=300)
+    weights = 1.0 + new_rng(31).integers(0, 3, size=len(eta))
+    model = MultilabelMetricClassifier(Given(), cv="prefit", **params)
+    once = clone(model).fit(eta, Y, sample_weight=weights)
+    # Powers of 2 are free of rounding.
+    for scale in (2.0**-300, 2.0**-12, 2.0**20):
+        again = clone(model).fit(eta, Y, sample_weight=scale * weights)
+        assert again.objective_ == pytest.approx(once.objective_, abs=1e-9)
+        assert again.dual_objective_ == pytest.approx(once.dual_objective_, abs=1e-9)
+        assert np.array_equal(again.predict(eta), once.predict(eta))
 
 
 def test_weights_reach_the_classifier_where_it_takes_them():
@@ -430,6 +457,7 @@ def test_weights_reach_the_classifier_where_it_takes_them():
         routed = MultilabelMetricClassifier(cv=2)
         routed.set_fit_request(sample_weight=True).fit(X, Y, sample_weight=weights)
         logistic = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
+        weights = weights * (weights.sum() / (weights @ weights))
         expected = OneVsRestClassifier(logistic).fit(X, Y, sample_weight=weights)
     assert np.allclose(routed.predict_proba(X), expected.predict_proba(X))
 
@@ -495,12 +523,14 @@ def test_a_rare_label_is_not_predicted_for_every_row(metric):
 
 @pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
 @pytest.mark.parametrize("params", [{}, {"average": "micro"}, {"metric": "mcc"}])
-def test_many_rows_of_a_label_are_counted_as_they_are(params):
+def test_many_rows_of_a_label_are_counted_as_they_are(params, monkeypatch):
     rng = new_rng(24)
     eta, Y = given(rng, n=60, n_labels=3)
     off = np.abs(eta - rng.random(eta.shape))
     by_labels = prefit(confusion="labels", **params).fit(off, Y)
-    model = prefit(**params).fit(off, Y, sample_weight=np.full(60, 1e8))
+    # As if there were so many more.
+    monkeypatch.setattr(smoothing, "LABELS_FOR_HALF", 1e-6)
+    model = prefit(**params).fit(off, Y)
     assert model.objective_ == pytest.approx(by_labels.objective_, abs=1e-4)
     assert model.score(off, Y) == pytest.approx(by_labels.score(off, Y), abs=1e-4)
 

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation
@@ -384,3 +385,12 @@ def test_later_parameters_change_no_sets():
     np.testing.assert_array_equal(model.predict_set(X), before)
     with pytest.raises(ValueError, match="confidence_level"):
         model.set_params(confidence_level=2.0).conformalize(X, y)
+
+
+def test_the_scale_of_weights_changes_no_set():
+    X, y = classes()
+    weights = 1.0 + np.arange(len(y)) % 4
+    model = ConformalClassifier(GaussianNB(), random_state=0)
+    once = clone(model).fit(X, y, sample_weight=weights).predict_set(X)
+    again = clone(model).fit(X, y, sample_weight=weights / 2**12).predict_set(X)
+    assert np.array_equal(again, once)
