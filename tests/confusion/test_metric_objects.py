@@ -115,7 +115,7 @@ def test_resolving_leaves_the_object_as_it_is():
     resolved = metric.resolve(["y", "z", "n"])
     assert resolved is not metric
     assert resolved.positive(3) == 0
-    assert metric.__dict__ == {"beta": 2.0, "pos_label": "y"}
+    assert metric.__dict__ == {"beta": 2.0, "pos_label": "y", "label": None}
     with pytest.raises(ValueError, match=r"call resolve\(classes\) first"):
         metric.value(np.eye(3) / 3)
 

@@ -36,6 +36,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm._utils.compat import ROUTES_TO_DEFAULT_SCORES
+from sklearn_structsvm._utils.weights import effective_weights
 from sklearn_structsvm.metrics import EqualOpportunity, GMean, HMean, g_mean_score
 
 try:
@@ -356,9 +357,10 @@ class TestRouting:
             np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
             share = 5 * (y == 1).sum() / weights.sum()
             assert model.confusion_[1].sum() == pytest.approx(share)
-        # The one by default asks.
+        # The one by default asks, and gets weights of a scale of its own.
         model = ComplexMetricClassifier().fit(X, y, sample_weight=weights)
-        alone = LogisticRegression(max_iter=1000).fit(X, y, weights)
+        own = effective_weights(weights)
+        alone = LogisticRegression(max_iter=1000).fit(X, y, own)
         np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
         with pytest.raises(ValueError, match="not explicitly set"):
             silent = ComplexMetricClassifier(LogisticRegression())
