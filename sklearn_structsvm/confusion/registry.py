@@ -68,8 +68,8 @@ def get_metric(
     ----------
     metric : str, ConfusionMetric, rate or callable
         A key of `METRICS`, scikit-learn's name of a score, or an object, which remains
-        unchanged. A rate is an object such as ``Recall(pos_label="ill")``, without a bound.
-        For two classes also a score of (y_true, y_pred), or a scorer made of one.
+        unchanged. A rate is an object such as ``Recall(pos_label="ill")``, without a
+        bound. For two classes also a score of (y_true, y_pred), or a scorer made of one.
     classes : array-like of shape (k,)
         Class labels, in order.
 
