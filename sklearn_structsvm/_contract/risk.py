@@ -1,12 +1,14 @@
 """An empirical risk for batch solvers: scores, values, planes, line search."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import daxpy
 
 from sklearn_structsvm._utils._matrix._products import as_products
+from sklearn_structsvm._utils.columns import mean_sizes_of_rows
 from sklearn_structsvm._utils.weights import check_weights
 
 # Labels are tied if their values differ by at most this, relative to the largest score or
@@ -50,6 +52,7 @@ class Risk(ABC):
     smooth = False
 
     def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
+        self.X, self.bias = X, bias
         self.products = as_products(X, bias)
         self.n_samples = self.products.n_samples
         self.n_entries = X.nnz if sparse.issparse(X) else np.size(X)
@@ -58,6 +61,15 @@ class Risk(ABC):
         weights = check_weights(sample_weight, self.n_samples)
         self.weights = weights / weights.sum()
         self.n_threads = n_threads
+
+    @cached_property
+    def mean_sizes(self):
+        """Σ_i p_i |x_ij| for each weight: the sizes of the terms of a gradient."""
+        X = sparse.csr_array(self.X) if sparse.issparse(self.X) else np.asarray(self.X)
+        sizes = mean_sizes_of_rows(X, self.weights)
+        if self.bias:
+            sizes = np.append(sizes, abs(self.bias))
+        return np.repeat(sizes, self.n_scores)
 
     def scores(self, w, out=None):
         """Z = X W.

@@ -43,6 +43,50 @@ def sum_of_squares(X):
     return squares
 
 
+def mean_sizes(matrices, weights):
+    """Σ_i p_i Σ_v |x_ivj| for each column j of several matrices x_i, float64."""
+    first = matrices[0]
+    if isinstance(first, SplitMatrix):
+        parts = zip(*(X.matrices for X in matrices), strict=True)
+        return np.concatenate([mean_sizes(part, weights) for part in parts])
+    sizes = np.zeros(first.shape[1])
+    if not sparse.issparse(first):
+        for X, weight in zip(matrices, weights, strict=True):
+            for part in _pieces(X):
+                sizes += weight * np.abs(part).sum(axis=0, dtype=np.float64)
+        return sizes
+    # Adding to all columns must not take longer than the entries that are added.
+    places, values, n_waiting = [], [], 0
+    for X, weight in zip(matrices, weights, strict=True):
+        places.append(X.indices[: X.nnz])
+        values.append(weight * np.abs(X.data[: X.nnz]))
+        n_waiting += X.nnz
+        if n_waiting > len(sizes):
+            _add_entries(places, values, sizes)
+            places, values, n_waiting = [], [], 0
+    if places:
+        _add_entries(places, values, sizes)
+    return sizes
+
+
+def mean_sizes_of_rows(X, weights):
+    """Σ_i p_i |x_ij| for each column j of a matrix, float64."""
+    sizes = np.zeros(X.shape[1])
+    for piece in row_pieces(X.shape[0], mean_width(X), least=X.shape[1]):
+        part, p = take_rows(X, piece), weights[piece]
+        if sparse.issparse(part):
+            values = np.repeat(p, np.diff(part.indptr)) * np.abs(part.data)
+            _add_entries([part.indices], [values], sizes)
+        else:
+            sizes += p @ np.abs(part)
+    return sizes
+
+
+def _add_entries(places, values, sums):
+    places, values = np.concatenate(places), np.concatenate(values)
+    sums += np.bincount(places, values, minlength=len(sums))
+
+
 def transposed_product(X, B):
     """X' B."""
     if isinstance(X, SplitMatrix):

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn_structsvm._utils.weights import normalized_lambda
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
+from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures.answers import oracle_of
 
 
@@ -83,7 +84,13 @@ class RemoteProblem:
             lam,
             steps.bounds,
         )
+        iterate.rounding = self.rounding
         return iterate, steps.resolved()
+
+    @property
+    def rounding(self):
+        """The `Rounding` of means over the examples, whose features are elsewhere."""
+        return Rounding(0.0, sum(self.sizes))
 
     def make_sums(self):
         """The oracle of the log-loss, weights of its blocks, and mean squares.

@@ -282,6 +282,7 @@ def start_path(estimator, problem):
         cache=estimator.cache,
         bounds=bounds,
     )
+    iterate.rounding = problem.rounding
     return iterate
 
 

@@ -309,6 +309,7 @@ class BMRMClassifier(BatchClassifier):
             problem.lam(self.C),
             form=self.formulation,
             rng=self._rng(),
+            rounding=problem.rounding,
             **self._limits(),
         )
         return Method("Cutting planes", solve)

@@ -373,6 +373,7 @@ class CRFClassifier(ProbabilisticClassifier):
             oracle, weights, _ = problem.make_sums()
             hessian = problem.make_curvature().at
             data = oracle, weights, hessian, lam, self.l1_ratio
+            options["rounding"] = problem.rounding
             solve = partial(run_chain_newton, *data, **options)
             return Method("Newton's method", solve, **kept)
         if solver == "newton":
@@ -384,6 +385,7 @@ class CRFClassifier(ProbabilisticClassifier):
                 solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, **kept)
         oracle, weights, options["squares"] = problem.make_sums()
+        options["rounding"] = problem.rounding
         if self.l1_ratio > 0.0:
             ratio = self.l1_ratio
             solve = partial(run_elastic_net, oracle, weights, lam, ratio, **options)
@@ -395,6 +397,7 @@ class CRFClassifier(ProbabilisticClassifier):
         lam, limits = problem.lam(self.C), self._limits()
         n_threads = limits["n_threads"]
         ascent = MarginalAscent(oracle, problem.weights, lam, self.l1_ratio)
+        ascent.rounding = problem.rounding
         state = start.state
         if state is not None:
             if self.l1_ratio == 1.0 and not is_same_C:
@@ -462,8 +465,10 @@ class CRFClassifier(ProbabilisticClassifier):
         oracle, weights, squares = problem.make_sums()
         if curvature is not None:
             data = oracle, weights, curvature.at, lam, self.l1_ratio
-            return "newton", ChainNewtonSteps(*data, n_threads)
+            steps = ChainNewtonSteps(*data, n_threads, rounding=problem.rounding)
+            return "newton", steps
         options = {"n_threads": n_threads, "squares": squares}
+        options["rounding"] = problem.rounding
         if self.l1_ratio > 0.0:
             return "lbfgs", SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
         return "lbfgs", LBFGSSteps(oracle, weights, lam, **options)

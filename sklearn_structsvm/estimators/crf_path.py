@@ -254,6 +254,7 @@ def _zero_point(estimator, problem, C):
         estimator.l1_ratio,
         # At once.
         tol=np.inf,
+        rounding=problem.rounding,
         n_threads=count_threads(estimator.n_jobs),
     )
     coef, intercept = problem.structure.split_weights(result.solution)

@@ -50,12 +50,14 @@ def likelihood_steps(estimator, problem, start, dual):
     concave = LogSums(problem.make_completions(), weights, n_threads)
     options = {"w0": start_weights(problem, start), "squares": squares}
     options |= {"n_threads": n_threads, "concave": concave}
+    options["rounding"] = problem.rounding
     if dual is None:
         solve = partial(run_lbfgs, oracle, weights, lam, **limits | options)
         resolved = {"solver_": "lbfgs"}
         return Method("L-BFGS", solve, kept=start.kept, resolved=resolved)
     first = LBFGSSteps(oracle, weights, lam, **options)
     ascent = MarginalAscent(dual, weights, lam)
+    ascent.rounding = problem.rounding
     if start.state is not None:
         # Without the center of an acceleration.
         state = {name: start.state[name] for name in KEPT if name in start.state}
@@ -117,6 +119,7 @@ def first_fit(estimator, problem, n_threads):
         concave = LogSums(problem.make_completions(), weights, n_threads)
         squares = problem.structure._mean_squares(problem.X, weights)
         options = limits | {"n_threads": n_threads, "squares": squares}
+        options["rounding"] = problem.rounding
         return run_lbfgs(oracle, weights, lam, concave=concave, **options)
     X, y, kept = known_part(problem.X, problem.y, problem.allowed)
     weights = weights[kept] / weights[kept].sum()

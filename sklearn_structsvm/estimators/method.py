@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
@@ -48,7 +49,7 @@ class Method:
 
     def weights_now(self, history):
         """The best weights known during a run."""
-        if self.iterate is None:
+        if self.iterate is None or history.is_settled:
             return history.solution
         best = getattr(self.iterate, "best_weights", None)
         return self.iterate.weights if best is None else best
@@ -87,6 +88,8 @@ def run(fit, problem, method):
             # the previous state is restored.
             _store(fit, problem, method, method.interrupted(history))
         raise
+    if _may_center(estimator, structure):
+        _center(result, problem, problem.lam(estimator.C))
     is_optimal_at_zero = result.objective == 0.0 == result.n_iter
     if is_optimal_at_zero and not structure.flat:
         if not check_nothing_to_learn(problem):
@@ -97,6 +100,32 @@ def run(fit, problem, method):
         hint = estimator._convergence_hint(problem, result)
         message = convergence_message(estimator, problem, result, method.name, hint)
         warn_caller(message, ConvergenceWarning)
+
+
+def _may_center(estimator, structure):
+    """Whether shorter weights with the same differences of scores are better."""
+    is_l2 = getattr(estimator, "penalty", "l2") == "l2"
+    is_l2 = is_l2 and getattr(estimator, "l1_ratio", 0.0) == 0.0
+    # Other losses look at each score by itself.
+    is_l2 = is_l2 and getattr(estimator, "loss", "hinge") in ("hinge", "slack_hinge")
+    in_box = getattr(estimator, "coef_bounds", None) is not None
+    in_box = in_box or structure.weight_bounds() is not None
+    compiled = getattr(type(structure), "_compiled_oracle", None)
+    is_own = type(structure).make_oracle is not compiled
+    return is_l2 and not (in_box or is_own)
+
+
+def _center(result, problem, lam):
+    """Center the weights of the classes, if that gains more than rounding."""
+    w, history = problem.structure._centered(result.solution), result.history
+    gain = 0.5 * lam * float(result.solution @ result.solution - w @ w)
+    error = problem.rounding.of_values(w, result.objective)
+    if not error < gain < np.inf:
+        return
+    result.solution = w
+    result.objective -= gain
+    result.gap = max(result.objective - result.dual_objective, error)
+    history["objective"][-1], history["dual_gap"][-1] = result.objective, result.gap
 
 
 def _store(fit, problem, method, result):

@@ -268,6 +268,7 @@ class PragamClassifier(BatchClassifier):
             oracle,
             problem.weights,
             problem.lam(self.C),
+            rounding=problem.rounding,
             **self._limits(),
         )
         return Method("Pragam", solve)

@@ -37,6 +37,7 @@ from sklearn_structsvm.estimators.named_structures import (
     wants_indicator,
 )
 from sklearn_structsvm.estimators.options import check_dask_options
+from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures._callback import labeling_key
 from sklearn_structsvm.structures.answers import checked_data, fit_to_checked, oracle_of
@@ -231,6 +232,16 @@ class LocalProblem:
         """The largest absolute value of a feature, as far as known."""
         return self.structure._largest_feature(self.X)
 
+    @cached_property
+    def rounding(self):
+        """The `Rounding` of means over the examples."""
+        n_terms = sum(X.shape[0] for X in self.structure._matrices(self.X))
+        sizes = self.structure._mean_sizes(self.X, self.weights)
+        if np.size(sizes) != self.structure.n_weights_:
+            # The joint features of a subclass are not those of its parent.
+            sizes = 0.0
+        return Rounding(sizes, max(n_terms, len(self.weights)))
+
     def make_oracle(self):
         """A new dual state, for one solver only."""
         if self.allowed is None:
@@ -256,7 +267,9 @@ class LocalProblem:
 
         Without `rng`, the steps of a pass are drawn elsewhere.
         """
-        return steps.start(self, lam, state)
+        iterate, resolved = steps.start(self, lam, state)
+        iterate.rounding = self.rounding
+        return iterate, resolved
 
     def make_sums(self):
         """The oracle of the log-loss, weights of its blocks, and mean squares."""

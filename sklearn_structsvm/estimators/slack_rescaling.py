@@ -380,7 +380,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         """Stochastic subgradients or cutting planes, which have no state to keep."""
         refuse_bounds(problem.structure, f"solver={self.solver!r}")
         common = oracle, problem.weights, problem.lam(self.C)
-        options = self._limits() | {"rng": self._rng()}
+        options = self._limits() | {"rng": self._rng(), "rounding": problem.rounding}
         if self.solver in ("cutting_plane", "one_slack"):
             form = value_of(self, "formulation")
             form = "one-slack" if self.solver == "one_slack" else form

@@ -33,7 +33,6 @@ class SampleHinge(Risk):
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
         super().__init__(X, 1, sample_weight, bias=bias, n_threads=n_threads)
-        self.bias = bias
         self.truth = check_codes(y, self.n_samples, 2)
         used = self.weights > 0.0
         self.positives = np.flatnonzero(used & (self.truth == 1))

@@ -21,10 +21,6 @@ class SmoothRisk(Risk):
     # Whether B_ic depends on other scores of the example than its own.
     is_coupled = False
 
-    def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
-        super().__init__(X, n_scores, sample_weight, bias=bias, n_threads=n_threads)
-        self.X, self.bias = X, bias
-
     def value(self, Z):
         return float(self.weights @ self.sample_losses(Z))
 

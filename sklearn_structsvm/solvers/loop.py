@@ -27,6 +27,14 @@ ROUNDING_OF_SHARES = 1e-13
 # The objective may be small or zero, but these terms are not.
 ROUNDING_OF_TERMS = 1e-12
 
+# By how much a computed sum of n terms may differ from the true one, as a share of the
+# sizes of the terms: this times √n, because most errors of n additions cancel. It is the
+# unit roundoff, of which a sum that grows steadily loses a third of this on average.
+ROUNDING = 2.0**-53
+
+# Even a sum of two terms has an exponential or a logarithm in it.
+FEWEST_TERMS = 16
+
 WRONG_ORACLE = (
     "an oracle did not find the maximum that it was asked for. Of a structure, "
     "loss_augmented_decode (or constrained_decode, slack_augmented_decode) is no exact "
@@ -52,6 +60,69 @@ HISTORY_KEYS = (
     "dual_objective",
     "dual_gap",
 )
+
+
+@dataclass
+class Rounding:
+    """Bounds on the rounding errors of means over the examples.
+
+    A lower bound on the optimum is lowered by such a bound before it is used or kept, and
+    no gap is smaller. A certificate is a small difference of terms that may be huge, as
+    on columns of 1e9, so what counts is the size of the terms.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_weights,) or float
+        At least Σ_i p_i |φ_j(x_i, y)| for any labelings. 0.0 if features are not known.
+    n_terms : int
+        The number of rows of features.
+    """
+
+    sizes: object = 0.0
+    n_terms: int = 1
+
+    @property
+    def share(self):
+        """The error of a sum, as a share of the sizes of its terms."""
+        return ROUNDING * np.sqrt(max(self.n_terms, FEWEST_TERMS))
+
+    @property
+    def of_means(self):
+        """The error of a mean of joint features: one number for each weight."""
+        return self.share * self.sizes
+
+    def of_values(self, w, *values):
+        """The error of a sum of these values and of mean scores at w."""
+        scores = float(np.sum(self.of_means * np.abs(w)))
+        return scores + self.share * float(np.sum(np.abs(values)))
+
+
+def rounding_of(risk):
+    """The `Rounding` of a risk over rows."""
+    sizes = getattr(risk, "mean_sizes", 0.0)
+    return Rounding(sizes, getattr(risk, "n_samples", 1))
+
+
+def certified(objective, bound, error, n_oracle_calls):
+    """A row of the history, for `History.note`.
+
+    Parameters
+    ----------
+    objective : float
+    bound : float
+        A lower bound on the optimum, lowered by its own rounding error and by that of
+        the objective.
+    error : float
+        The rounding error of the objective; see `Rounding`. The gap is no smaller.
+    n_oracle_calls : int
+    """
+    return {
+        "objective": objective,
+        "dual_objective": bound,
+        "dual_gap": objective - bound,
+        "n_oracle_calls": n_oracle_calls,
+        "rounding": error,
+    }
 
 
 @dataclass
@@ -112,6 +183,8 @@ class History:
         The largest size of an objective so far.
     step : int or None
         The number of the convex problem that rows belong to, if there are several.
+    is_settled : bool
+        Whether the run has ended and `solution` are the best weights seen.
     """
 
     def __init__(self, wrong=WRONG_ORACLE):
@@ -121,7 +194,13 @@ class History:
         self.rows = []
         self.solution = None
         self.scale = 0.0
-        self.step = None
+        self.step, self.is_settled = None, False
+        self.forget_objectives()
+
+    def forget_objectives(self):
+        """Another problem begins, whose optimum may be larger."""
+        self.least, self.step_of_least = np.inf, self.step
+        self.best = None
 
     def note(self, row, solution, most_negative_gap=0.0, size_of_terms=None):
         """Append a row, with the pass and the time, and return it.
@@ -129,6 +208,7 @@ class History:
         Parameters
         ----------
         row : dict
+            See `certified`. Those of mixtures have no rounding error of their own.
         solution : ndarray of shape (d,) or Mixture
         most_negative_gap : float
             The smallest share of an example in the gap, if it is known. No share should
@@ -143,12 +223,48 @@ class History:
             If no exact oracle can have this gap.
         """
         self._check(row, most_negative_gap, size_of_terms)
-        row = row | {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
+        row = dict(row)
+        error = row.pop("rounding", None)
+        row |= self._gap(row, error)
+        row |= {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         if self.step is not None:
             row["step"] = self.step
         self.rows.append(row)
-        self.solution = solution
+        self.solution, self.is_settled = solution, False
+        if error is not None:
+            if self.best is None or row["objective"] < self.best[0]:
+                self.best = row["objective"], solution, error
         return row
+
+    def settle(self):
+        """Let the last row describe the best weights seen, with the last bound."""
+        row, self.is_settled = self.rows[-1], True
+        if self.best is None or not self.best[0] < row["objective"]:
+            return
+        row["objective"], self.solution, error = self.best
+        if np.isfinite(row["dual_gap"]):
+            row["dual_gap"] = row["objective"] - row["dual_objective"]
+            row |= self._gap(row, error)
+
+    def _gap(self, row, error):
+        """The gap, which is no smaller than the rounding error of its terms.
+
+        A bound above an objective that was seen proves an error, so there is no gap.
+        """
+        if row.get("constraint_violation", 0.0) > 0.0:
+            # A mixture that violates a constraint may be better than all that satisfy it.
+            return {}
+        if error is None:
+            is_wrong = row["dual_gap"] < -ROUNDING_OF_SHARES
+            return {"dual_gap": np.inf} if is_wrong else {}
+        if self.step != self.step_of_least:
+            self.forget_objectives()
+        self.least = min(self.least, row["objective"] + error)
+        if row["dual_objective"] > self.least:
+            return {"dual_gap": np.inf}
+        if row["dual_gap"] >= error:
+            return {}
+        return {"dual_gap": error, "dual_objective": row["objective"] - error}
 
     def _check(self, row, most_negative_gap, size_of_terms):
         if np.isnan(row["dual_gap"]):
@@ -174,7 +290,8 @@ class History:
             )
 
     def result(self, status):
-        """The `SolverResult` at the last row."""
+        """The `SolverResult` at the last row, for the best weights seen."""
+        self.settle()
         row = self.rows[-1]
         keys = [*HISTORY_KEYS, *(key for key in row if key not in HISTORY_KEYS)]
         return SolverResult(
@@ -263,6 +380,8 @@ def run_passes(
             row = checked_row(status is not None)
             if row["dual_gap"] <= tol:
                 status = "converged"
+        if status is not None:
+            history.settle()
         if on_pass is not None:
             asked_to_stop = on_pass(history.n_iter, row, status is not None)
             if asked_to_stop and status is None:

@@ -395,6 +395,14 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
         """
         return np.ones(self.n_weights_)
 
+    def _centered(self, w):
+        """The shortest weights with which labelings differ in their scores as with w."""
+        return w
+
+    def _mean_sizes(self, X, weights):
+        """At least Σ_i p_i |φ_j(x_i, y_i)| for any labelings; 0.0 if it is not known."""
+        return 0.0
+
     def split_weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Split the weights into ``(coef_, intercept_)``; None for no intercept."""
         return w, None

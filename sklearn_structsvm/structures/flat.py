@@ -28,6 +28,7 @@ from sklearn_structsvm._utils.borders import (
     as_floats,
     check_shape,
 )
+from sklearn_structsvm._utils.columns import mean_sizes_of_rows
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
     encode,
@@ -163,6 +164,12 @@ class FlatStructure(Structure):
     def example_weights(self, y: Any) -> np.ndarray | None:
         """Factors of the sample weights due to `class_weight`; None if all are equal."""
         return None
+
+    def _mean_sizes(self, X, weights):
+        sizes = mean_sizes_of_rows(X, weights)
+        if self.bias_:
+            sizes = np.append(sizes, self.bias_)
+        return np.repeat(sizes, self._k)
 
     def _fitted_shapes(self):
         return {"n_features_in_": (), "bias_": ()}
@@ -360,6 +367,10 @@ class MulticlassStructure(_SingleLabel):
     @property
     def _k(self):
         return len(self.classes_)
+
+    def _centered(self, w):
+        W = np.reshape(w, (-1, self._k))
+        return np.ravel(W - W.mean(axis=1, keepdims=True))
 
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
         return MulticlassOracle(

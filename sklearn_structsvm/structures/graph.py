@@ -11,6 +11,7 @@ from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.columns import (
     largest_entry,
+    mean_sizes,
     n_entries,
     sum_of_squares,
     transposed_product,
@@ -490,6 +491,10 @@ class GraphStructure(SumBounds):
         squares = sum(w * sum_of_squares(x[2]) for x, w in zip(X, weights, strict=True))
         seen = self._pair_of[self._pair_of >= 0]
         return np.outer(squares, np.bincount(seen) / self._pair_of.size).ravel()
+
+    def _mean_sizes_of_pairs(self, X, weights, n_nodes):
+        sizes = mean_sizes([x[2] for x in X], weights)
+        return np.repeat(sizes, self._transition_shape()[1])
 
     def _topological_potentials(self, x, w):
         edges = x[1] if self.transition else x[1][:0]

@@ -21,6 +21,7 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm._utils.columns import (
     largest_entry,
+    mean_sizes,
     n_entries,
     sum_of_squares,
     transposed_product,
@@ -378,6 +379,33 @@ class NodeStructure(Structure):
     def _mean_squares_of_pairs(self, X, weights, n_nodes):
         k = len(self.classes_)
         return np.full(k * k, n_nodes / k**2)
+
+    def _centered(self, w):
+        centered, at = np.array(w), 0
+        for name, shape in self._parts():
+            part = centered[at : at + prod(shape)].reshape(shape)
+            at += part.size
+            # Each node has one label, so that a number may be added to all of them.
+            if name != "transition" and shape[-1] == len(self.classes_):
+                part -= part.mean(axis=-1, keepdims=True)
+        return centered
+
+    def _mean_sizes(self, X, weights):
+        k, n_nodes = len(self.classes_), float(np.dot(weights, self._lengths(X)))
+        each = mean_sizes(list(map(self._features, X)), weights)
+        sizes = {
+            # With given scores, a node has one of them.
+            "emission": each.sum(keepdims=True) if self._is_given else np.repeat(each, k),
+            "transition": self._mean_sizes_of_pairs(X, weights, n_nodes),
+        }
+        if self._has_both:
+            scores = mean_sizes(list(map(self._scores, X)), weights)
+            sizes["scale"] = scores.sum(keepdims=True)
+        nodes = np.full(k, n_nodes)
+        return np.concatenate([sizes.get(name, nodes) for name, _ in self._parts()])
+
+    def _mean_sizes_of_pairs(self, X, weights, n_nodes):
+        return np.full(prod(self._transition_shape()), n_nodes)
 
     def _bias_nodes(self, x):
         """For each bias, an index of the nodes at which it counts."""

@@ -159,6 +159,11 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
     def _count_weights(self):
         return super()._count_weights() + 4 * len(self.pairs_)
 
+    def _mean_sizes(self, X, weights):
+        # A pair of labels has one of its four values.
+        sizes = super()._mean_sizes(X, weights)
+        return np.append(sizes, np.ones(4 * len(self.pairs_)))
+
     @property
     def _n_node_weights(self):
         return self.n_weights_ - 4 * len(self.pairs_)

@@ -651,3 +651,20 @@ def test_where_one_labeling_is_possible_the_objective_is_zero(kind, C, scale, so
     assert model.entropy(X).max() <= 1e-6 * scale
     likelihood = model.log_likelihood(X, y)
     assert likelihood.max() <= 0.0 and not np.signbit(likelihood[likelihood == 0.0]).any()
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain"])
+def test_the_weights_of_the_classes_sum_to_zero(kind):
+    rng = new_rng(8)
+    y = rng.integers(0, 3, 120)
+    X = (rng.standard_normal((120, 4)) + y[:, np.newaxis]) * [1.0, 10.0, 0.1, 30.0]
+    if kind == "chain":
+        X, y = list(X.reshape(30, 4, 4)), list(y.reshape(30, 4))
+    model = CRFClassifier(solver="lbfgs", C=10.0, tol=1e-2).fit(X, y)
+    coef = model.coef_ if kind == "multiclass" else model.coef_[:12].reshape(4, 3).T
+    assert np.abs(coef.sum(axis=0)).max() <= 1e-12 * np.abs(coef).max()
+    # Any of the weights of a class may be longer by the same.
+    history, best = model.history_, clone(model).set_params(tol=1e-6).fit(X, y)
+    assert history["objective"][-1] == model.objective_
+    assert model.dual_objective_ <= best.objective_ <= model.objective_
+    assert model.objective_ - best.dual_objective_ <= model.dual_gap_

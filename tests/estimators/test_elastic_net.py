@@ -344,3 +344,38 @@ def test_what_does_not_go_together_is_refused(params, words):
         X = [np.tile(x, 150) for x in X]
     with pytest.raises(ValueError, match=words):
         fitted(X, y, **params)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l1_ratio", [0.5, 0.99])
+@pytest.mark.parametrize("kind", ["rows", "chains"])
+@pytest.mark.parametrize(("unit", "C"), [(1.7e9, 100.0), (1.7e12, 1.0)])
+def test_rounding_of_a_huge_first_objective_is_no_bound(unit, C, kind, l1_ratio):
+    for k in range(4):
+        rng = new_rng(k)
+        y = rng.integers(0, 2, 200)
+        times = unit * (1.0 - 1e-3 * rng.random(200))
+        X = np.c_[times, y + rng.standard_normal(200)]
+        if kind == "chains":
+            X, y = list(X.reshape(50, 4, 2)), list(y.reshape(50, 4))
+        model = fitted(X, y, tol=1e-3, C=C, l1_ratio=l1_ratio, max_iter=150)
+        # Of each label, at weights of zero.
+        seen = min(model.objective_, np.log(2.0) * (4.0 if kind == "chains" else 1.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = fitted(X, y, C=C, l1_ratio=l1_ratio, solver="newton", max_iter=50)
+        assert 0.0 < model.dual_gap_ < np.inf
+        assert model.dual_objective_ <= min(seen, other.objective_)
+        assert other.dual_objective_ <= model.objective_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("scale", [1.0, 7e6])
+def test_a_fit_that_is_cut_short_is_no_worse_than_zero_weights(scale, l1_ratio):
+    X = new_rng(3).standard_normal((3, 2)) * [1.0, scale]
+    for max_iter in (1, 30):
+        params = {"C": 0.1, "l1_ratio": l1_ratio, "max_iter": max_iter}
+        model = fitted(X, [0, 1, 2], solver="dual", tol=1e-9, **params)
+        assert model.objective_ <= np.log(3.0) + 1e-12
+        assert model.objective_ == model.history_["objective"][-1]

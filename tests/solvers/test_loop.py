@@ -1,11 +1,15 @@
 """The one history of all solvers, and what it does not believe."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from _confusion_problems import FiniteOracle, finite_problem
 from _risks import make_risk
 from _seeds import new_rng
 
+from sklearn_structsvm._utils.columns import mean_sizes_of_rows
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -13,7 +17,7 @@ from sklearn_structsvm.solvers.confusion.ellipsoid import run_ellipsoid
 from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
 from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.split_fw import run_split_fw
-from sklearn_structsvm.solvers.loop import GAP_ROUNDING, History
+from sklearn_structsvm.solvers.loop import GAP_ROUNDING, History, Rounding, certified
 
 WRONG = "below zero by more than rounding"
 
@@ -53,6 +57,51 @@ def test_rounding_of_terms_that_cancel_is_none():
     for terms in (1e-3, 0.0):
         with pytest.raises(ValueError, match=WRONG):
             History().note(row(0.0, 1e-14), None, 0.0, lambda size=terms: size)
+
+
+def test_a_gap_is_no_smaller_than_the_rounding_of_its_terms():
+    for bound in (1.0, 1.0 - 1e-12, 1.0 + 5e-11):
+        noted = History().note(certified(1.0, bound - 1e-10, 1e-10, 1), None)
+        assert noted["dual_gap"] >= 1e-10
+        assert noted["dual_objective"] <= 1.0 - 1e-10
+
+
+def test_a_bound_above_an_objective_that_was_seen_never_ends_as_converged():
+    history = History()
+    history.note(certified(1.0, 0.0, 1e-15, 1), None)
+    # Of worse weights, the gap alone would look like convergence.
+    noted = history.note(certified(1.0 + 2e-7, 1.0 + 1e-7, 1e-15, 1), None)
+    assert noted["dual_gap"] == np.inf
+    # Another problem may have a larger optimum.
+    history.forget_objectives()
+    noted = history.note(certified(3.0, 2.9, 1e-15, 1), None)
+    assert noted["dual_gap"] == pytest.approx(0.1)
+
+
+def test_the_result_describes_the_best_weights_seen():
+    history = History()
+    for k, objective in enumerate((3.0, 1.0, 2.0)):
+        history.note(certified(objective, 0.3 * k, 1e-15, 1), np.full(2, float(k)))
+    result = history.result("max_iter")
+    np.testing.assert_array_equal(result.solution, np.ones(2))
+    assert result.objective == 1.0 == result.history["objective"][-1]
+    assert result.gap == pytest.approx(1.0 - 0.6)
+
+
+@pytest.mark.parametrize("n_terms", [30, 10_000])
+def test_errors_of_scores_are_those_of_terms_and_not_of_sums(n_terms):
+    rng = new_rng(7)
+    X = 1e9 + rng.standard_normal((n_terms, 2))
+    w = np.array([1.0, -1.0]) * rng.standard_normal()
+    p = np.full(n_terms, 1.0 / n_terms)
+    rounding = Rounding(mean_sizes_of_rows(X, p), n_terms)
+    exact = math.fsum(
+        float(Fraction(a) * Fraction(w[0]) + Fraction(b) * Fraction(w[1])) / n_terms
+        for a, b in X.tolist()
+    )
+    error = abs(float(p @ (X @ w)) - exact)
+    # The sum is of size 1, and its terms are of size 1e9.
+    assert error <= rounding.of_values(w) <= 1e4 * error + 1e-5
 
 
 def test_bounds_that_are_not_there_yet_prove_nothing():

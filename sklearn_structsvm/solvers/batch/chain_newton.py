@@ -28,6 +28,7 @@ def run_chain_newton(
     max_time=None,
     n_threads=1,
     w0=None,
+    rounding=None,
     on_pass=None,
     history=None,
 ):
@@ -37,8 +38,8 @@ def run_chain_newton(
 
     Parameters
     ----------
-    oracle, weights, lam, l1_ratio, n_threads, w0, tol, max_iter, max_time, on_pass, \
-            history
+    oracle, weights, lam, l1_ratio, n_threads, w0, rounding, tol, max_iter, max_time, \
+            on_pass, history
         As for `run_elastic_net`.
     hessian : callable
         w -> second derivatives of the loss at w.
@@ -49,7 +50,9 @@ def run_chain_newton(
         "stalled" if no step decreases the objective beyond rounding. Oracle calls are
         sums over the labelings of an example; the Hessian counts as one for each.
     """
-    steps = ChainNewtonSteps(oracle, weights, hessian, lam, l1_ratio, n_threads, w0)
+    steps = ChainNewtonSteps(
+        oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding
+    )
     return run_steps(
         steps,
         tol=tol,
@@ -63,8 +66,20 @@ def run_chain_newton(
 class ChainNewtonSteps(ModelSteps):
     """The steps, one at a time, with the parameters of the above."""
 
-    def __init__(self, oracle, weights, hessian, lam, l1_ratio, n_threads=1, w0=None):
-        self.objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0)
+    def __init__(
+        self,
+        oracle,
+        weights,
+        hessian,
+        lam,
+        l1_ratio,
+        n_threads=1,
+        w0=None,
+        rounding=None,
+    ):
+        self.objective = SparseLogLoss(
+            oracle, weights, lam, l1_ratio, n_threads, w0, rounding
+        )
         self.hessian, self.n_hessians = hessian, 0
 
     @property

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.batch.owlqn import SHARES, OrthantSteps
 from sklearn_structsvm.solvers.batch.quasi_newton import count_pairs
-from sklearn_structsvm.solvers.loop import run_steps
+from sklearn_structsvm.solvers.loop import Rounding, certified, run_steps
 
 
 def run_elastic_net(
@@ -19,6 +19,7 @@ def run_elastic_net(
     n_threads=1,
     w0=None,
     squares=None,
+    rounding=None,
     on_pass=None,
     history=None,
 ):
@@ -31,12 +32,13 @@ def run_elastic_net(
     average of such distributions over several w has the averages of g and at least the
     average of H. If a share s of it is mixed with the true labelings, these become s g
     and s H. All of these are dual points, with an objective of at least s H - Ω*(s g).
-    The best of them bounds the optimum.
+    The best of them bounds the optimum, after H is lowered and the sizes of g are raised
+    by their rounding errors.
 
     Parameters
     ----------
-    oracle, weights, lam, n_threads, w0, squares, tol, max_iter, max_time, on_pass, \
-            history
+    oracle, weights, lam, n_threads, w0, squares, rounding, tol, max_iter, max_time, \
+            on_pass, history
         As for `run_lbfgs`.
     l1_ratio : float
         ρ, above 0 and at most 1.
@@ -47,7 +49,7 @@ def run_elastic_net(
         "stalled" if no step decreases the objective beyond rounding. Oracle calls are
         sums over the labelings of an example.
     """
-    steps = SparseSteps(oracle, weights, lam, l1_ratio, n_threads, w0, squares)
+    steps = SparseSteps(oracle, weights, lam, l1_ratio, n_threads, w0, squares, rounding)
     return run_steps(
         steps,
         tol=tol,
@@ -62,9 +64,17 @@ class SparseSteps(OrthantSteps):
     """The steps of `run_elastic_net`, one at a time, with its parameters."""
 
     def __init__(
-        self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, squares=None
+        self,
+        oracle,
+        weights,
+        lam,
+        l1_ratio,
+        n_threads=1,
+        w0=None,
+        squares=None,
+        rounding=None,
     ):
-        objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0)
+        objective = SparseLogLoss(oracle, weights, lam, l1_ratio, n_threads, w0, rounding)
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         super().__init__(
             objective,
@@ -97,7 +107,11 @@ class SparseLogLoss:
         `dual_objective` is the best lower bound so far.
     """
 
-    def __init__(self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None):
+    def __init__(
+        self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, rounding=None
+    ):
+        self.rounding = Rounding() if rounding is None else rounding
+        self.of_image = self.rounding.of_means
         self.oracle, self.p, self.n_threads = oracle, weights, n_threads
         self.lam, self.ridge = l1_ratio * lam, (1.0 - l1_ratio) * lam
         self.n_evaluations = 0
@@ -121,7 +135,9 @@ class SparseLogLoss:
         g = self.smooth_gradient = gradient + self.ridge * w
         at_zero = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
         self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
-        point = loss - float(w @ gradient), gradient
+        # The entropy is the difference of terms that are huge if w is far off.
+        self.error = self.rounding.of_values(w, loss, value)
+        point = loss - float(w @ gradient) - self.error, gradient
         bound = self.dual(*point)
         if self.mean is None:
             self.mean = point
@@ -138,7 +154,7 @@ class SparseLogLoss:
 
     def dual(self, entropy, image):
         """The best objective over scaled versions of a dual point."""
-        sizes = np.abs(image)
+        sizes = np.abs(image) + self.of_image
         sizes = sizes[sizes > self.lam]
         if not len(sizes):
             return entropy
@@ -148,7 +164,9 @@ class SparseLogLoss:
         best = -np.inf
         for share in (1.0, 0.5 * (1.0 + feasible), feasible):
             beyond = np.maximum(share * sizes - self.lam, 0.0)
-            best = max(best, share * entropy - 0.5 * beyond @ beyond / self.ridge)
+            conjugate = 0.5 * float(beyond @ beyond) / self.ridge
+            error = self.rounding.of_values(0.0, conjugate)
+            best = max(best, share * entropy - conjugate - error)
         return best
 
     def slope(self, direction):
@@ -158,9 +176,5 @@ class SparseLogLoss:
         return float((self.smooth_gradient + self.lam * signs) @ direction)
 
     def row(self):
-        return {
-            "objective": self.value,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.value - self.dual_objective,
-            "n_oracle_calls": self.n_evaluations * np.count_nonzero(self.p),
-        }
+        n_calls = self.n_evaluations * np.count_nonzero(self.p)
+        return certified(self.value, self.dual_objective, self.error, n_calls)

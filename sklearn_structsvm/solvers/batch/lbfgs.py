@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     update_pair,
     wolfe_step,
 )
-from sklearn_structsvm.solvers.loop import History, run_steps
+from sklearn_structsvm.solvers.loop import History, Rounding, certified, run_steps
 
 # The rounding of a difference of two objective values, as a share of the objective.
 VALUE_ROUNDING = 1e-13
@@ -30,6 +30,7 @@ def run_lbfgs(
     w0=None,
     squares=None,
     concave=None,
+    rounding=None,
     on_pass=None,
     history=None,
 ):
@@ -59,6 +60,7 @@ def run_lbfgs(
         A convex function A to subtract, with a method `at` like that of
         `sklearn_structsvm.solvers.blocks.concave_convex.LogSums`. The bound is then that
         of the convex problem with the plane of A at w.
+    rounding : Rounding or None
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`.
 
@@ -73,7 +75,7 @@ def run_lbfgs(
     .. [1] Liu, Nocedal, "On the limited memory BFGS method for large scale
        optimization", Mathematical Programming 45, 1989.
     """
-    steps = LBFGSSteps(oracle, weights, lam, n_threads, w0, squares, concave)
+    steps = LBFGSSteps(oracle, weights, lam, n_threads, w0, squares, concave, rounding)
     history = History() if history is None else history
     if concave is not None:
         history.step = 0
@@ -93,14 +95,17 @@ class RegularizedLogLoss:
     Attributes
     ----------
     weights, gradient : ndarray of shape (d,)
-    value, dual_objective, gap : float
+    value, dual_objective : float
         `dual_objective` is the best lower bound so far.
     """
 
     # Values above a tangent are then not an error.
     is_convex = property(lambda self: self.concave is None)
 
-    def __init__(self, oracle, weights, lam, n_threads=1, w0=None, concave=None):
+    def __init__(
+        self, oracle, weights, lam, n_threads=1, w0=None, concave=None, rounding=None
+    ):
+        self.rounding = Rounding() if rounding is None else rounding
         self.concave = concave
         self.oracle, self.p, self.lam = oracle, weights, lam
         self.n_threads = n_threads
@@ -121,15 +126,18 @@ class RegularizedLogLoss:
     def _take(self, w, value, gradient, gap=None):
         self.weights, self.value, self.gradient = w, value, gradient
         self.probed = None
+        self.error = self.rounding.of_values(w, value)
         if gap is None:
-            gap = 0.5 * gradient.dot(gradient) / self.lam
-        if not self.is_convex:
-            # The bound belongs to the convex problem at w.
-            self.dual_objective, self.gap = value - gap, gap
-            return
-        self.dual_objective = max(self.dual_objective, value - gap)
-        # A difference is not smaller than its rounding error.
-        self.gap = min(gap, value - self.dual_objective + VALUE_ROUNDING * abs(value))
+            gap = self.square_of(gradient)
+        bound = value - gap - self.error
+        # Without convexity, the bound belongs to the convex problem at w.
+        before = self.dual_objective if self.is_convex else -np.inf
+        self.dual_objective = max(before, bound)
+
+    def square_of(self, gradient):
+        """||∇P||² / 2λ, with the rounding errors of the gradient."""
+        sizes = np.abs(gradient) + self.rounding.of_means
+        return 0.5 * sizes.dot(sizes) / self.lam
 
     def probe(self, direction, step):
         """P(w + η p), and its slope along p there."""
@@ -154,12 +162,7 @@ class RegularizedLogLoss:
         n_calls = self.n_evaluations * np.count_nonzero(self.p)
         if self.concave is not None:
             n_calls += self.concave.n_calls
-        return {
-            "objective": self.value,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.gap,
-            "n_oracle_calls": n_calls,
-        }
+        return certified(self.value, self.dual_objective, self.error, n_calls)
 
 
 class RegularizedBound(RegularizedLogLoss):
@@ -178,7 +181,7 @@ class RegularizedBound(RegularizedLogLoss):
         self.n_evaluations += 2
         value = 0.5 * self.lam * w.dot(w) + loss
         direction += self.lam * w
-        gap = slack + 0.5 * direction.dot(direction) / self.lam
+        gap = slack + self.square_of(direction)
         super()._take(w, value, gradient + self.lam * w, gap)
 
 
@@ -189,11 +192,19 @@ class LBFGSSteps(RestartedSteps):
     """
 
     def __init__(
-        self, oracle, weights, lam, n_threads=1, w0=None, squares=None, concave=None
+        self,
+        oracle,
+        weights,
+        lam,
+        n_threads=1,
+        w0=None,
+        squares=None,
+        concave=None,
+        rounding=None,
     ):
         has_bounds = hasattr(oracle, "tighten")
         kind = RegularizedBound if has_bounds else RegularizedLogLoss
-        self.objective = kind(oracle, weights, lam, n_threads, w0, concave)
+        self.objective = kind(oracle, weights, lam, n_threads, w0, concave, rounding)
         self.inverse = LimitedMemory(oracle.n_weights, count_pairs(oracle.n_weights))
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         self.scales = np.sqrt(lam / (lam + squares))

@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     SHRINK,
     SUFFICIENT_DECREASE,
 )
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
 
 # The residual of a Newton direction, as a share of the gradient, is at most this and at
 # most the square root of the share of the first gradient that is left. So the last
@@ -112,7 +112,7 @@ class NewtonSteps:
     """
 
     def __init__(self, risk, lam, tol, w0=None):
-        self.risk, self.lam = risk, lam
+        self.risk, self.lam, self.rounding = risk, lam, rounding_of(risk)
         # If the gradient is this small, the gap is `tol`.
         self.target = np.sqrt(2.0 * lam * tol)
         self.n_calls = 0
@@ -144,14 +144,13 @@ class NewtonSteps:
         self.value, self.gradient = value, gradient
         self.norm = float(np.linalg.norm(gradient))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def row(self):
-        gap = 0.5 * self.norm**2 / self.lam
-        return {
-            "objective": self.value,
-            "dual_objective": self.value - gap,
-            "dual_gap": gap,
-            "n_oracle_calls": self.n_calls * np.count_nonzero(self.risk.weights),
-        }
+        sizes = np.abs(self.gradient) + self.rounding.of_means
+        gap = 0.5 * float(sizes @ sizes) / self.lam
+        error = self.rounding.of_values(self.weights, self.value)
+        n_calls = self.n_calls * np.count_nonzero(self.risk.weights)
+        return certified(self.value, self.value - gap - error, error, n_calls)
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""

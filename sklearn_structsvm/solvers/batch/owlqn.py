@@ -14,7 +14,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     descent_direction,
     update_pair,
 )
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
 
 # Shares of a new gradient in the mean of gradients that gives the certificate. Gradients
 # oscillate around those of the optimum, and so does their largest entry.
@@ -130,6 +130,8 @@ class L1Risk:
         self.n_planes = 0
         self.mean = None
         self.dual_objective = -np.inf
+        self.rounding = rounding_of(risk)
+        self.of_image = self.rounding.of_means
         w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=np.float64)
         self.scores = risk.scores(w0)
         self.go_to(w0, self.scores, self.evaluate(w0, self.scores))
@@ -150,6 +152,7 @@ class L1Risk:
 
     def go_to(self, w, scores, value):
         self.weights, self.scores, self.value = w, scores, value
+        self.error = self.rounding.of_values(w, value)
         self.coef, _ = self.risk.plane(scores)
         self.image = g = self.risk.gradient(self.coef)
         if self.ridge:
@@ -163,16 +166,19 @@ class L1Risk:
         self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
         self._average()
         points = [
-            (coef, share, self._conjugate(share * u))
+            (coef, share, self._conjugate(share * self._sizes(u)))
             for coef, u in ((self.coef, self.image), self.mean)
             for share in self._shares(u)
         ]
         bounds = self.risk.dual_values([point[:2] for point in points])
-        bounds = [bound - point[2] for bound, point in zip(bounds, points, strict=True)]
+        bounds = [
+            bound - point[2] - self.rounding.of_values(0.0, bound, point[2])
+            for bound, point in zip(bounds, points, strict=True)
+        ]
         if bounds[-1] == -np.inf:
             # The mean was lost together with a worker.
             self.mean = None
-        self.dual_objective = max(self.dual_objective, *bounds)
+        self.dual_objective = max(self.dual_objective, max(bounds) - self.error)
 
     def _average(self):
         """Mix the gradient into the mean of earlier ones, for the smallest ||XᵀB||∞."""
@@ -188,8 +194,12 @@ class L1Risk:
 
     def scale(self, gradient):
         """Scale that makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
-        largest = float(np.abs(gradient).max(initial=0.0))
+        largest = float(self._sizes(gradient).max(initial=0.0))
         return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
+
+    def _sizes(self, u):
+        """The sizes of a dual point's image, raised by their rounding errors."""
+        return np.abs(u) + self.of_image
 
     def _shares(self, u):
         """Scales of a dual point that may be the best."""
@@ -198,11 +208,11 @@ class L1Risk:
             return (feasible,)
         return (1.0, 0.5 * (1.0 + feasible), feasible)
 
-    def _conjugate(self, u):
-        """Ω*(u), where it is finite."""
+    def _conjugate(self, sizes):
+        """Ω* at images of these sizes, where it is finite."""
         if self.ridge == 0.0:
             return 0.0
-        beyond = np.maximum(np.abs(u) - self.lam, 0.0)
+        beyond = np.maximum(sizes - self.lam, 0.0)
         return 0.5 * float(beyond @ beyond) / self.ridge
 
     def slope(self, direction):
@@ -218,12 +228,7 @@ class L1Risk:
         return self.tied
 
     def row(self):
-        return {
-            "objective": self.value,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.value - self.dual_objective,
-            "n_oracle_calls": self.n_planes,
-        }
+        return certified(self.value, self.dual_objective, self.error, self.n_planes)
 
 
 class OrthantSteps(RestartedSteps):
@@ -308,9 +313,7 @@ def orthant_step(objective, direction, step):
         promised = float(slopes @ (target - w))
         found = objective.look(target)
         value = objective.evaluate(target, found)
-        if promised < 0.0 and value <= (
-            objective.value + SUFFICIENT_DECREASE * promised
-        ):
+        if promised < 0.0 and value <= (objective.value + SUFFICIENT_DECREASE * promised):
             objective.go_to(target, found, value)
             return True
         step *= SHRINK

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
 from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
 from sklearn_structsvm.solvers.qp._simplices import (
     combine_classes,
@@ -285,6 +285,7 @@ class EuclideanExcessiveGap:
 
     def __init__(self, risk, lam, dual, lipschitz):
         self.risk, self.lam, self.dual = risk, lam, dual
+        self.rounding = rounding_of(risk)
         self.n_products = 0
         self.objective, self.dual_objective = np.inf, -np.inf
         shape = risk.n_samples, risk.n_scores
@@ -344,11 +345,15 @@ class EuclideanExcessiveGap:
         risk, intercept = self.dual.primal(self.scores)
         value = self.loss - 0.5 * float(self.V @ self.V) / self.lam
         value -= self.dual.excess(self.alpha, intercept)
-        self.dual_objective = max(self.dual_objective, value)
+        # The dual point's weights, whose scores its loss is compared with.
+        v = self.V / -self.lam
+        value -= self.rounding.of_values(v, self.loss, self.loss - value)
         objective = float(0.5 * self.lam * self.w @ self.w + risk)
         if objective < self.objective:
             self.objective = objective
+            self.error = self.rounding.of_values(self.w, objective, intercept or 0.0)
             self.weights = self.w if intercept is None else np.append(self.w, intercept)
+        self.dual_objective = max(self.dual_objective, value - self.error)
 
     def improve(self):
         dual = self.dual
@@ -375,9 +380,5 @@ class EuclideanExcessiveGap:
         self.lipschitz = max(lowered, min(self.met, self.lipschitz))
 
     def row(self):
-        return {
-            "objective": self.objective,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.objective - self.dual_objective,
-            "n_oracle_calls": self.n_products,
-        }
+        bound = self.dual_objective
+        return certified(self.objective, bound, self.error, self.n_products)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.batch._segment import moved
-from sklearn_structsvm.solvers.batch.ocas import REFRESH_SCORES, OcasSteps
+from sklearn_structsvm.solvers.batch.ocas import REFRESH_SCORES, OcasSteps, bundle_bound
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes, make_bundle
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
@@ -13,7 +13,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     Objective,
     QuasiNewtonSteps,
 )
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
 
 # The hybrid switches to bundle steps if the objective has fallen, per iteration over the
 # last ones, by less than this share of itself. A larger decrease distinguishes fast early
@@ -277,6 +277,7 @@ class _Certified:
         self.hybrid = hybrid
         self.dual_objective, self.n_calls = dual_objective, n_calls
         self.bundle = make_bundle(objective.risk, objective.lam)
+        self.rounding = rounding_of(objective.risk)
         # Losses are not negative.
         self.bundle.cut(
             objective.risk,
@@ -337,7 +338,10 @@ class _Certified:
 
     def _bound(self):
         self.bundle.solve()
-        self.dual_objective = max(self.dual_objective, self.bundle.dual_objective)
+        now = self.objective
+        self.error = self.rounding.of_values(now.weights, now.value)
+        bound = bundle_bound(self.bundle, self.rounding) - self.error
+        self.dual_objective = max(self.dual_objective, bound)
 
     def check(self, tol):
         """A row of the history, and the weights."""
@@ -346,10 +350,6 @@ class _Certified:
             row["n_oracle_calls"] += self.n_calls
             return row, self.bundle_steps.weights
         self._bound()
-        row = {
-            "objective": self.objective.value,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.objective.value - self.dual_objective,
-            "n_oracle_calls": self.n_calls + self.objective.n_planes,
-        }
-        return row, self.objective.weights
+        now, n_calls = self.objective, self.n_calls + self.objective.n_planes
+        row = certified(now.value, self.dual_objective, self.error, n_calls)
+        return row, now.weights

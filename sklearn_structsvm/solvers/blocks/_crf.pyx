@@ -88,8 +88,6 @@ cdef class MarginalAscent(BlockDual):
     """
 
     cdef readonly long long n_steps
-    # The largest dual objective that a check has found, if there is an L1 penalty.
-    cdef public double best_bound
     cdef Py_ssize_t[::1] starts
     cdef double[::1] factors, tilted, lengths
 
@@ -98,7 +96,6 @@ cdef class MarginalAscent(BlockDual):
         cdef Py_ssize_t i, n = oracle.n_blocks
         super().__init__(oracle, weights, lam, l1_ratio=l1_ratio, whole=whole)
         self.n_steps = 0
-        self.best_bound = -np.inf
         if self.is_part:
             self.starts, self.factors = whole.starts, whole.factors
             self.lengths, self.tilted = whole.lengths, np.zeros_like(whole.tilted)
@@ -242,7 +239,7 @@ cdef class MarginalAscent(BlockDual):
         values = []
         for share in shares[:1] if self.l1_ratio == 1.0 else shares:
             truth = 1.0 - share + share * likely
-            mixed = share * (rest - (1.0 - likely) * np.log(share))
+            mixed = share * (rest - (1.0 - likely) * np.log(max(share, TINY)))
             mixed -= truth * np.log(np.maximum(truth, TINY))
             value = np.dot(self.p, mixed - entropies)
             if self.l1_ratio < 1.0:
@@ -250,6 +247,24 @@ cdef class MarginalAscent(BlockDual):
                 value -= 0.5 * self.lam * beyond.dot(beyond) / (1.0 - self.l1_ratio)
             values.append(value)
         return loss + max(values)
+
+    @property
+    def size_of_losses(self):
+        """Σ_i p_i |η_i|, sums of magnitudes: entropies are differences of such terms."""
+        cdef Py_ssize_t i
+        cdef int size, one = 1
+        cdef double total = 0.0
+        for i in range(self.oracle.n_blocks):
+            if self.p[i] > 0.0:
+                size = <int> (self.starts[i + 1] - self.starts[i])
+                total += self.p[i] * dasum(&size, &self.factors[self.starts[i]], &one)
+        return total
+
+    @property
+    def largest_factor(self):
+        """The largest |η|: logarithms of marginals have its rounding error."""
+        factors = np.asarray(self.factors)
+        return float(max(factors.max(), -factors.min()))
 
     def size_of_terms(self):
         """Σ_i p_i (|θ_i| + |η_i|), sums of magnitudes.

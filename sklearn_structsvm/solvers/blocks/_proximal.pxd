@@ -9,6 +9,10 @@ cdef class ProximalIterate:
     # The plane ⟨a, w⟩ + b that is subtracted from the objective; a is None for none.
     cdef readonly object minus_a
     cdef readonly double minus_b
+    # The `Rounding` of means over the blocks.
+    cdef public object rounding
+    # The best lower bound that checks have found, if there is an L1 penalty.
+    cdef public double best_bound
     # v, and w = prox(v): the same array if there are no bounds and no L1 penalty.
     cdef double[::1] v, w
     # The soft threshold between the two.

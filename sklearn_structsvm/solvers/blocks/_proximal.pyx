@@ -58,6 +58,7 @@ weights at the last center, β = (1 - √q) / (1 + √q) and q = λ / λ'.
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
+from sklearn_structsvm.solvers.loop import Rounding
 
 from libc.math cimport sqrt
 from sklearn_structsvm._utils._matrix._features cimport soft_threshold
@@ -85,6 +86,7 @@ cdef class ProximalIterate:
         self.best_weights = None
         self.best_hinge = np.nan
         self.minus_a, self.minus_b = None, 0.0
+        self.rounding, self.best_bound = Rounding(), -np.inf
         self.v = np.zeros(n_weights)
         self.w = self.v
         self.z = self.w_before = np.zeros(0)
@@ -177,6 +179,33 @@ cdef class ProximalIterate:
         if self.l1_ratio > 0.0:
             return loss - self.lam * u.dot(c) + self._norms(c)
         return loss - self.lam * (u.dot(c) - 0.5 * c.dot(c))
+
+    @property
+    def size_of_losses(self):
+        """The sizes of the terms of which the loss is a difference, if it is one."""
+        return 0.0
+
+    @property
+    def largest_factor(self):
+        """The largest number that marginals are computed from, if they are."""
+        return 0.0
+
+    def lower_bound(self):
+        """D(α) of the dual point alone, lowered by the rounding errors of its terms.
+
+        Unlike the difference of P(w) and the gap, it has no terms of the size of w. The
+        error of u counts as well: with few squares in the penalty, D falls steeply
+        where u is beyond its bounds.
+        """
+        rounding, loss = self.rounding, self.loss
+        error = rounding.of_means / self.lam
+        error *= 1.0 + self.largest_factor / rounding.n_terms
+        u = self.dual_image()
+        value = self.dual_value_of(u + np.sign(u) * error, loss)
+        if not np.isfinite(value):
+            return -np.inf
+        terms = loss, value - loss, self.minus_b, self.size_of_losses
+        return value - self.minus_b - rounding.of_values(0.0, *terms)
 
     def proximal_gap(self):
         """The part of the gap at w in addition to Σ g_i."""

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.blocks.planes import Planes
-from sklearn_structsvm.solvers.loop import History, run_passes
+from sklearn_structsvm.solvers.loop import History, certified, run_passes
 
 
 @dataclass
@@ -135,6 +137,7 @@ def run_ascent(
         )  # fmt: skip
     # The gaps that remote parts have seen belong to weights of their own.
     is_remote = team is not None
+    begins_at_zero = not iterate.weights.any()
 
     def move(deadline):
         if successor is not None and successor.has_turn(limits.history, tol):
@@ -159,8 +162,12 @@ def run_ascent(
 
     def check(done):
         if successor is not None and successor.has_begun:
-            return successor.check()
-        return planes.check()
+            found = successor.check()
+        else:
+            found = planes.check()
+        if done and found[0]["dual_gap"] > tol and not (is_remote or begins_at_zero):
+            return _no_worse_than_zero(iterate, *found, n_threads=n_threads)
+        return found
 
     def predicts_convergence():
         if successor is not None and successor.has_begun:
@@ -183,6 +190,18 @@ def run_ascent(
         )
 
 
+def _no_worse_than_zero(iterate, row, weights, *others, n_threads=1):
+    """Arguments of `History.note` for weights of zero, if these are better."""
+    zero = iterate.clipped(np.zeros_like(weights))
+    objective = _objective(iterate, zero, iterate.hinge(zero, n_threads=n_threads))
+    if objective < row["objective"]:
+        error = iterate.rounding.of_values(zero, objective)
+        bound, n_calls = row["dual_objective"], row["n_oracle_calls"]
+        row, weights = certified(objective, bound, error, n_calls), zero
+    row["n_oracle_calls"] += len(iterate.active_blocks)
+    return row, weights, *others
+
+
 def certify(iterate, tol=0.0, n_threads=1, average=None):
     """The objectives and the true gap of w, or of better weights if there are any.
 
@@ -203,12 +222,17 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
     Returns
     -------
     row : dict
-        "objective", "dual_objective", "dual_gap", "n_oracle_calls".
+        As of `certified`.
     weights : ndarray of shape (d,)
     """
+    rounding, is_sparse = iterate.rounding, iterate.l1_ratio > 0.0
+    if is_sparse:
+        # The bound is that of the dual point as it is, without errors of the steps.
+        iterate.rebuild_weights()
     hinge, gap = iterate.check_gaps(n_threads)
-    gap += iterate.proximal_gap()
     weights = iterate.weights.copy()
+    error = rounding.of_values(weights, hinge, hinge - gap)
+    gap += iterate.proximal_gap()
     if average == "dual" and gap > tol:
         v, loss = iterate.average_point()
         weights = iterate.weights_of(v)
@@ -216,7 +240,12 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
         gap = hinge - loss + iterate.lam * v.dot(weights)
         if iterate.minus_a is not None:
             gap -= weights.dot(iterate.minus_a)
+        error = rounding.of_values(weights, hinge, loss)
     objective = _objective(iterate, weights, hinge)
+    if is_sparse:
+        bound = iterate.lower_bound() - rounding.of_values(weights, objective)
+        iterate.best_bound = max(iterate.best_bound, bound)
+        gap = objective - iterate.best_bound
     best, there = iterate.better_weights(objective, tol - gap, n_threads)
     if best is not None:
         gap -= objective - there
@@ -227,13 +256,15 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
         if there < objective:
             gap -= objective - there
             weights, objective = mean.copy(), there
-    row = {
-        "objective": objective,
-        "dual_objective": objective - gap,
-        "dual_gap": gap,
-        "n_oracle_calls": iterate.n_oracle_calls,
-    }
-    return row, weights
+    error_there = rounding.of_values(weights, objective)
+    if is_sparse:
+        bound = iterate.best_bound
+    else:
+        bound = objective - gap
+        # Without a plane that is subtracted, no objective is negative.
+        least = 0.0 if bound >= 0.0 and iterate.minus_a is None else -np.inf
+        bound = max(bound - error - error_there, least)
+    return certified(objective, bound, error_there, iterate.n_oracle_calls), weights
 
 
 def _objective(iterate, weights, hinge):

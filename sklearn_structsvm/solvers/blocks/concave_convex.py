@@ -25,7 +25,7 @@ Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
-from sklearn_structsvm.solvers.loop import run_steps
+from sklearn_structsvm.solvers.loop import certified, run_steps
 
 # Each step is solved to this share of its initial gap, but no further than a share of
 # `tol` that leaves room for the effect of the next plane.
@@ -212,13 +212,12 @@ class ConcaveConvex:
             return self.first.row(), self.first.weights
         if np.isnan(self.objective):
             self._begin(1)
-        gap = max(self.objective - self.iterate.dual_objective, 0.0)
-        return {
-            "objective": self.objective,
-            "dual_objective": self.objective - gap,
-            "dual_gap": gap,
-            "n_oracle_calls": self.iterate.n_oracle_calls,
-        }, self.w
+        iterate, objective = self.iterate, self.objective
+        bound, rounding = iterate.dual_objective, iterate.rounding
+        error = rounding.of_values(self.w, objective, iterate.penalty(self.w))
+        bound -= error + rounding.of_values(iterate.weights, bound, iterate.loss)
+        row = certified(objective, bound, error, iterate.n_oracle_calls)
+        return row, self.w
 
     def rebuild_weights(self):
         """Rebuild the weights of the dual point after steps that were cut short."""

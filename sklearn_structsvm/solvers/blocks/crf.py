@@ -10,6 +10,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
 from sklearn_structsvm.solvers.blocks.feasible_shares import FeasibleShares
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
+from sklearn_structsvm.solvers.loop import certified
 
 # Passes after which ascent may count as slow, and the number of further passes that it
 # must then be expected to need. Its successor takes 20 to 100 passes for most problems,
@@ -182,12 +183,11 @@ def certify(ascent, n_threads=1, tol=0.0, shares=None):
     row, weights, least = bcfw.certify(ascent, n_threads=n_threads)
     if ascent.l1_ratio > 0.0:
         ascent.keep_weights(weights.copy(), row["objective"])
-        ascent.best_bound = max(ascent.best_bound, row["dual_objective"])
-        if shares is not None and row["objective"] - ascent.best_bound > tol:
-            bound = shares.bound(row["objective"], tol)
+        objective, error = row["objective"], row["rounding"]
+        if shares is not None and objective - ascent.best_bound > tol:
+            bound = shares.bound(objective, tol) - error
             ascent.best_bound = max(ascent.best_bound, bound)
-        row["dual_objective"] = ascent.best_bound
-        row["dual_gap"] = row["objective"] - ascent.best_bound
+        row = certified(objective, ascent.best_bound, error, row["n_oracle_calls"])
     return row, weights, least, ascent.size_of_terms
 
 
@@ -218,14 +218,11 @@ class Successor:
         is_better = row["objective"] <= before["objective"]
         least = max(row["dual_objective"], before["dual_objective"])
         objective = row["objective"] if is_better else before["objective"]
-        gap = max(objective - least, 0.0)
-        return {
-            "objective": objective,
-            "dual_objective": least,
-            # Unlike a difference, a squared gradient loses no digits.
-            "dual_gap": min(gap, row["dual_gap"]) if is_better else gap,
-            "n_oracle_calls": before["n_oracle_calls"] + row["n_oracle_calls"],
-        }, self.steps.weights if is_better else self.w
+        # That of the other weights is known to the history.
+        error = row["rounding"] if is_better else 0.0
+        n_calls = before["n_oracle_calls"] + row["n_oracle_calls"]
+        row = certified(objective, least, error, n_calls)
+        return row, self.steps.weights if is_better else self.w
 
     @property
     def weights(self):

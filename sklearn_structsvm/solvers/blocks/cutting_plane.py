@@ -9,7 +9,13 @@ from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
 from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
-from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK, run_passes
+from sklearn_structsvm.solvers.loop import (
+    CALLBACKS_PER_LOOK,
+    STEPS_PER_LOOK,
+    Rounding,
+    certified,
+    run_passes,
+)
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
 # A labeling or plane joins the working set if its violation exceeds this share of tol.
@@ -46,6 +52,7 @@ def run_cutting_plane(
     max_time=None,
     n_threads=1,
     rng=None,
+    rounding=None,
     on_pass=None,
     history=None,
 ):
@@ -81,6 +88,7 @@ def run_cutting_plane(
         For the oracle.
     rng : numpy.random.Generator, seed or None
         Determines the order of the examples in passes over the working sets. Default: 0.
+    rounding : Rounding or None
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`. A pass is a round. A round that has begun to call the oracle
         is finished.
@@ -108,6 +116,7 @@ def run_cutting_plane(
             cache_size = PLANE_CACHE_SIZE if is_expensive else 0
         model = _JointPlanes(oracle, weights, lam, cache_size)
     model.n_threads = n_threads
+    rounding = Rounding() if rounding is None else rounding
     best = {
         "objective": np.inf,
         "dual_objective": -np.inf,
@@ -120,14 +129,13 @@ def run_cutting_plane(
         is_best = objective < best["objective"]
         if is_best:
             best.update(objective=objective, weights=w.copy())
-        best["dual_objective"] = max(best["dual_objective"], model.dual_objective)
+        bound, dual_w = model.dual_objective, model.dual_weights
+        bound -= rounding.of_values(dual_w, bound, lam * dual_w.dot(dual_w))
+        error = rounding.of_values(best["weights"], best["objective"])
+        best["dual_objective"] = max(best["dual_objective"], bound - error)
         model.learn(objective, is_best)
-        row = {
-            "objective": best["objective"],
-            "dual_objective": best["dual_objective"],
-            "dual_gap": best["objective"] - best["dual_objective"],
-            "n_oracle_calls": model.risk.n_oracle_calls,
-        }
+        n_calls = model.risk.n_oracle_calls
+        row = certified(best["objective"], best["dual_objective"], error, n_calls)
         risk = model.risk
         terms = partial(risk.size_of_terms, w)
         return row, best["weights"], risk.most_negative_gap, terms
@@ -159,6 +167,10 @@ class _WorkingSets:
     @property
     def weights(self):
         return self.iterate.weights
+
+    @property
+    def dual_weights(self):
+        return self.weights
 
     @property
     def dual_objective(self):
@@ -229,6 +241,10 @@ class _JointPlanes:
         self.bundle.solve()
         self.weights = self.center = self.bundle.weights
         self.step = 1.0
+
+    @property
+    def dual_weights(self):
+        return self.bundle.weights
 
     @property
     def dual_objective(self):

@@ -104,8 +104,6 @@ class DualStart:
         """A row of the history and the weights, as `exact.certify` returns them."""
         row, weights = self.forecast.check()
         row["n_oracle_calls"] = self.n_passes
-        # For the methods that follow, the gap is exactly this difference.
-        row["dual_gap"] = row["objective"] - row["dual_objective"]
         self.n_at_check, self.gap = self.n_made, row["dual_gap"]
         return row, weights
 

@@ -31,7 +31,7 @@ maintains the excessive gap condition, so each step is as long as the inequality
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 
 # An estimate of the Lipschitz constant grows by this factor if the condition fails, and
 # shrinks by the other factor after each step for which it holds. One sweep in seven is
@@ -55,6 +55,7 @@ def run_excessive_gap(
     max_iter=10_000,
     max_time=None,
     n_threads=1,
+    rounding=None,
     on_pass=None,
     history=None,
 ):
@@ -75,6 +76,7 @@ def run_excessive_gap(
         λ > 0.
     n_threads : int
         For the oracle.
+    rounding : Rounding or None
     tol, max_iter, max_time, on_pass, history
         As for `run_passes`. "n_oracle_calls" counts examples. Each call finds the most
         violating labeling and the marginals of an example.
@@ -102,7 +104,7 @@ def run_excessive_gap(
             f"{type(oracle).__name__} has no marginals, which the excessive gap "
             "technique needs."
         )
-    method = EntropicExcessiveGap(oracle, weights, lam, n_threads)
+    method = EntropicExcessiveGap(oracle, weights, lam, n_threads, rounding)
     return run_passes(
         lambda deadline: "stalled" if method.improve() else None,
         lambda done: (method.row(), method.weights, method.risk.most_negative_gap),
@@ -133,7 +135,8 @@ class EntropicExcessiveGap:
         The estimate of L.
     """
 
-    def __init__(self, oracle, weights, lam, n_threads=1):
+    def __init__(self, oracle, weights, lam, n_threads=1, rounding=None):
+        self.rounding = Rounding() if rounding is None else rounding
         self.risk = EmpiricalRisk(oracle, weights)
         self.lam, self.n_threads = lam, n_threads
         # The joint feature of the truth, which is that of no weights.
@@ -162,6 +165,7 @@ class EntropicExcessiveGap:
         objective = 0.5 * self.lam * float(w @ w) + risk
         if objective < self.objective:
             self.objective, self.weights = objective, w
+            self.error = self.rounding.of_values(w, objective)
         return self.soft_risk
 
     def dual_value(self, V, loss):
@@ -171,7 +175,9 @@ class EntropicExcessiveGap:
         self.w, self.mu, self.V, self.loss = w, mu, V, loss
         # The sweep that led here.
         self.V_sharp, self.risk_sharp = self.V_soft, self.soft_risk
-        self.dual_objective = max(self.dual_objective, self.dual_value(V, loss))
+        value = self.dual_value(V, loss)
+        value -= self.rounding.of_values(V / self.lam, loss, loss - value)
+        self.dual_objective = max(self.dual_objective, value - self.error)
 
     def improve(self):
         """Make one step. Returns whether there is none that exceeds rounding."""
@@ -215,12 +221,8 @@ class EntropicExcessiveGap:
         return 0.5 * tau**2 / self.lam * lost <= won + rounding
 
     def row(self):
-        return {
-            "objective": self.objective,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.objective - self.dual_objective,
-            "n_oracle_calls": self.risk.n_oracle_calls,
-        }
+        bound, n_calls = self.dual_objective, self.risk.n_oracle_calls
+        return certified(self.objective, bound, self.error, n_calls)
 
 
 def check_finite(*values):

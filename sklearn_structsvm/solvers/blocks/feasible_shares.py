@@ -82,9 +82,12 @@ class FeasibleShares:
             part.astype(np.intp) for part in (columns.indices, columns.indptr)
         )
         shares = nearest_shares(columns.data, blocks, starts, p, N_SWEEPS)
-        shares /= max(np.abs(image_of(ascent, shares)).max(initial=0.0), 1.0)
+        rounding = ascent.rounding
+        image = np.abs(image_of(ascent, shares)) + rounding.of_means / ascent.lam
+        shares /= max(image.max(initial=0.0), 1.0)
         mixed = mixed_entropies(entropies, ascent.true_log_losses(), shares)
-        return shares, float(p @ mixed)
+        value = float(p @ mixed)
+        return shares, value - rounding.of_values(0.0, value, ascent.size_of_losses)
 
 
 def mixed_entropies(entropies, losses, shares):

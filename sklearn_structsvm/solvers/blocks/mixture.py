@@ -116,7 +116,11 @@ class PlaneMixture:
 
     def gap(self):
         """The gap between the best weights and the dual point, after a plane."""
-        return self.objective - self.iterate.dual_objective
+        iterate = self.iterate
+        if iterate.l1_ratio > 0.0:
+            iterate.best_bound = max(iterate.best_bound, iterate.lower_bound())
+            return self.objective - iterate.best_bound
+        return self.objective - iterate.dual_objective
 
     def take(self):
         """Add a plane, and move to the best mixture. Returns False if the dual stays."""

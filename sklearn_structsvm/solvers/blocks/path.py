@@ -359,6 +359,7 @@ def regularization_path(
             if wanted is not None:
                 covered = wanted[wanted < covered].max(initial=min_lambda)
             iterate.rescale(covered)
+            history.forget_objectives()
             stopped_by = steps.solve(kappa * eps, heuristic)
             if stopped_by is not None:
                 break

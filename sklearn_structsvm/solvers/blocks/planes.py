@@ -10,6 +10,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
 from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
+from sklearn_structsvm.solvers.loop import certified
 
 # More weights than this are not mixed, since the planes would take a quarter of a GB.
 MOST_WEIGHTS = 2**17
@@ -288,13 +289,15 @@ class Planes:
             self.first_gap = min(self.first_gap, self.certified)
             return row, *others
         gap = self.certified = self.gap()
-        row = {
-            "objective": self.mixture.objective,
-            "dual_objective": self.mixture.objective - gap,
-            "dual_gap": gap,
-            "n_oracle_calls": self.iterate.n_oracle_calls,
-        }
-        return row, self.mixture.best.copy()
+        iterate, objective, best = self.iterate, self.mixture.objective, self.mixture.best
+        rounding = iterate.rounding
+        error = rounding.of_values(best, objective)
+        bound = objective - gap - error
+        if iterate.l1_ratio == 0.0:
+            # With an L1 penalty, it is lowered already.
+            bound -= rounding.of_values(iterate.weights, bound, iterate.loss)
+        row = certified(objective, bound, error, iterate.n_oracle_calls)
+        return row, best.copy()
 
     def predicts_convergence(self):
         """Whether a check is due, as the block gaps are out of date after planes."""

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.solvers.blocks.bcfw import make_pass
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 
 
 def run_sgd(
@@ -21,6 +21,7 @@ def run_sgd(
     gap_check_interval=10,
     n_threads=1,
     rng=None,
+    rounding=None,
     on_pass=None,
     history=None,
 ):
@@ -46,12 +47,14 @@ def run_sgd(
         How a pass draws its blocks among those of positive weight.
     average : bool
         Return 2 / (k (k + 1)) Σ_t t w_t over all k steps instead of the last iterate.
+    rounding : Rounding or None
     tol, max_iter, max_time, gap_check_interval, n_threads, rng, on_pass, history
         As for `run_bcfw`.
 
     Returns
     -------
     SolverResult
+        The result for the best weights seen, beginning with zero.
 
     References
     ----------
@@ -65,6 +68,7 @@ def run_sgd(
     rng = np.random.default_rng(rng)
     iterate = SubgradientSteps(oracle, weights, lam, average)
     risk = EmpiricalRisk(oracle, weights)
+    rounding = Rounding() if rounding is None else rounding
     dual_objective = -np.inf
 
     def check(done):
@@ -72,14 +76,13 @@ def run_sgd(
         w = iterate.average_weights() if average else iterate.weights
         objective = 0.5 * lam * w.dot(w) + risk.ask(w, n_threads)
         risk.release_answers()
-        dual_objective = max(dual_objective, iterate.dual_objective())
-        row = {
-            "objective": objective,
-            "dual_objective": dual_objective,
-            "dual_gap": objective - dual_objective,
-            "n_oracle_calls": iterate.n_steps + risk.n_oracle_calls,
-        }
-        return row, w, risk.most_negative_gap
+        bound = iterate.dual_objective()
+        bound -= rounding.of_values(iterate.weights, 2.0 * bound)
+        error = rounding.of_values(w, objective)
+        dual_objective = max(dual_objective, bound - error)
+        n_calls = iterate.n_steps + risk.n_oracle_calls
+        row = certified(objective, dual_objective, error, n_calls)
+        return row, w.copy(), risk.most_negative_gap
 
     return run_passes(
         lambda deadline: make_pass(iterate, sampling, rng, deadline),

@@ -106,9 +106,9 @@ def test_more_than_rounding_allows_ends_as_stalled():
     for _ in range(20):
         risk, lam = random_risk(rng)
         result = run_newton(risk, lam, tol=0.0)
-        # Of a gradient of zero, the gap is zero.
-        assert result.status == "stalled" or result.gap == 0.0
-        assert result.gap <= 1e-16
+        assert result.status == "stalled"
+        # What is left is the rounding error of the objective.
+        assert 0.0 < result.gap <= 1e-13
         assert result.n_iter < 100
 
 

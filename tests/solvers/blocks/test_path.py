@@ -201,7 +201,7 @@ def test_where_the_features_of_the_worst_labelings_cancel_zero_serves_all_lambda
     assert path.complete
     for lam in (1e-6, 1.0, 1e6):
         assert not path.coef(lam).any()
-    np.testing.assert_array_equal(path.gaps, [0.0])
+    np.testing.assert_allclose(path.gaps, [0.0], rtol=0, atol=1e-14)
 
 
 def test_the_path_ends_at_the_first_breakpoint_below_min_lambda():
