@@ -45,14 +45,8 @@ from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
 from sklearn_structsvm.structures import MulticlassStructure, Structure
 
 # On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
-# for each 7 weights, except that each step to the next position is about thirty calls of
-# NumPy. These take as long as COST_OF_STEP operations, of which a pass takes so many for
-# each sequence, and for each position these and one for each weight.
-NEWTON_STEPS = 10
-WEIGHTS_PER_PASS = 7
-COST_OF_STEP = 100_000
-COST_OF_SEQUENCE = 10_000
-COST_OF_POSITION = 100
+# for each 5 weights. "auto" goes on with it if ascent needs more passes than that.
+PASSES_PER_WEIGHT = 2.0
 
 
 class CRFClassifier(ProbabilisticClassifier):
@@ -120,10 +114,9 @@ class CRFClassifier(ProbabilisticClassifier):
         - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
           threads.
         - "newton" takes Newton steps (flat structures, and sequences with at most 2,048
-          weights). It takes the fewest steps for high accuracy and for large `C`; those
-          of sequences of thousands of positions take long. Steps are found by conjugate
-          gradients; with ``l1_ratio > 0`` or sequences each of them minimizes the penalty
-          and a quadratic model exactly [4]_.
+          weights). It takes the fewest steps for high accuracy and for large `C`. Steps
+          are found by conjugate gradients; with ``l1_ratio > 0`` or sequences each of
+          them minimizes the penalty and a quadratic model exactly [4]_.
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
@@ -133,7 +126,7 @@ class CRFClassifier(ProbabilisticClassifier):
 
         With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
         It then goes on with "newton" for sequences as well, if they have at most 2,048
-        weights and are not too long, and back to "dual" if that makes no progress.
+        weights, and back to "dual" if that makes no progress.
         "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
         only if "dual" makes next to no progress. It needs ``l1_ratio < 1``, as does Dask.
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
@@ -427,7 +420,7 @@ class CRFClassifier(ProbabilisticClassifier):
         goes_to_newton = curvature is not None or has_exact_steps(problem.structure)
         least_left = 0.0
         if curvature is not None:
-            least_left = min(_newton_passes(curvature), self.max_iter)
+            least_left = min(PASSES_PER_WEIGHT * oracle.n_weights, self.max_iter)
         solve = partial(
             run_crf,
             ascent,
@@ -481,13 +474,11 @@ class CRFClassifier(ProbabilisticClassifier):
     def _curvature_for_auto(self, problem):
         """The curvature of a chain for which "auto" takes Newton's method, or None.
 
-        That is with an L1 penalty only, as L-BFGS does well without. If sequences are so
-        long that steps from position to position dominate, OWL-QN is faster, too.
+        That is with an L1 penalty only, as L-BFGS does well without.
         """
         if self.l1_ratio == 0.0 or not self._has_chain_newton(problem):
             return None
-        curvature = problem.make_curvature()
-        return curvature if _passes_of_steps(curvature) <= self.max_iter else None
+        return problem.make_curvature()
 
     def _resolved_solver(self, problem, state):
         """The resolved solver. `state` is that of the previous fit, or None."""
@@ -565,19 +556,6 @@ def is_too_large(oracle):
         UserWarning,
     )
     return True
-
-
-def _passes_of_steps(curvature):
-    """What the steps from position to position of Newton's method cost, in passes."""
-    of_positions = curvature.n_positions * (COST_OF_POSITION + curvature.n_weights)
-    of_pass = len(curvature.order) * COST_OF_SEQUENCE + of_positions
-    return NEWTON_STEPS * curvature.n_steps() * COST_OF_STEP / max(of_pass, 1)
-
-
-def _newton_passes(curvature):
-    """What Newton's method costs, in passes."""
-    passes = NEWTON_STEPS * curvature.n_weights / WEIGHTS_PER_PASS
-    return passes + _passes_of_steps(curvature)
 
 
 def make_log_loss(problem, n_threads):

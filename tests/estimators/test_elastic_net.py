@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.estimators import crf as estimator
-from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.solvers.blocks import crf
 from sklearn_structsvm.structures import ChainStructure
 
@@ -180,7 +179,7 @@ def test_stuck_chains_go_on_with_another_solver(solver, monkeypatch):
     for name in ("SLOW", "STUCK"):
         monkeypatch.setattr(crf, f"{name}_AFTER", 2)
         monkeypatch.setattr(crf, f"{name}_IF_LEFT", -1.0)
-    monkeypatch.setattr(estimator, "_newton_passes", lambda curvature: 0.0)
+    monkeypatch.setattr(estimator, "PASSES_PER_WEIGHT", 0.0)
     options = {"gap_check_interval": 1, "warm_start": True, "tol": 1e-7}
     model = fitted(X, y, C=0.1, **options)
     assert model.solver_ == solver
@@ -200,7 +199,7 @@ def test_ascent_goes_on_where_newton_does_not(stops, monkeypatch):
     moves = []
     monkeypatch.setattr(crf, "SLOW_AFTER", 2)
     monkeypatch.setattr(crf, "SLOW_IF_LEFT", -1.0)
-    monkeypatch.setattr(estimator, "_newton_passes", lambda curvature: 0.0)
+    monkeypatch.setattr(estimator, "PASSES_PER_WEIGHT", 0.0)
     monkeypatch.setattr(
         estimator.ChainNewtonSteps,
         "move",
@@ -217,14 +216,13 @@ def test_ascent_goes_on_where_newton_does_not(stops, monkeypatch):
     assert model.fit(X, y).n_iter_ <= 1
 
 
-def test_newton_is_not_for_long_sequences_where_steps_along_them_dominate():
+def test_long_sequences_end_with_an_l1_norm_too():
     rng = new_rng()
-    rows, labels = rng.normal(size=(3000, 2)), rng.integers(2, size=3000)
-    short = np.split(rows, 300), np.split(labels, 300)
-    for (X, y), is_short in ((short, True), (([rows], [labels]), False)):
-        problem = CRFClassifier(l1_ratio=1.0)
-        with bind_data(problem, X, y) as data:
-            assert (problem._curvature_for_auto(data) is not None) is is_short
+    labels = rng.choice(3, 20_000, p=[0.95, 0.03, 0.02])
+    X = [np.eye(3)[labels] + rng.normal(size=(20_000, 3))]
+    for l1_ratio in (0.5, 1.0):
+        model = fitted(X, [labels], "chain", l1_ratio=l1_ratio, tol=1e-3)
+        assert model.dual_gap_ <= model.tol
 
 
 def raw_chains(rng, n_features, n_classes, n=40):

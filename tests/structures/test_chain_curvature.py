@@ -66,8 +66,8 @@ def test_the_hessian_is_the_covariance_over_all_labelings(params, form, monkeypa
 
 def test_the_hessian_of_a_long_sequence_is_positive_semidefinite():
     rng = new_rng()
-    labels = rng.choice(3, 4000, p=[0.95, 0.03, 0.02])
-    X = [np.eye(3)[labels] + rng.normal(size=(4000, 3))]
+    labels = rng.choice(3, 20_000, p=[0.95, 0.03, 0.02])
+    X = [np.eye(3)[labels] + rng.normal(size=(20_000, 3))]
     structure = ChainStructure().fit(X, [labels])
     curvature = structure._make_curvature(X, np.ones(1))
     for scale in (0.0, 1.0):

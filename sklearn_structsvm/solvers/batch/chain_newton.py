@@ -15,6 +15,10 @@ from sklearn_structsvm.solvers.loop import run_steps
 # With more weights than this, their Hessian is not written out.
 MOST_WRITTEN = 2048
 
+# Second derivatives by a weight are not known to be smaller than this share of the
+# largest ones so far.
+HESSIAN_ROUNDING = 1e-12
+
 
 def run_chain_newton(
     oracle,
@@ -81,6 +85,7 @@ class ChainNewtonSteps(ModelSteps):
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding
         )
         self.hessian, self.n_hessians = hessian, 0
+        self.largest = np.zeros(len(self.objective.weights))
 
     @property
     def weights(self):
@@ -98,6 +103,9 @@ class ChainNewtonSteps(ModelSteps):
         diagonal = np.diagonal(H) + self.objective.ridge
         if not np.isfinite(diagonal).all():
             return False
+        # Where probabilities are close to 0 and 1, little is left of large terms.
+        self.largest = np.maximum(self.largest, diagonal)
+        diagonal = np.maximum(diagonal, HESSIAN_ROUNDING * self.largest)
         diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
         diagonal[diagonal <= 0.0] = 1.0
         return self._minimize_model(H, np.arange(len(H)), diagonal)

@@ -123,7 +123,7 @@ class ModelSteps:
             The scale of H and the ridge, positive.
         """
         objective = self.objective
-        w, lam = objective.weights, objective.lam
+        w = objective.weights
         scales = 1.0 / np.sqrt(diagonal[own])
         H *= scales
         H *= scales[:, np.newaxis]
@@ -134,13 +134,7 @@ class ModelSteps:
         while True:
             damped = H.copy()
             damped[places] += self.damping
-            linear = gradient - damped @ start
-            found = scales * minimize_sparse_quadratic(
-                damped, linear, lam * scales, start
-            )
-            target = w.copy()
-            target[own] = found
-            step = self._step_to(target)
+            step = self._damped_step(damped, gradient, scales, start, own)
             if step == 1.0:
                 self.damping = max(self.damping / DAMPED, LEAST_DAMPING)
             if step > 0.0:
@@ -148,6 +142,17 @@ class ModelSteps:
             if self.damping >= 1.0 or step < 0.0:
                 return False
             self.damping *= DAMPED
+
+    def _damped_step(self, H, gradient, scales, start, own):
+        """`_step_to` the minimum of one model, 0 if rounding has made H indefinite."""
+        penalties = self.objective.lam * scales
+        target = self.objective.weights.copy()
+        try:
+            found = minimize_sparse_quadratic(H, gradient - H @ start, penalties, start)
+        except np.linalg.LinAlgError:
+            return 0.0
+        target[own] = scales * found
+        return self._step_to(target)
 
     def _step_to(self, target):
         """Move toward a target.

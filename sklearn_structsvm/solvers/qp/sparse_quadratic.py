@@ -39,6 +39,11 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     ndarray of shape (m,)
         The minimizer, with exact zeros. It is never worse than the start.
 
+    Raises
+    ------
+    LinAlgError
+        If A is not positive definite, except for rounding.
+
     References
     ----------
     .. [1] Lee, Battle, Raina, Ng, "Efficient sparse coding algorithms", NIPS 2006.
@@ -95,6 +100,8 @@ def _best_of_signs(factor, b, penalties, signs):
     active = factor.active
     target = np.zeros(len(b))
     target[active] = factor.solve(-(b[active] + penalties[active] * signs[active]))
+    if not np.isfinite(target).all():
+        raise np.linalg.LinAlgError("A is not positive definite.")
     return target
 
 
