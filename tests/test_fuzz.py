@@ -13,7 +13,7 @@ USES, PROBLEMS = 300, 80
 # What is known, and not mended yet.
 UNMENDED = (
     "negative gap", "worse than zero weights", "the library is wrong", "false bound",
-    "raw warning", "'tuple' object has no attribute 'shape'",
+    "raw warning",
 )  # fmt: skip
 
 

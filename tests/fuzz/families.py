@@ -11,6 +11,7 @@ from listed import (
     one_class,
     ranked_labels,
     slack_rescaled,
+    whole_sample,
     without_loss,
 )
 from scipy import sparse
@@ -124,6 +125,18 @@ def sublbfgs(rng, kind, loss="hinge", penalty="l2"):
     return model, with_other(data, change), of
 
 
+def of_sample(rng, kind, loss):
+    """Losses of the whole sample, of few rows."""
+    data = some_rows(rng, kind, one_class, has_bias=False)
+    n = int(rng.integers(4, 7))
+    data.X, data.y = data.chosen(np.arange(n))
+    X = data.X.toarray() if sparse.issparse(data.X) else data.X
+    data.examples = [whole_sample(X.astype(LONG), data.y, loss)] + [[]] * (n - 1)
+    data.is_whole = True
+    kinds = (package.SubLBFGSClassifier, package.BMRMClassifier)
+    return pick(rng, kinds)(loss=loss, max_iter=200), data, "max"
+
+
 # Functions with the kinds of data that they take, and their other arguments.
 FITS = {
     "BCFW": (bcfw, ANY, (0.0,)),
@@ -138,6 +151,7 @@ FITS = {
     "BMRM": (bmrm, ROWS, ("hinge",)),
     "BMRM, slack": (bmrm, ROWS[:2], ("slack_hinge",)),
     "Pragam": (pragam, (*ROWS, *FOREST), ()),
+    "sample": (of_sample, ROWS[:1], ("zero_one", "f1", "jaccard", "roc_auc")),
     "hinge": (sublbfgs, ROWS, (("hinge", "l2"),)),
     "slack hinge": (sublbfgs, ROWS[:2], (("slack_hinge", "l2"),)),
     "squared hinge": (sublbfgs, ROWS[:2], (("squared_hinge", "l2"),)),

@@ -55,6 +55,24 @@ def one_against_rest(x, truth, k, costs):
     return [(A.reshape(len(signs), -1), np.ones(len(signs), LONG))]
 
 
+def whole_sample(X, y, loss):
+    """All labelings of the sample as one group, or pairs of rows for the ROC."""
+    n, (P, N) = len(y), np.array([y.sum(), len(y) - y.sum()], LONG)
+    if loss == "roc_auc":
+        pairs = product(np.flatnonzero(y), np.flatnonzero(y == 0))
+        rows = [n / (P * N) * np.stack([0 * X[0], X[j] - X[i]]) for i, j in pairs]
+        return [(A, n / (P * N) * np.array([0, 1], LONG)) for A in rows]
+    labelings = np.array(list(product([0, 1], repeat=n)))
+    hits, wrong = labelings @ y, (labelings != y).sum(axis=1)
+    # The loss of each labeling, and its slope at the truth in the costlier mistake.
+    losses, slope = {
+        "zero_one": (wrong / LONG(n), 1 / LONG(n)),
+        "f1": (wrong / (2 * hits + wrong).astype(LONG), 1 / (2 * P)),
+        "jaccard": (wrong / (hits + wrong).astype(LONG), 1 / P),
+    }[loss]
+    return [(n * slope * (labelings - y) @ X, n * losses)]
+
+
 def slack_rescaled(groups):
     """The loss of a labeling times (1 + its score)."""
     return [(A * b[:, np.newaxis], b) for A, b in groups]

@@ -40,9 +40,9 @@ def check_fits(rng, row):
     places, weights = np.arange(n), np.ones(n)
     n_fits = 1 + int(rng.integers(1, 4)) * (rng.random() < 0.4) * has_c
     for at in range(n_fits):
-        if at or rng.random() < 0.3:
+        if (at or rng.random() < 0.3) and not data.is_whole:
             weights = pick(rng, [np.ones(n), rng.random(n), rng.integers(0, 3, n) * 2.0])
-        if at and rng.random() < 0.6:
+        if at and rng.random() < 0.6 and not data.is_whole:
             places = rng.permutation(n)[: rng.integers(2, n + 1)]
         if at and rng.random() < 0.6:
             model.set_params(C=model.C * 10.0 ** rng.uniform(-1, 1))

@@ -41,6 +41,8 @@ class Data:
         The value of the constant feature; 0 without one.
     is_bias_free : bool
         Whether its weight has no penalty.
+    is_whole : bool
+        Whether the loss is of the whole sample, so that examples have to stay.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Data:
     structure: object = "auto"
     bias: float = 0.0
     is_bias_free: bool = False
+    is_whole: bool = False
 
     def chosen(self, places):
         """X and y of some examples."""
