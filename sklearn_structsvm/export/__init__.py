@@ -146,9 +146,6 @@ def _plain_classes(classes):
 def _reading_of(vectorizer):
     """How tokens become rows of features, as JSON has it."""
     names, vectors = vectorizer.feature_names_, vectorizer.vectors_
-    for name in [*names, *vectors]:
-        if not isinstance(name, str):
-            raise ValueError(f"Names of features must be strings; got {name!r}.")
     return {
         "items": "tokens",
         "names": names[: vectorizer.n_attributes],

@@ -44,26 +44,29 @@ class Tagger:
                 for name, value in token.items():
                     self.add(row, name, value)
             else:
-                for name in [token] if isinstance(token, str) else token:
+                for name in [token] if isinstance(token, (str, bytes)) else token:
                     self.add(row, name, 1.0)
         return scores
 
     def add(self, row, name, value):
         """Add the scores of one entry of a token; none if training had no such entry."""
-        if isinstance(value, str):
-            self.add(row, f"{name}={value}", 1.0)
+        name = as_text(name)
+        if isinstance(value, (str, bytes)):
+            self.add(row, f"{name}={as_text(value)}", 1.0)
         elif isinstance(value, Mapping):
             for inner, own in value.items():
-                self.add(row, f"{name}:{inner}", own)
+                self.add(row, f"{name}:{as_text(inner)}", own)
         elif value is None or isinstance(value, Number) or is_numeric(value):
             value = np.asarray(value, self.reads["dtype"])
+            if value.ndim == 0 and np.isnan(value):
+                raise ValueError(f"{name!r} has a missing value: leave it out.")
             if name in self.rows[value.ndim]:
                 row += np.dot(value, self.emission[self.rows[value.ndim][name]])
         else:
             for own in value:
-                if not isinstance(own, str):
+                if not isinstance(own, (str, bytes)):
                     raise TypeError(f"{name!r} lists {own!r}, which is not a string.")
-                self.add(row, f"{name}={own}", 1.0)
+                self.add(row, f"{name}={as_text(own)}", 1.0)
 
     def decode(self, scores, allowed):
         """The best labels, by the Viterbi algorithm; of equal ones the first."""
@@ -91,3 +94,7 @@ class Tagger:
 
 def is_numeric(value):
     return hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biuf"
+
+
+def as_text(name):
+    return name.decode() if isinstance(name, bytes) else name
