@@ -29,7 +29,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     count_pairs,
 )
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
-from sklearn_structsvm.structures import ChainStructure, PictorialStructure
+from sklearn_structsvm.structures import MISSING, ChainStructure, PictorialStructure
 
 pytestmark = [
     pytest.mark.thread_unsafe(reason="memory is traced of all threads"),
@@ -323,7 +323,7 @@ def test_too_many_labels_for_dual_ascent_are_for_lbfgs(l1_ratio, monkeypatch):
 
 def test_hidden_labels_are_for_lbfgs_where_dual_ascent_is_too_large(monkeypatch):
     X, y = tagged(40, 30)
-    y = [[None, *labels[1:]] for labels in y]
+    y = [[MISSING, *labels[1:]] for labels in y]
     monkeypatch.setattr(crf, "MOST_MEMORY", 1)
     model = CRFClassifier("chain", classes=range(30), random_state=0, max_iter=5)
     with pytest.warns(UserWarning, match="solver='lbfgs' is used"):
