@@ -239,9 +239,13 @@ class History:
     def settle(self):
         """Let the last row describe the best weights seen, with the last bound."""
         row, self.is_settled = self.rows[-1], True
-        if self.best is None or not self.best[0] < row["objective"]:
+        if self.best is None:
             return
-        row["objective"], self.solution, error = self.best
+        objective, solution, error = self.best
+        # Equal but for rounding are the last weights, which the bound belongs to.
+        if not objective < row["objective"] - error:
+            return
+        row["objective"], self.solution = objective, solution
         if np.isfinite(row["dual_gap"]):
             row["dual_gap"] = row["objective"] - row["dual_objective"]
             row |= self._gap(row, error)
