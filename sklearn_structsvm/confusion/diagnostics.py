@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.weights import effective_number
+
 N_BINS = 10
 
 
@@ -23,7 +25,8 @@ def label_diagnostics(proba, truth, weights, predicted):
     -------
     dict of ndarray of shape (L,)
         "share" of the rows that have the label; "expected_share", the mean probability;
-        "predicted_share"; and "calibration_error", the expected calibration error over
+        "predicted_share"; "rows" and "predicted_rows", these shares of the effective
+        number of rows; and "calibration_error", the expected calibration error over
         `N_BINS` bins of equal width: the mean distance of the mean probability of a bin
         from the share of its rows that have the label.
     """
@@ -40,8 +43,15 @@ def label_diagnostics(proba, truth, weights, predicted):
         "share": share,
         "expected_share": expected,
         "predicted_share": np.array(predicted, dtype=np.float64),
+        **numbers_of_rows(share, predicted, weights),
         "calibration_error": np.abs(excess).sum(axis=1).reshape(n_labels) / total,
     }
+
+
+def numbers_of_rows(share, predicted, weights):
+    """ "rows" and "predicted_rows" of `label_diagnostics`."""
+    n = effective_number(weights)
+    return {"rows": n * np.asarray(share), "predicted_rows": n * np.asarray(predicted)}
 
 
 def _by_bin(p, values, weights):

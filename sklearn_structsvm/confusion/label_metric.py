@@ -22,12 +22,14 @@ class LabelMean(ConfusionMetric):
     ----------
     metric : ConfusionMetric
         ψ₂, resolved to the classes 0 and 1.
+    weights : ndarray of shape (L,) or None, default=None
+        Of the labels, with sum 1; None means 1/L each.
     """
 
     needs_groups = True
 
-    def __init__(self, metric):
-        self.metric = metric
+    def __init__(self, metric, weights=None):
+        self.metric, self.weights = metric, weights
 
     @property
     def convex(self):
@@ -40,16 +42,42 @@ class LabelMean(ConfusionMetric):
         return self.metric.smooth
 
     def value(self, C):
-        return float(np.mean([self.metric.value(C_l) for C_l in len(C) * C]))
+        return self._mean([self.metric.value(C_l) for C_l in len(C) * C])
 
     def gradient(self, C):
-        return np.array([self.metric.gradient(C_l) for C_l in len(C) * C])
+        return self._scaled([self.metric.gradient(C_l) for C_l in len(C) * C])
 
     def tangent(self, C):
-        tangents = [self.metric.tangent(C_l) for C_l in len(C) * C]
-        return np.array([G for G, _ in tangents]), float(
-            np.mean([h for _, h in tangents])
+        slopes, offsets = zip(
+            *(self.metric.tangent(C_l) for C_l in len(C) * C), strict=True
         )
+        return self._scaled(slopes), self._mean(offsets)
+
+    def _mean(self, values):
+        return float(np.average(values, weights=self.weights))
+
+    def _scaled(self, slopes):
+        slopes = np.array(slopes)
+        if self.weights is None:
+            return slopes
+        return slopes * (len(slopes) * self.weights)[:, None, None]
+
+
+def label_weights(average, shares):
+    """Weights of the labels in a mean, from the shares of rows that have them.
+
+    Parameters
+    ----------
+    average : {"macro", "weighted"}
+    shares : ndarray of shape (L,)
+
+    Returns
+    -------
+    ndarray of shape (L,) or None
+        With sum 1; None means 1/L each.
+    """
+    total = shares.sum()
+    return shares / total if average == "weighted" and total > 0.0 else None
 
 
 class LabelLoss:
@@ -64,6 +92,10 @@ class LabelLoss:
         Resolved to the classes 0 and 1.
     prior : float
         p.
+    support : float, default=0.0
+        A share of the rows. If ψ₂ is 0/0 where the label is never (or always) predicted,
+        as is precision, this many more rows are (or are not), with the share p of hits.
+        The best precision of few rows is mostly chance.
 
     Attributes
     ----------
@@ -74,7 +106,7 @@ class LabelLoss:
         Whether b_1 = b_2 = 0.
     """
 
-    def __init__(self, metric, prior):
+    def __init__(self, metric, prior, support=0.0):
         self.metric, self.prior = metric, prior
         self._ratio = self._pieces = None
         priors = np.array([1.0 - prior, prior])
@@ -89,6 +121,7 @@ class LabelLoss:
             ratio = metric.ratio(priors)
             if ratio is not None:
                 self._ratio = np.array([self._of_hits(part) for part in ratio])
+                self._support(support)
 
     @property
     def coefficients(self):
@@ -97,6 +130,15 @@ class LabelLoss:
     @property
     def linear(self):
         return self._ratio is not None and not self._ratio[1, 1:].any()
+
+    def _support(self, share):
+        """Add as many rows of the label's prior where the ratio is 0/0 without any."""
+        b = self._ratio[1]
+        of_a_row = self._ratio @ [0.0, self.prior, 1.0]
+        if b[0] == 0.0:
+            self._ratio[:, 0] += share * of_a_row
+        elif b[0] + of_a_row[1] == 0.0:
+            self._ratio[:, 0] -= share * of_a_row
 
     def _of_hits(self, G):
         return coefficients_of_hits(G, self.prior)

@@ -17,7 +17,7 @@ WEIGHT_SUM_ROUNDING = 1e-12
 
 
 def best_metric_threshold(
-    eta, hits, weights, rest, metric, constraints=(), *, total, positives
+    eta, hits, weights, rest, metric, constraints=(), *, total, positives, support=0.0
 ):
     """The threshold above which predicting a label minimizes ψ₂, by trying all.
 
@@ -37,6 +37,8 @@ def best_metric_threshold(
         On the label's matrix.
     total, positives : float
         Weights of all examples, and of those that have the label.
+    support : float, default=0.0
+        As for `LabelLoss`, in the units of the weights.
 
     Returns
     -------
@@ -56,7 +58,7 @@ def best_metric_threshold(
     if total - q[-1] > WEIGHT_SUM_ROUNDING * total:
         t, q = np.append(t, t[-1] + rest), np.append(q, total)
     t, q, prior = t / total, np.minimum(q / total, 1.0), min(positives / total, 1.0)
-    losses, least = LabelLoss(metric, prior)(t, q), -np.inf
+    losses, least = LabelLoss(metric, prior, support / total)(t, q), -np.inf
     if constraints:
         violations = _violations(constraints, t, q, prior)
         least = float(violations.min())

@@ -217,11 +217,11 @@ def _convert_label_rule(scope, operator, container):
     if n_labels == 1 and len(model.estimator_.classes_) == 2:
         P = graph.MatMul(P, np.array([[0.0], [1.0]]))
     rule = model.rule_
+    q = _calibrated(graph, P)
     if isinstance(rule, ThresholdRule):
-        present = graph.Greater(P, rule.values)
+        present = graph.Greater(q, rule.values)
         graph.finish(graph.as_int(present), P)
         return
-    q = _calibrated(graph, P)
     gains = graph.Add(graph.Mul(q, rule.gains[:, 1]), rule.gains[:, 0])
     best = graph.TopK(gains, np.array([rule.k], dtype=np.int64), axis=1)[1]
     is_best = graph.Equal(graph.reshape(best, -1, rule.k, 1), np.arange(n_labels))

@@ -244,10 +244,11 @@ class ComplexMetricClassifier(TrainedMixture):
         predictions with `cv`), as fractions of the examples.
     diagnostics_ : dict of ndarray of shape (n_classes,)
         What to look at before trusting the rule, for each class and on the same examples:
-        the "share" that has it, "predicted_share" and, for ``lmo="plugin"``,
-        "expected_share" by the probabilities and "calibration_error", the mean distance
-        of the probabilities from the share of such examples that have the class, over
-        ten bins.
+        the "share" that has it, "predicted_share", the numbers "rows" and
+        "predicted_rows" (effective numbers, if examples have weights) and, for
+        ``lmo="plugin"``, "expected_share" by the probabilities and "calibration_error",
+        the mean distance of the probabilities from the share of such examples that have
+        the class, over ten bins.
     cell_confusions_ : ndarray of shape (n_cells, n_classes, n_classes)
         The same per cell; their sum is `confusion_`. The cells are the groups. For a
         churn constraint, each group is further divided by the baseline's label, which

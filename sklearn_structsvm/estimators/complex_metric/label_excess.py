@@ -1,4 +1,4 @@
-"""Warnings of labels that a rule predicts far more often than they occur."""
+"""Warnings of labels that a rule predicts far more often than they occur, or hardly."""
 
 import numpy as np
 
@@ -9,6 +9,13 @@ from sklearn_structsvm._utils.caller import warn_caller
 TOO_OFTEN = 10
 MAX_LISTED = 10
 
+# A label that is predicted for fewer rows is predicted for none of as many new rows with
+# a probability of exp(-5), nearly 1%, or more.
+FEW_ROWS = 5
+
+# Rounding makes no rows as many as this.
+NO_ROWS = 1e-6
+
 
 def warn_of_excess(diagnostics, names, n_rows, remedy):
     """UserWarning for labels that are predicted far more often than they occur."""
@@ -18,8 +25,7 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
     if not len(labels):
         return
     worst = labels[np.argmax(predicted[labels])]
-    listed = ", ".join(str(names[label]) for label in labels[:MAX_LISTED])
-    listed += f" and {len(labels) - MAX_LISTED} more" * (len(labels) > MAX_LISTED)
+    listed = _listed(labels, names)
     shares = f"{predicted[worst]:.3g} of the rows, and {occurs[worst]:.3g} have it"
     warn_caller(
         f"More than {TOO_OFTEN} times as many rows get the label(s) {listed} as have "
@@ -27,3 +33,31 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
         f"{remedy}",
         UserWarning,
     )
+
+
+def warn_of_few(diagnostics, names, why, told=()):
+    """UserWarning for labels that rows have, and that are predicted for none or few.
+
+    Those that the user was `told` of, by their places, are left out.
+    """
+    have, get = diagnostics["rows"], diagnostics["predicted_rows"]
+    (never,) = np.nonzero((have > 0.0) & (get <= NO_ROWS))
+    never = np.setdiff1d(never, np.array(told, dtype=np.intp))
+    if len(never):
+        warn_caller(
+            f"Rows have the label(s) {_listed(never, names)}, but none gets them: {why}.",
+            UserWarning,
+        )
+    (few,) = np.nonzero((have >= FEW_ROWS) & (get > NO_ROWS) & (get < FEW_ROWS))
+    if len(few):
+        warn_caller(
+            f"Fewer than {FEW_ROWS} of the rows get the label(s) {_listed(few, names)}. "
+            "A decision that rests on so few is mostly chance: of new rows, none may get "
+            "them.",
+            UserWarning,
+        )
+
+
+def _listed(labels, names):
+    listed = ", ".join(str(names[label]) for label in labels[:MAX_LISTED])
+    return listed + f" and {len(labels) - MAX_LISTED} more" * (len(labels) > MAX_LISTED)

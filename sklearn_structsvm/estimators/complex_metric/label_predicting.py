@@ -14,7 +14,11 @@ from sklearn_structsvm._utils.borders import as_canonical, check_classes, refuse
 from sklearn_structsvm._utils.indicators import as_indicator
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.weights import check_weights
-from sklearn_structsvm.confusion.label_metric import LabelMean, label_confusions
+from sklearn_structsvm.confusion.label_metric import (
+    LabelMean,
+    label_confusions,
+    label_weights,
+)
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     as_rows,
     label_probabilities,
@@ -51,18 +55,17 @@ class LabelPredictor(OverProbabilities):
         tags.target_tags.single_output = False
         return tags
 
-    def _choose(self, rows, weights, truth, metric, on_pass=None):
+    def _choose(self, rows, weights, truth, metric, *, shrink=False, on_pass=None):
         """The `Choice` for some rows, from their labels or their probabilities."""
         if self.average == "samples":
             return choose_sets(rows, weights, self.labels_per_row, metric.beta)
         if self.labels_per_row is None:
             constraints = read_constraints(self.constraints)
             return choose_thresholds(
-                rows, weights, truth, metric, self.average, constraints,
-                shrink=truth is not None and self.confusion == "auto",
-            )  # fmt: skip
+                rows, weights, truth, metric, self.average, constraints, shrink
+            )
         return choose_top_labels(
-            rows, weights, self.labels_per_row, metric, self.average, on_pass,
+            rows, weights, self.labels_per_row, metric, self.average, shrink, on_pass,
             tol=self.tol, max_iter=self.max_iter, max_time=self.max_time,
         )  # fmt: skip
 
@@ -200,5 +203,6 @@ class LabelPredictor(OverProbabilities):
         C = label_confusions(truth, predicted, weights)
         if self.average == "micro":
             C = C.mean(axis=0, keepdims=True)
-        loss = LabelMean(self.metric_).value(C / len(C))
+        of_labels = label_weights(self.average, C[:, 1].sum(axis=1))
+        loss = LabelMean(self.metric_, of_labels).value(C / len(C))
         return 1.0 - loss if self.metric_.greater_is_better else -loss

@@ -16,7 +16,12 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.weights import effective_number, effective_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.expected_f import best_sets
-from sklearn_structsvm.confusion.label_metric import ABSENT_PRESENT, LabelLoss, LabelMean
+from sklearn_structsvm.confusion.label_metric import (
+    ABSENT_PRESENT,
+    LabelLoss,
+    LabelMean,
+    label_weights,
+)
 from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
 from sklearn_structsvm.confusion.lmo.top_labels import (
     LabelSets,
@@ -40,6 +45,14 @@ from sklearn_structsvm.solvers.confusion.block_ascent import (
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.loop import History
+
+
+# So many rows, or as many as have the label, support its precision, see `LabelLoss`. It
+# was chosen by simulated labels, and the same on real ones, see benchmarks/README.md.
+SUPPORT = 3.0
+
+# A share of the rows that changes no ratio of shares but 0/0.
+NO_SHARE = 1e-13
 
 
 class ThresholdRule:
@@ -147,10 +160,11 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
         Labels to count; None counts the probabilities.
     metric : ConfusionMetric
         Resolved to the classes 0 and 1.
-    average : {"macro", "micro"}
+    average : {"macro", "weighted", "micro"}
     constraints : sequence of Constraint
     shrink : bool, default=False
-        Whether the counted labels are moved toward the probabilities, rare labels most.
+        Whether the counted labels are moved toward the probabilities, rare labels most,
+        and precisions of few rows toward the label's share.
 
     Returns
     -------
@@ -173,16 +187,18 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
         thresholds[j], losses[j], violation = best_metric_threshold(
             eta, hits, of_entries, rest, metric, constraints,
             total=total, positives=hits.sum() + rest,
+            support=min(SUPPORT, hits.sum() + rest) if shrink else 0.0,
         )  # fmt: skip
         if not losses[j] < np.inf:
-            of = f"of label {j}" if average == "macro" else "of all labels together"
+            of = "of all labels together" if average == "micro" else f"of label {j}"
             raise InfeasibleConstraintError(
                 f"No threshold {of} meets the constraints: the smallest violation is "
                 f"{violation:.3g}.",
                 violation,
             )
     values = np.array(np.broadcast_to(thresholds, rows.n_labels))
-    loss = float(losses.mean())
+    have = np.array([hits.sum() + rest for _, hits, _, rest, _ in columns])
+    loss = float(np.average(losses, weights=label_weights(average, have)))
     return Choice(ThresholdRule(values), loss, loss)
 
 
@@ -263,14 +279,18 @@ def _fit_sigmoids(columns):
     return LabelSigmoids(np.array(values), floor)
 
 
-def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits):
+def choose_top_labels(
+    rows, weights, k, metric, average, shrink=False, on_pass=None, **limits
+):
     """Exactly k labels per row, counting probabilities.
 
     Parameters
     ----------
     rows, weights, metric : as of `choose_thresholds`
     k : int
-    average : {"macro", "micro"}
+    average : {"macro", "weighted", "micro"}
+    shrink : bool, default=False
+        Whether precisions of few rows are moved toward the label's share.
     on_pass : callable or None
         As for `run_passes`, with a callable () -> the rule so far after the others;
         called where there is a search.
@@ -284,14 +304,19 @@ def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits)
     lmo = TopLabelsLMO(rows, k, weights)
     if average == "micro":
         return _choose_most_probable(lmo, metric)
-    found = [LabelLoss(metric, p) for p in lmo.prior]
+    n = effective_number(weights)
+    supports = np.minimum(SUPPORT / n, lmo.prior) if shrink else np.zeros(len(lmo.prior))
+    found = [LabelLoss(metric, *both) for both in zip(lmo.prior, supports, strict=True)]
+    of_labels = label_weights(average, lmo.prior)
     if any(loss.coefficients is None for loss in found):
-        return _choose_by_mixture(lmo, metric, on_pass, limits)
+        return _choose_by_mixture(lmo, metric, of_labels, on_pass, limits)
     coefficients = np.array([loss.coefficients.ravel() for loss in found])
+    if of_labels is not None:
+        _weigh(coefficients, len(found) * of_labels)
     if all(loss.linear for loss in found):
         gains = -coefficients[:, [2, 1]] / coefficients[:, [3]]
         sets = lmo.choose(gains)
-        loss = _mean(found, sets)
+        loss = _mean(found, sets, of_labels)
         return Choice(TopLabelsRule(gains, k), loss, loss, sets=sets)
 
     def choose(sets):
@@ -300,6 +325,14 @@ def choose_top_labels(rows, weights, k, metric, average, on_pass=None, **limits)
 
     search = partial(run_block_ascent, lmo, coefficients, **limits)
     return _run_search(search, choose, on_pass)
+
+
+def _weigh(coefficients, weights):
+    """Multiply the labels' ratios; 0/0 counts as 1, and then as the weight."""
+    coefficients[:, :3] *= weights[:, None]
+    empty = coefficients[:, 3] == 0.0
+    coefficients[empty, 0] += NO_SHARE * weights[empty]
+    coefficients[empty, 3] += NO_SHARE
 
 
 def _run_search(search, choose, on_pass):
@@ -346,19 +379,19 @@ def _choose_most_probable(lmo, metric):
     return Choice(TopLabelsRule(gains, lmo.k), value, bound, sets=sets)
 
 
-def _choose_by_mixture(lmo, metric, on_pass, limits):
+def _choose_by_mixture(lmo, metric, of_labels, on_pass, limits):
     """The best among the rules of a certified mixture and the rule of its slope."""
     n_labels = lmo.shape_[0]
     names = np.arange(n_labels)
     cells = Cells(lmo.priors_, ABSENT_PRESENT, groups=names, group_names=names.tolist())
-    problem = ConfusionProblem(LabelMean(metric), lmo, cells)
+    problem = ConfusionProblem(LabelMean(metric, of_labels), lmo, cells)
     found = [LabelLoss(metric, p) for p in lmo.prior]
 
     def choose(mixture):
         slope = problem.tangent(mixture.confusion)[0]
         tried = [gains_of_losses(L) for L in [slope, *mixture.handles]]
         sets = [lmo.choose(gains) for gains in tried]
-        losses = [_mean(found, s) for s in sets]
+        losses = [_mean(found, s, of_labels) for s in sets]
         best = int(np.argmin(losses))
         return TopLabelsRule(tried[best], lmo.k), losses[best], sets[best]
 
@@ -366,9 +399,10 @@ def _choose_by_mixture(lmo, metric, on_pass, limits):
     return _run_search(search, choose, on_pass)
 
 
-def _mean(losses, sets):
+def _mean(losses, sets, weights):
     pairs = zip(losses, sets.hits, sets.predicted, strict=True)
-    return float(np.mean([loss([t], [q])[0] for loss, t, q in pairs]))
+    values = [loss([t], [q])[0] for loss, t, q in pairs]
+    return float(np.average(values, weights=weights))
 
 
 def choose_sets(rows, weights, k, beta):

@@ -34,7 +34,10 @@ from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.estimators.base import fit_aside, require_y
-from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
+from sklearn_structsvm.estimators.complex_metric.label_excess import (
+    warn_of_excess,
+    warn_of_few,
+)
 from sklearn_structsvm.estimators.complex_metric.label_predicting import LabelPredictor
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     as_rows,
@@ -65,6 +68,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     labels per row. Depending on `average`, the objective is
 
     - "macro": :math:`\min \frac{1}{L} \sum_l \psi(C_l)`;
+    - "weighted": the same with weights of the labels, by how often they occur;
     - "micro": :math:`\min \psi\bigl(\frac{1}{L} \sum_l C_l\bigr)`;
     - "samples": the minimum of the mean over rows of 1 minus the F-measure of the row.
 
@@ -96,9 +100,10 @@ class MultilabelMetricClassifier(LabelPredictor):
         ``sklearn_structsvm.metrics.METRICS``), or an object such as ``FBeta(beta=2)``.
         With ``LinearLoss({(1, 0): 5.0, (0, 1): 1.0})`` a missed label costs as much as
         five false ones.
-    average : {"macro", "micro", "samples"}, default="macro"
+    average : {"macro", "weighted", "micro", "samples"}, default="macro"
         How to average over labels, as in scikit-learn's `f1_score`: the mean over labels,
-        over all pairs of a row and a label, or over rows. "samples" is for F-measures.
+        each alike or weighted by the rows that have it, over all pairs of a row and a
+        label, or over rows. "samples" is for F-measures.
     labels_per_row : int or None, default=None
         Exact number of labels to predict for each row. None chooses the best number.
     n_candidates : int or None, default=None
@@ -120,7 +125,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         - "auto" calibrates the probabilities by a sigmoid per label, and counts these
           with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
           labels with weight n / (n + 100) if n rows have the label, and the calibrated
-          probabilities for the rest. With sample weights w, n rows are as many as
+          probabilities for the rest. The precision of a label counts three more
+          predictions, with its share of hits, because that of few rows is mostly chance. With sample weights w, n rows are as many as
           :math:`(\sum w)^2 / \sum w^2`, so that their scale does not matter.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
@@ -149,15 +155,16 @@ class MultilabelMetricClassifier(LabelPredictor):
     estimator_ : classifier
         The fitted source of the probabilities.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted if its probability exceeds its threshold; inf means never.
+        A label is predicted if its probability, calibrated by `label_sigmoids_` if
+        `average` is "micro", exceeds its threshold; inf means never.
         Not defined with `labels_per_row` or for "samples".
     gains_ : ndarray of shape (n_labels, 2)
         With `labels_per_row`: the gain of predicting label l is
         ``gains_[l, 0] + gains_[l, 1] * η_l``, with η calibrated by `label_sigmoids_`. The
         labels with the largest gains are predicted; ties go to the first label.
     label_sigmoids_ : ndarray of shape (n_labels, 2) or None
-        By ``confusion="auto"`` with `labels_per_row` or "samples": coefficients a and b
-        of each label's calibration :math:`\sigma(a \operatorname{logit} \eta + b)`.
+        By ``confusion="auto"`` with `labels_per_row`, "micro" or "samples": coefficients a
+        and b of each label's calibration :math:`\sigma(a \operatorname{logit} \eta + b)`.
         Probabilities of 0 stay 0. None if the probabilities are used as they are.
     metric_ : ConfusionMetric
         The metric :math:`\psi`.
@@ -167,7 +174,8 @@ class MultilabelMetricClassifier(LabelPredictor):
     diagnostics_ : dict of ndarray of shape (n_labels,)
         What to look at before trusting the rule, for each label and on the same rows:
         "share" of the rows that have it, "expected_share" by the probabilities,
-        "predicted_share", and "calibration_error", the mean distance of the probabilities
+        "predicted_share", the numbers "rows" and "predicted_rows" (effective numbers, if
+        rows have weights), and "calibration_error", the mean distance of the probabilities
         from the share of such rows that have the label, over ten bins.
     objective_ : float
         Value of the objective, computed from what `confusion` counts. For its value on
@@ -259,7 +267,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "metric": [str, HasMethods(["resolve"])],
-        "average": [StrOptions({"macro", "micro", "samples"})],
+        "average": [StrOptions({"macro", "weighted", "micro", "samples"})],
         "labels_per_row": [Interval(Integral, 1, None, closed="left"), None],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "constraints": [list, tuple, Constraint],
@@ -280,7 +288,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         self,
         estimator: Any = None,
         metric: str | ConfusionMetric | RateConstraint = "f1",
-        average: Literal["macro", "micro", "samples"] = "macro",
+        average: Literal["macro", "weighted", "micro", "samples"] = "macro",
         *,
         labels_per_row: int | None = None,
         n_candidates: int | None = None,
@@ -391,7 +399,9 @@ class MultilabelMetricClassifier(LabelPredictor):
                 raise ValueError("All held-out examples have a weight of zero.")
         rows = as_rows(found, classifier)
         self.label_sigmoids_ = None
-        if self.confusion == "auto" and not self._counts_labels():
+        if self.confusion == "auto" and (
+            not self._counts_labels() or self.average == "micro"
+        ):
             sigmoids = LabelSigmoids.fit(rows, weights, truth)
             self.label_sigmoids_, self.label_floor_ = sigmoids.values, sigmoids.floor
             rows = sigmoids(rows)
@@ -425,8 +435,11 @@ class MultilabelMetricClassifier(LabelPredictor):
                 remedy = "have a look at the probabilities."
             labels = self.classes_.tolist()
             warn_of_excess(self.diagnostics_, labels, len(rows), remedy)
-        if self.average == "macro":
-            self._warn_of_left_out()
+        if self.average in ("macro", "weighted"):
+            told = self._warn_of_left_out()
+            why = f"nothing else is better for metric={self.metric!r}"
+            why += " and the constraints" if self.constraints else ""
+            warn_of_few(self.diagnostics_, self.classes_.tolist(), why, told)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(
@@ -436,7 +449,8 @@ class MultilabelMetricClassifier(LabelPredictor):
             )
 
     def _warn_of_left_out(self):
-        """UserWarning for labels of which constraints say nothing."""
+        """UserWarning for labels of which constraints say nothing; these labels."""
+        told = []
         for constraint in read_constraints(self.constraints):
             never, absent = [], []
             for label, C in zip(self.classes_.tolist(), self.confusion_, strict=True):
@@ -445,6 +459,7 @@ class MultilabelMetricClassifier(LabelPredictor):
                     absent.append(label)
                 elif constraint.empty_counts(cells, C[None]):
                     never.append(label)
+            told += never
             for labels, why in ((absent, "absent or present in every row"),
                                 (never, "never or always predicted")):  # fmt: skip
                 if labels:
@@ -454,6 +469,7 @@ class MultilabelMetricClassifier(LabelPredictor):
                         "it there by any amount.",
                         UserWarning,
                     )
+        return told
 
     def _counts_labels(self):
         """Whether C counts the labels."""
@@ -509,7 +525,8 @@ class MultilabelMetricClassifier(LabelPredictor):
             reporter.snapshot = lambda: _rule_attributes(rule())
             return reporter(n_iter, row, done)
 
-        choice = self._choose(*arguments, on_pass=on_pass)
+        shrink = self.confusion == "auto"
+        choice = self._choose(*arguments, shrink=shrink, on_pass=on_pass)
         if reporter.snapshot is None and choice.n_iter:
             on_pass(choice.n_iter, None, True, lambda: choice.rule)
         return choice

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.diagnostics import label_diagnostics
+from sklearn_structsvm.confusion.diagnostics import label_diagnostics, numbers_of_rows
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
@@ -243,10 +243,9 @@ class ClassifierOracle:
 
     def diagnostics(self, confusion):
         """Same as for `PluginOracle`, without the entries about probabilities."""
-        return {
-            "share": confusion.sum(axis=1),
-            "predicted_share": confusion.sum(axis=0),
-        }
+        shares = confusion.sum(axis=1), confusion.sum(axis=0)
+        numbers = numbers_of_rows(*shares, self.task.weights)
+        return {"share": shares[0], "predicted_share": shares[1], **numbers}
 
     def certificate(self, result, tol, max_iter, max_time):
         """Same as for `PluginOracle`, but an estimate, since an LMO may be inexact."""

@@ -12,7 +12,10 @@ from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.tightening import Tightened
 from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
-from sklearn_structsvm.estimators.complex_metric.label_excess import warn_of_excess
+from sklearn_structsvm.estimators.complex_metric.label_excess import (
+    warn_of_excess,
+    warn_of_few,
+)
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
 )
@@ -135,6 +138,7 @@ def run(fit, oracle, found, held_out=None):
         "limit it by a constraint, such as Coverage(at_most=...) or "
         "Precision(at_least=...).",
     )
+    warn_of_few_predictions(estimator)
     warn_of_small_groups(estimator, bounds)
 
 
@@ -247,6 +251,16 @@ def warn_of_constant(estimator):
         UserWarning,
     )
     return True
+
+
+def warn_of_few_predictions(estimator):
+    """UserWarning for classes that are predicted for none or few, of several classes."""
+    if (estimator.confusion_.sum(axis=0) > NO_SHARE).sum() == 1:
+        # `warn_of_constant` has said so.
+        return
+    why = f"nothing else is better for metric={estimator.metric!r} and the constraints"
+    names = [repr(label) for label in estimator.classes_.tolist()]
+    warn_of_few(estimator.diagnostics_, names, why)
 
 
 def infeasible_with_confidence(estimator, bounds, error):

@@ -37,7 +37,9 @@ from sklearn.utils.estimator_checks import check_param_validation
 from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
 from sklearn_structsvm._utils import pieces
 from sklearn_structsvm.confusion import get_metric, smoothing
+from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.estimators.complex_metric import label_probabilities
+from sklearn_structsvm.estimators.complex_metric.label_rules import LabelSigmoids
 from sklearn_structsvm.metrics import (
     Coverage,
     EqualOpportunity,
@@ -120,6 +122,7 @@ def test_classifiers_of_all_forms_are_taken(classifier):
 SCORES = [
     ({"average": "macro"}, f1_score, {"average": "macro"}),
     ({"average": "micro"}, f1_score, {"average": "micro"}),
+    ({"average": "weighted"}, f1_score, {"average": "weighted"}),
     ({"average": "samples"}, f1_score, {"average": "samples"}),
     ({"metric": "jaccard"}, jaccard_score, {"average": "macro"}),
     (
@@ -419,9 +422,117 @@ def test_weights_stand_for_repeated_rows():
         assert weighted.confusion_ == pytest.approx(repeated.confusion_)
 
 
+def of_sure_labels(seed, n=1000):
+    """Labels that are rarely sure, with right probabilities: two halves."""
+    rng = new_rng(seed)
+    eta = rng.beta(0.4, 3.0, size=(2 * n, 20))
+    Y = (rng.random(eta.shape) < eta).astype(int)
+    return eta[:n], Y[:n], eta[n:], Y[n:]
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+def test_the_best_precision_is_not_that_of_one_row(k):
+    eta, Y, new, Y_new = of_sure_labels(50)
+    model = MultilabelMetricClassifier(
+        Given(), metric="precision", labels_per_row=k, cv="prefit"
+    ).fit(eta, Y)
+    predicted = model.predict(new)
+    assert (predicted.sum(axis=0) > 0).all()
+    options = {"average": "macro", "zero_division": 0}
+    reached = precision_score(Y_new, predicted, **options)
+    assert reached > 1.0 - model.objective_ - 0.1
+    if k is None:
+        simple = new > 0.5
+    else:
+        simple = new >= np.sort(new, axis=1)[:, [-k]]
+    assert reached > precision_score(Y_new, simple, **options)
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_the_support_of_a_precision_is_that_of_three_more_rows(n):
+    rng = new_rng(51)
+    eta = rng.random((n, 1))
+    Y = (rng.random(eta.shape) < eta).astype(int)
+    Y[:4] = 0, 0, 1, 1
+    model = prefit(metric="precision").fit(eta, Y)
+    order = np.argsort(-eta[:, 0])
+    share = Y.sum() / (Y.sum() + 100.0)
+    # By any threshold, with what is counted between the labels and their sigmoid.
+    sigmoid = LabelSigmoids.fit(LabelRows.of(eta), np.ones(n), as_csr(Y))
+    q = sigmoid(LabelRows.of(eta)).matrix().toarray()[:, 0]
+    counted = share * Y[:, 0] + (1 - share) * q
+    rows, hits = np.arange(1, n + 1), np.cumsum(counted[order])
+    support = min(3.0, hits[-1])
+    expected = (hits + support * counted.mean()) / (rows + support)
+    assert 1.0 - model.objective_ == pytest.approx(expected.max())
+
+
+def test_labels_that_are_never_predicted_are_named():
+    eta, Y = given(new_rng(52), n=200)
+    # Nobody can tell who has it.
+    eta[:, 2], Y[:, 2] = 0.1, np.arange(200) % 10 == 0
+    model = prefit(metric="recall", constraints=Precision(at_least=0.6))
+    with pytest.warns(UserWarning, match="Rows have the label.s. 2, but none gets them"):
+        model.fit(eta, Y)
+    assert np.isinf(model.thresholds_[2])
+    assert model.diagnostics_["rows"] == pytest.approx(Y.sum(axis=0))
+    got = model.predict(eta).sum(axis=0)
+    assert model.diagnostics_["predicted_rows"] == pytest.approx(got)
+
+
+def test_labels_that_few_rows_get_are_named():
+    eta, Y, *_ = of_sure_labels(53)
+    model = prefit(metric="precision", confusion="labels")
+    with pytest.warns(UserWarning, match="Fewer than 5 of the rows get the label"):
+        model.fit(eta, Y)
+
+
+def test_micro_averages_calibrate_each_label():
+    rng = new_rng(54)
+    n, k = 800, 30
+    share = np.linspace(0.05, 0.6, k)
+    eta = 1 / (1 + np.exp(-np.log(share / (1 - share)) - rng.normal(size=(n, k))))
+    Y = (rng.random(eta.shape) < eta).astype(int)
+    # Too sure, and with another bias for each label.
+    odds = (eta / (1 - eta)) ** 4 * np.exp(3.0 * rng.normal(size=k))
+    bent = odds / (1 + odds)
+    half = slice(n // 2), slice(n // 2, None)
+    model = MultilabelMetricClassifier(Given(), average="micro", cv="prefit")
+    model.fit(bent[half[0]], Y[half[0]])
+    right = clone(model).fit(eta[half[0]], Y[half[0]])
+    reached, possible = (
+        m.score(rows[half[1]], Y[half[1]]) for m, rows in ((model, bent), (right, eta))
+    )
+    assert reached > possible - 0.03
+    one = model.set_params(confusion="labels").fit(bent[half[0]], Y[half[0]])
+    assert reached > one.score(bent[half[1]], Y[half[1]])
+
+
+@pytest.mark.parametrize("params", [{}, {"metric": "h_mean"}, {"metric": "precision"}])
+def test_weighted_averages_are_sums_of_what_is_counted_of_each_label(params):
+    eta, Y = given(new_rng(55), n=60)
+    eta *= [1.0, 0.7, 0.4, 0.2]
+    shares = eta.mean(axis=0) / eta.mean(axis=0).sum()
+    for k in (None, 2):
+        model = prefit(
+            average="weighted", labels_per_row=k, confusion="probabilities", **params
+        )
+        model.fit(eta, Y)
+        predicted = model.predict(eta)
+        losses = [
+            mean_label_loss(model.metric_, predicted[:, [j]], eta[:, [j]], np.ones(60))
+            for j in range(4)
+        ]
+        assert model.objective_ == pytest.approx(shares @ losses)
+        assert model.dual_objective_ <= model.objective_ + 1e-9
+        if k is None:
+            macro = clone(model).set_params(average="macro").fit(eta, Y)
+            assert np.array_equal(macro.thresholds_, model.thresholds_)
+
+
 EVERY_KIND = [
     {"average": average, "labels_per_row": k, "metric": metric}
-    for average in ("macro", "micro", "samples")
+    for average in ("macro", "weighted", "micro", "samples")
     for k in (None, 2)
     for metric in ("f1", "precision")
     if average != "samples" or metric == "f1"
@@ -782,6 +893,8 @@ def expected_failed_checks(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Label .* is present in all training:UserWarning")
+@pytest.mark.filterwarnings("ignore:Rows have the label:UserWarning")
+@pytest.mark.filterwarnings("ignore:Fewer than 5 of the rows:UserWarning")
 @generated_checks(
     [MultilabelMetricClassifier(MultiOutputClassifier(LogisticRegression()), cv=None)],
     expected_failed_checks,
