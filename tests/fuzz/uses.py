@@ -80,6 +80,10 @@ class Use:
             emission = ("given", "both")[self.rng.integers(2)]
             structure.set_params(emission=emission)
             self.X = [self.with_scores(x, k, emission == "both") for x in self.X]
+        elif self.task.kind == "chains" and self.rng.random() < 0.15:
+            self.X = [*self.X, self.X[0][:0]]
+            self.y = [*self.y, self.y[0][:0]]
+            self.task.n += 1
         if self.task.kind == "graphs" and self.rng.random() < 0.3:
             n_edges = [len(x[1]) for x in self.X]
             self.X = [
