@@ -80,8 +80,8 @@ class Churn(SelectiveConstraint):
     def counted(self, cells: Cells) -> list[np.ndarray]:
         found = super().counted(cells)
         if self.label is not None:
-            index = cells.class_index(self.label)
-            found = [mask & (cells.baseline == index)[:, None, None] for mask in found]
+            is_of = np.asarray(cells.baseline) == cells.class_index(self.label)
+            found = [mask & is_of[:, None, None] for mask in found]
         return found
 
     def linear(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:

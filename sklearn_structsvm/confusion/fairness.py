@@ -79,7 +79,8 @@ class GroupParity(Constraint):
         super().check(cells)
 
     def counted(self, cells: Cells) -> list[np.ndarray]:
-        masks, found = cells.masks_of(self.feature), []
+        masks = cells.masks_of(self.feature)
+        found: list[np.ndarray] = []
         limit = 1.0 - self.slack if self.bound == "difference" else self.ratio
         if len(masks) == 1 or limit == 0.0:
             return found

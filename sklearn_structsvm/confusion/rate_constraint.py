@@ -253,7 +253,7 @@ class RateConstraint(SelectiveConstraint):
         found = []
         for group in selected_groups(self, cells):
             mask = cells.cells_of(group)
-            for i in np.flatnonzero((lower > 0.0) | (upper < 1.0)):
+            for i in np.flatnonzero((lower > 0.0) | (upper < 1.0)).tolist():
                 N, D = self.rate_of(i, mask, cells)
                 among = np.zeros(cells.shape, dtype=bool)
                 if np.ndim(D):

@@ -294,12 +294,14 @@ def fairness_report(
             )  # fmt: skip
         violation = constraint.measured(own, own_cells)
         p, holds = np.nan, bool(violation <= 0.0)
+        is_known = True
         if not constraint.has_convex:
             sums = rate_sums(constraint, own_cells, np.round(own * len(predicted)))
             p = p_value(sums, 1.0 - level)
         if constraint.empty_counts(own_cells, own):
-            p, holds = 1.0, np.nan if holds else False
-        row = [repr(constraint), promised, float(violation), holds, p]
+            p, is_known = 1.0, not holds
+        answer = holds if is_known else np.nan
+        row = [repr(constraint), promised, float(violation), answer, p]
         for column, value in zip(promises.values(), row, strict=True):
             column.append(value)
     return FairnessReport(

@@ -1,5 +1,7 @@
 """Which label counts as positive: never another than the user would think."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from _random_confusion import ONE_LABEL
@@ -141,3 +143,22 @@ def test_gaps_ask_as_their_constraints_do(name, asks):
 )
 def test_what_singles_no_label_out_has_none(measure):
     assert measure.positive_label(["fraud", "ok"]) is None
+
+
+@pytest.mark.parametrize("name", [*metrics.__all__])
+def test_both_names_of_the_label_are_accepted(name):
+    kind = getattr(metrics, name)
+    if not (isinstance(kind, type) and "pos_label" in signature(kind).parameters):
+        return
+    bound = {"at_least": 0.1} if hasattr(kind, "rate_of") and name[:2] != "Pr" else {}
+    bound = {} if name == "PredictiveParity" else bound
+    y, guess = named(("ok", "fraud"), Y), named(("ok", "fraud"), GUESS)
+    found = [
+        kind(**bound, **{word: "ok"})(y, guess, sensitive_features=GROUPS)
+        for word in ("pos_label", "label")
+    ]
+    assert found[0] == found[1]
+    assert kind(**bound, label="ok").positive_label(["fraud", "ok"]) == "ok"
+    both = kind(**bound, label="ok", pos_label="fraud")
+    with pytest.raises(ValueError, match="two names of one parameter"):
+        both(y, guess, sensitive_features=GROUPS)

@@ -49,6 +49,7 @@ from sklearn_structsvm.estimators.complex_metric.label_rules import (
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
+    unwrapped,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
@@ -56,7 +57,6 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
-from sklearn_structsvm.estimators.conformal.outputs import unwrapped
 
 
 class MultilabelMetricClassifier(LabelPredictor):

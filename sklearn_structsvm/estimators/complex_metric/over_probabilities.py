@@ -5,10 +5,13 @@ import copy
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
+from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin
 from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
@@ -136,3 +139,17 @@ def feature_attributes(model):
     """`n_features_in_` and `feature_names_in_`, if the fitted model has them."""
     names = ("n_features_in_", "feature_names_in_")
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
+
+
+def unwrapped(model, X):
+    """The deciding estimator inside pipelines and the like, and its X."""
+    while True:
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif isinstance(model, (GridSearchCV, RandomizedSearchCV)):
+            model = getattr(model, "best_estimator_", model.estimator)
+        elif isinstance(model, Pipeline):
+            X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
+            model = model[-1]
+        else:
+            return snapshot(model), X

@@ -6,16 +6,13 @@ example contains the truth if the entries of all its true labels are small enoug
 
 import numpy as np
 from scipy import sparse
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.labels import refuse_missing, unique
-from sklearn_structsvm._utils.snapshots import snapshot
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import unwrapped
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
 from sklearn_structsvm.structures.hidden_labels import as_entries
@@ -84,20 +81,6 @@ def _as_labelings(y):
             )
         refuse_missing(own, f"y[{i}]", place="position", remedy="Leave the example out.")
     return as_object_array([np.asarray(own) for own in y])
-
-
-def unwrapped(model, X):
-    """The deciding estimator inside pipelines and the like, and its X."""
-    while True:
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(model, (GridSearchCV, RandomizedSearchCV)):
-            model = getattr(model, "best_estimator_", model.estimator)
-        elif isinstance(model, Pipeline):
-            X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
-            model = model[-1]
-        else:
-            return snapshot(model), X
 
 
 class Outputs:
