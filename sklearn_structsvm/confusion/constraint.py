@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sklearn_structsvm._utils.conditions import Conditions, largest_violation
 from sklearn_structsvm.confusion.answers import OF_CONSTRAINTS, gate_methods
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored
-
-# A class that is predicted with less than this probability is never predicted: sums of
-# shares leave this much rounding error.
-NEVER = 1e-14
 
 
 class Constraint(Scored, BaseEstimator):
@@ -107,7 +104,7 @@ class Constraint(Scored, BaseEstimator):
         """The entries that the rates of the constraint are among.
 
         A rate among none says nothing, and is never certified. By default they are the
-        entries that the `denominators` count.
+        entries that the denominators of its conditions count.
 
         Parameters
         ----------
@@ -119,7 +116,7 @@ class Constraint(Scored, BaseEstimator):
         list of ndarray of bool, shape (m, k, k)
             For each rate, the entries of C whose sum it is divided by.
         """
-        D = self.denominators(cells)
+        D = self._conditions(cells).D
         return [] if D is None else list(D != 0.0)
 
     def empty_counts(self, cells: Cells, C: np.ndarray | None = None) -> list[str]:
@@ -144,6 +141,11 @@ class Constraint(Scored, BaseEstimator):
                 or (C is not None and not C[mask].sum() > NEVER)
             )
         )
+
+    def _conditions(self, cells: Cells) -> Conditions:
+        """The linear conditions in the shortest form."""
+        G, h = self.linear(cells)
+        return Conditions(G, h, self.denominators(cells), np.zeros(len(h), dtype=int))
 
     def convex_value(self, C: np.ndarray, cells: Cells) -> float:
         """Value of the convex function that must not be positive, for `has_convex`."""
@@ -181,11 +183,11 @@ class Constraint(Scored, BaseEstimator):
         violation : float
             At most 0 if the constraint holds; not below it if a rate has no examples.
         """
-        G, h = self.linear(cells)
-        D = self.denominators(cells)
+        G, h, D, halves = self._conditions(cells)
         worst = largest_violation(
             np.tensordot(G, C, axes=3) + h,
             None if D is None else np.tensordot(D, C, axes=3),
+            halves,
         )
         if self.has_convex:
             worst = max(worst, self.convex_value(C, cells))
@@ -207,21 +209,4 @@ class Constraint(Scored, BaseEstimator):
                 f"{type(self).__name__} is a constraint on groups and needs "
                 "sensitive_features, but none were passed."
             )
-        self.linear(cells)
-
-
-def largest_violation(values, denominators=None):
-    """Largest violation of linear conditions, in their own units; -inf without any.
-
-    Parameters
-    ----------
-    values : ndarray of shape (p,)
-        <G[p], C> + h[p].
-    denominators : ndarray of shape (p,) or None
-        <D[p], C>; conditions for which this is 0 count as 0.
-    """
-    if denominators is None:
-        return float(values.max(initial=-np.inf))
-    counts = denominators > NEVER
-    least = -np.inf if counts.all() else 0.0
-    return float((values[counts] / denominators[counts]).max(initial=least))
+        self._conditions(cells)

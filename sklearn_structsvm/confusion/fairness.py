@@ -6,6 +6,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm.confusion.cells import Cells, positive_index
+from sklearn_structsvm._utils.conditions import Conditions
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rate_constraint import check_number
 
@@ -137,6 +138,27 @@ class GroupParity(Constraint):
             one for R, overall in self.rates(cells) for one, _ in self._pairs(R, overall)
         ]
         return np.array(above).reshape(-1, *cells.shape)
+
+    def _conditions(self, cells: Cells) -> Conditions:
+        is_own = type(self).linear is not GroupParity.linear
+        if self.reference == "overall" or is_own:
+            return super()._conditions(cells)
+        is_ratio = self.bound == "ratio"
+        factor, slack = (self.ratio, 0.0) if is_ratio else (1.0, self.slack)
+        G, h, D = [np.zeros((0, *cells.shape))], [], [np.zeros((0, *cells.shape))]
+        halves = []
+        rates = [R for R, _ in self.rates(cells) if len(R) > 1]
+        for e, R in enumerate(rates, start=1):
+            G += [factor * R, -R]
+            h += [-slack] * len(R) + [0.0] * len(R)
+            D += [R, np.zeros_like(R)]
+            halves += [e] * len(R) + [-e] * len(R)
+        return Conditions(
+            np.concatenate(G),
+            np.array(h),
+            np.concatenate(D) if is_ratio else None,
+            np.array(halves, dtype=int),
+        )
 
     def _pairs(self, R, overall):
         """Ordered pairs of rates, of which the first must not be above the second."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.constraint import largest_violation
+from sklearn_structsvm._utils.conditions import Conditions, largest_violation
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric
@@ -46,10 +46,11 @@ class ConfusionProblem:
         As the metric is.
     exact : bool
         Whether the oracle's bounds hold.
+    conditions : Conditions
+        The linear ones of all constraints, parities in halves. D has ones (for a lower
+        half zeros) where a condition is not one on a rate multiplied by <D[p], C>.
     linear : (ndarray of shape (p, m, k, k), ndarray of shape (p,))
-        G and h.
-    denominators : ndarray of shape (p, m, k, k)
-        D, where condition p is one on a rate multiplied by <D[p], C>, and ones elsewhere.
+        The same without halves: G and h of each pair of groups.
     convex_constraints : list of ConvexConstraint
         The φ_q.
     leveled : list of Constraint
@@ -94,21 +95,13 @@ class ConfusionProblem:
         # A rate without examples says nothing, which is no more than a violation of 0.
         says_nothing = any(c.empty_counts(self.cells) for c in self.constraints)
         self._least = 0.0 if says_nothing else -np.inf
-        parts = [self._linear_of(constraint) for constraint in self.constraints]
-        self.linear = (
-            np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
-            np.concatenate([np.zeros(0), *(h for _, h in parts)]),
-        )
-        self._flat_linear = self.linear[0].reshape(-1, int(np.prod(self.shape)))
-        self.denominators = self._denominators([len(h) for _, h in parts])
-        # None if all of them are ones.
+        self._linear = None
+        self.conditions, has_denominators = self._all_conditions()
+        self._flat_linear = self.conditions.G.reshape(-1, int(np.prod(self.shape)))
+        # None if all of them are 1.
         self._flat_denominators = None
-        if any(
-            c.denominators(self.cells) is not None
-            for c in self.constraints
-            if not c.needs_costs
-        ):
-            self._flat_denominators = self.denominators.reshape(self._flat_linear.shape)
+        if has_denominators:
+            self._flat_denominators = self.conditions.D.reshape(self._flat_linear.shape)
         self.convex_constraints = [
             ConvexConstraint(part, self.cells, self._padded)
             for constraint in self.constraints
@@ -171,7 +164,7 @@ class ConfusionProblem:
     @property
     def constrained(self):
         """Whether there is any constraint."""
-        return bool(len(self.linear[1]) or self.convex_constraints or self.leveled)
+        return bool(len(self.conditions.h) or self.convex_constraints or self.leveled)
 
     @property
     def n_levels(self):
@@ -224,6 +217,17 @@ class ConfusionProblem:
         G[-1, 0, 0] = high - low
         return G, low
 
+    @property
+    def linear(self):
+        """(G, h) of all linear conditions, those on pairs of groups one by one."""
+        if self._linear is None:
+            parts = [self._linear_of(constraint) for constraint in self.constraints]
+            self._linear = (
+                np.concatenate([np.zeros((0, *self.shape)), *(G for G, _ in parts)]),
+                np.concatenate([np.zeros(0), *(h for _, h in parts)]),
+            )
+        return self._linear
+
     def _linear_of(self, constraint):
         """The linear conditions of a constraint on tensors with the slab, if any."""
         if constraint.needs_costs:
@@ -231,6 +235,30 @@ class ConfusionProblem:
             return G[None], np.array([constraint.measured_cost(h)])
         G, h = constraint.linear(self.cells)
         return self._padded(G), h
+
+    def _all_conditions(self):
+        """The `conditions`, and whether any has a denominator of its own."""
+        none = np.zeros((0, *self.shape))
+        G, h, D, halves = [none], [np.zeros(0)], [none], [np.zeros(0, dtype=int)]
+        n_levels, varies = 0, False
+        for constraint in self.constraints:
+            if constraint.needs_costs:
+                own_G, own_h = self._linear_of(constraint)
+                own_D, own_halves = None, np.zeros(1, dtype=int)
+            else:
+                own_G, own_h, own_D, own_halves = constraint._conditions(self.cells)
+                own_G = self._padded(own_G)
+            varies = varies or own_D is not None
+            if own_D is None:
+                # <1, C> is 1. The lower half adds nothing to that.
+                own_D = np.ones((len(own_h), *self.cells.shape))
+                own_D[own_halves < 0] = 0.0
+            G.append(own_G)
+            h.append(own_h)
+            D.append(self._padded(own_D))
+            halves.append(own_halves + n_levels * np.sign(own_halves))
+            n_levels += own_halves.max(initial=0)
+        return Conditions(*map(np.concatenate, (G, h, D, halves))), varies
 
     def _padded(self, G):
         """Append zeros for the slab of costs, if any, to an array (..., m, k, k)."""
@@ -294,7 +322,7 @@ class ConfusionProblem:
         mask |= self._spread(self.metric.entries(self.shape[-1])) != 0
         if self.metric.needs_costs:
             mask[-1, 0, 0] = True
-        mask |= (self.linear[0] != 0.0).any(axis=0)
+        mask |= (self.conditions.G != 0.0).any(axis=0)
         if self.convex_constraints:
             mask[: self.cells.n_cells] = True
         return mask
@@ -342,20 +370,12 @@ class ConfusionProblem:
     def _largest(self, C, denominators):
         flat = C.reshape(-1)
         worst = largest_violation(
-            self._flat_linear @ flat + self.linear[1],
+            self._flat_linear @ flat + self.conditions.h,
             None if denominators is None else denominators @ flat,
+            self.conditions.halves,
         )
         leveled = (c.violation(self._of_cells(C), self.cells) for c in self.leveled)
         return max([worst, *(phi.value(C) for phi in self.convex_constraints), *leveled])
-
-    def _denominators(self, counts):
-        """Denominators of all linear conditions; ones for 1, the sum of C's entries."""
-        found = [np.zeros((0, *self.shape))]
-        for constraint, n in zip(self.constraints, counts, strict=True):
-            D = None if constraint.needs_costs else constraint.denominators(self.cells)
-            D = np.ones((n, *self.cells.shape)) if D is None else D
-            found.append(self._padded(D))
-        return np.concatenate(found)
 
     def _closed_form(self, method):
         """A form of a metric of all examples, for the class priors."""

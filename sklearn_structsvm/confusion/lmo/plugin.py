@@ -90,6 +90,11 @@ class PluginLMO(LMO):
         """Whether bounds are valid."""
         return self.counted == "probabilities"
 
+    @property
+    def separable(self):
+        """Whether C[a] depends on L[a] only, for each cell a."""
+        return self.n_groups == 1
+
     def fit(self, X, y=None, sample_weight=None, cells=None, n_cells=None):
         """Read the sample once.
 
@@ -131,6 +136,7 @@ class PluginLMO(LMO):
             y = group * k + y
         k = P.shape[1]
         key = cells if y is None else cells * k + y
+        self._examples = P, cells, weights / weights.sum()
         ties = likely_choices(P, weights, self.n_threads) if self.exact else None
         order, ends, keys = segments(key, weights, ties)
         by_label = (keys, None) if y is None else np.divmod(keys, k)
@@ -139,6 +145,17 @@ class PluginLMO(LMO):
         self._blocks = PluginBlocks(P, order, ends, *by_label, weights, self.n_threads)
         self.priors_ = self._confusion(np.zeros(self.shape_), self.counted).sum(axis=2)
         return self
+
+    def examples(self):
+        """(cells, masses) of the examples, shapes (n,) and (n, k), or None.
+
+        All classifiers are the rules that assign each example a class, or several with
+        weights, if bounds are valid for them.
+        """
+        if not (self.exact and self.separable):
+            return None
+        P, cells, weights = self._examples
+        return cells, np.asarray(P, dtype=np.float64) * weights[:, None]
 
     def __call__(self, L):
         """The plug-in classifier of L.

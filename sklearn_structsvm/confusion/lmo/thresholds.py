@@ -93,6 +93,9 @@ class ThresholdLMO(PluginLMO):
         self._make_hulls(scores, positive, cells, weights)
         return self
 
+    def examples(self):
+        """None: other classifiers than thresholds do not count."""
+
     def _make_hulls(self, scores, positive, cells, weights):
         """Confusions and loss tensors of all vertices, above and below thresholds."""
         by_cell = np.argsort(cells, kind="stable")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
+from sklearn_structsvm._utils.conditions import Conditions
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.diagnostics import label_diagnostics, numbers_of_rows
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
@@ -188,9 +189,9 @@ class _Relaxed(Constraint):
     def measured_cost(self, cost):
         return self.constraint.measured_cost(cost) - self.slack
 
-    def linear(self, cells):
-        G, h = self.constraint.linear(cells)
-        return G, h - self.slack
+    def _conditions(self, cells):
+        G, h, _, halves = self.constraint._conditions(cells)
+        return Conditions(G, np.where(halves < 0, h, h - self.slack), None, halves)
 
     def convex_value(self, C, cells):
         return self.constraint.convex_value(C, cells) - self.slack

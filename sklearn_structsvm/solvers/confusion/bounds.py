@@ -53,18 +53,28 @@ def denominator_range(problem, B):
     that never predicts the class, but not for one with a minimal recall.
     """
     least, most = linear_range(problem, B)
-    G, h = problem.linear
+    G, h, _, halves = problem.conditions
     if least > 0.0 or not len(h):
         return least, most
     m, k, _ = problem.shape
+    # Upper and lower halves are on both sides of a free variable of their level.
+    n_levels = halves.max(initial=0)
+    sides = sparse.csr_array(
+        (-np.sign(halves), (np.arange(len(h)), np.maximum(np.abs(halves) - 1, 0))),
+        shape=(len(h), max(n_levels, 1)),
+    )
     found = linprog(
-        np.ravel(B),
-        A_ub=G.reshape(len(h), -1),
+        np.append(np.ravel(B), np.zeros(sides.shape[1])),
+        A_ub=sparse.hstack([sparse.csr_array(G.reshape(len(h), -1)), sides]),
         b_ub=-h,
-        A_eq=sparse.kron(
-            sparse.csr_array(sparse.eye(m * k)), np.ones((1, k)), format="csr"
+        A_eq=sparse.hstack(
+            [
+                sparse.kron(sparse.eye_array(m * k), np.ones((1, k))),
+                sparse.csr_array((m * k, sides.shape[1])),
+            ]
         ),
         b_eq=problem.priors.ravel(),
+        bounds=[(0.0, None)] * B.size + [(None, None)] * sides.shape[1],
     )
     if found.status != 0:
         return least, most

@@ -5,6 +5,11 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.conditions import (
+    Conditions,
+    largest_parts,
+    largest_violation,
+)
 from sklearn_structsvm.solvers.confusion.bounds import Minorant
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import (
@@ -16,6 +21,7 @@ from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
 )
+from sklearn_structsvm.solvers.confusion.parts import PartsMaster, mixes_parts
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 # The master problem is solved to an accuracy of the gap divided by this. Multipliers from
@@ -48,6 +54,15 @@ MAX_PROGRAMS_PER_CALL = 10
 
 # The number of columns kept in the master problem, those with the largest weights.
 MAX_MASTER_COLUMNS = 300
+
+# After this many calls, cells get weights of their own. On the data of the paper most
+# runs have ended by then.
+CALLS_IN_COMMON = 30
+
+# With at most this many pairs of an example and a class, the program of all classifiers
+# is solved as well, which takes HiGHS less than a second; with higher prices, or tangents
+# of ψ, so many times at most.
+MAX_WHOLE, MAX_WHOLE_PROGRAMS = 2000, 10
 
 # The smallest violation is determined to this share of it, with at most this many calls.
 VIOLATION_PRECISION = 1e-2
@@ -107,6 +122,7 @@ class ColumnGeneration(ConfusionSolver):
         self.incumbent = _Finishing(self, problem, tol)
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
         self.master = make_master(problem, self.columns)
+        self.parts, self.share, self.priced_exactly = None, .1, False
         self.sharpness = 1.0
         # The merit is ψ plus the price of the violation.
         self.gap, self.merit = 1.0, np.inf
@@ -140,6 +156,10 @@ class ColumnGeneration(ConfusionSolver):
 
     def move(self):
         """Make one call of the oracle (or more at the start), and solve one program."""
+        if self.parts is not None:
+            return self.move_parts()
+        if len(self.columns) >= CALLS_IN_COMMON and mixes_parts(self.problem):
+            return self.begin_parts()
         # This precedes the call, because the index of the new column must remain valid.
         if len(self.columns) > MAX_MASTER_COLUMNS:
             self.forget()
@@ -160,6 +180,56 @@ class ColumnGeneration(ConfusionSolver):
             return "stationary"
         self.optimize(CENTRAL * self.sharpness)
         return None
+
+    def begin_parts(self):
+        """Go on with a `PartsMaster`, from the classifiers found."""
+        self.parts = PartsMaster(self.problem)
+        for C, handle in zip(self.columns.tensors, self.columns.handles, strict=True):
+            self.parts.add(C, handle)
+        self.minorants = [self.parts.solve()]
+        examples = getattr(self.problem.oracle, "examples", lambda: None)()
+        if examples is not None and examples[1].size <= MAX_WHOLE:
+            whole = PartsMaster(self.problem)
+            whole.add_examples(*examples)
+            for _ in range(MAX_WHOLE_PROGRAMS):
+                self.minorants.insert(0, whole.solve())
+                if whole.is_exact and self.problem.excess(whole.C) <= FEASIBILITY_TOL:
+                    break
+            while len(self.minorants) > 1:
+                self.incumbent.certify(self.minorants.pop(0))
+        return self.move_parts()
+
+    def move_parts(self):
+        """Make one call of the oracle, and solve one program of the parts."""
+        parts, before = self.parts, self.bounds.value
+        n_before = len(parts.cells)
+        C, index, _, _ = self.incumbent.certify(self.minorants.pop(0))
+        parts.add(C, self.columns.handles[index])
+        merit, price = parts.merit, parts.price
+        if merit - self.bounds.value <= self.tol:
+            self.take_parts()
+        new, found = parts.solve(), len(parts.cells) > n_before
+        is_same = parts.merit >= merit - SMALLEST_RISE and price == parts.price
+        if found or not is_same or self.bounds.value > before + SMALLEST_RISE:
+            share = self.share if found else 1.0
+            new = self.bounds.minorant.toward(
+                new, share, keep_objective=parts.ratio is not None
+            )
+        elif self.priced_exactly:
+            self.take_parts()
+            return "stalled"
+        self.priced_exactly = new is not None and not found
+        self.minorants = [new]
+        return None
+
+    def take_parts(self):
+        """Add the classifiers that the mixture of the parts consists of."""
+        weights = np.zeros(len(self.columns))
+        for weight, C, handle in self.parts.classifiers():
+            index, is_new = self.columns.add(C, handle)
+            weights = np.append(weights, 0.0) if is_new else weights
+            weights[index] += weight
+        self.incumbent.take(weights / weights.sum())
 
     def go_on_from(self, C, index, low):
         """Without convexity, descend from each start. Returns whether all are done."""
@@ -256,7 +326,10 @@ class _Finishing(Incumbent):
             self.add(found.solution)
 
     def finish(self):
-        self.search.optimize(1.0 / max(FINAL_ACCURACY * self.tol, 1.0 / SHARPEST))
+        if self.search.parts is None:
+            self.search.optimize(1.0 / max(FINAL_ACCURACY * self.tol, 1.0 / SHARPEST))
+        elif self.gap > self.tol:
+            self.search.take_parts()
         super().finish()
 
 
@@ -281,15 +354,16 @@ class ViolationProblem:
         self.tries_constants = tries_constants
         self.shape, self.priors, self.exact = problem.shape, problem.priors, problem.exact
         self.uniform, self.lmo = problem.uniform, problem.lmo
-        self.linear = np.zeros((0, *problem.shape)), np.zeros(0)
-        G, self.offsets = problem.linear
-        self.conditions = G - level * problem.denominators
+        none = np.zeros((0, *problem.shape))
+        self.conditions = Conditions(none, np.zeros(0), none, np.zeros(0, dtype=int))
+        G, self.offsets, D, self.piece_halves = problem.conditions
+        self.slopes = G - level * D
 
     def value(self, C):
         """The largest condition."""
-        linear = np.tensordot(self.conditions, C, axes=3) + self.offsets
+        linear = np.tensordot(self.slopes, C, axes=3) + self.offsets
         bent = [phi.value(C) - self.level for phi in self.problem.convex_constraints]
-        return float(max([*linear, *bent]))
+        return float(max([largest_violation(linear, None, self.piece_halves), *bent]))
 
     def violation(self, C):
         """-inf, because the constraints are what is minimized."""
@@ -299,19 +373,20 @@ class ViolationProblem:
 
     def tangent(self, C):
         """The tangent of the largest condition."""
-        linear = np.tensordot(self.conditions, C, axes=3) + self.offsets
+        linear = np.tensordot(self.slopes, C, axes=3) + self.offsets
         worst = max(
             self.problem.convex_constraints, key=lambda phi: phi.value(C), default=None
         )
-        if worst is None or linear.max(initial=-np.inf) >= worst.value(C) - self.level:
-            p = int(linear.argmax())
-            return self.conditions[p], float(self.offsets[p])
+        largest = largest_violation(linear, None, self.piece_halves)
+        if worst is None or largest >= worst.value(C) - self.level:
+            parts = largest_parts(linear, self.piece_halves)
+            return self.slopes[parts].sum(axis=0), float(self.offsets[parts].sum())
         G, h = worst.tangent(C)
         return G, h - self.level
 
     def pieces(self):
-        """The conditions, if all of them are linear."""
-        linear = self.conditions, self.offsets
+        """The conditions (with `piece_halves`), if all of them are linear."""
+        linear = self.slopes, self.offsets
         return None if self.problem.convex_constraints else linear
 
     def ratio(self):

@@ -71,7 +71,7 @@ class Incumbent:
         # A mixture is better if it exceeds the constraints by less, then if its value is
         # smaller.
         self._key = np.inf, np.inf
-        self._next = 1
+        self._next, self.is_ending = 1, False
 
     @property
     def seconds_left(self):
@@ -152,7 +152,9 @@ class Incumbent:
         """Keep a mixture of the columns if it is the best so far."""
         problem, C = self.problem, self.columns.mix(weights)
         excess, violation = problem.excess(C), problem.violation(C)
-        if violation > FEASIBILITY_TOL and excess <= NEARLY_FEASIBLE:
+        # That takes a program, so it is for the mixtures that a run may end with.
+        may_end = self.is_ending or problem.value(C) - self.bound <= self.tol
+        if violation > FEASIBILITY_TOL and excess <= NEARLY_FEASIBLE and may_end:
             weights = meet_exactly(problem, self.columns.flat, weights)
             C = self.columns.mix(weights)
             excess, violation = problem.excess(C), problem.violation(C)
@@ -231,6 +233,7 @@ class Incumbent:
         if self.C is None:
             return None
         if done or (self.gap <= self.tol and self.violation <= FEASIBILITY_TOL):
+            self.is_ending = True
             self.finish()
         row = {
             "objective": self.value,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.conditions import largest_of_halves
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
@@ -147,7 +148,8 @@ class Master:
         self.price = FIRST_PRICE
         self.pressure = 0.0
         self.n_still, self.trial = 0, None
-        G, h = problem.linear
+        G, h, _, self.halves = problem.conditions
+        self.piece_halves = np.zeros(0, dtype=int)
         self.rows = LinearRows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
         self.cuts = [Cuts(columns, phi) for phi in problem.convex_constraints]
         self.constrained = problem.constrained
@@ -227,9 +229,18 @@ class Master:
         self.trial = self.columns.mix(target)
         self.move(target, c, Q)
         if n_pieces:
-            y = y / y[:n_pieces].sum()
-        self.pressure = float(y[n_pieces:].sum())
+            y = y / y[:n_pieces][self.piece_halves >= 0].sum()
+        self.pressure = self._price_of(y[n_pieces:])
         return self._minorant(y[:n_pieces], y[n_pieces:], gap)
+
+    def _price_of(self, multipliers):
+        """The sum of the multipliers, in which two halves count once."""
+        halves = self._halves(len(multipliers))
+        return float(multipliers[halves >= 0].sum())
+
+    def _halves(self, n):
+        """The halves of the linear constraints and of the cuts, n in all."""
+        return np.append(self.halves, np.zeros(n - len(self.halves), dtype=int))
 
     def _cut(self, cuts, C):
         """Add the tangent at C, which explains why the last program made no progress."""
@@ -266,7 +277,9 @@ class Master:
             self.weights = target
 
     def _program(self, c, Q, pieces, offsets, tol):
-        """The quadratic program in (α, v, w): v >= all pieces, w >= all violations.
+        """The quadratic program in (α, v, w, t): v >= all pieces, w >= all violations.
+
+        Of each level there is a t between its upper and its lower halves.
 
         Returns
         -------
@@ -275,43 +288,46 @@ class Master:
         multipliers : ndarray
             Multipliers of the pieces, then of the constraints.
         """
-        n, has_v, has_w = len(c), int(len(offsets) > 0), int(self.constrained)
-        size = n + has_v + has_w
-        rows, ends = [], []
-        start = np.empty(size)
-        start[:n] = START_SHARE / n + (1.0 - START_SHARE) * self.weights
-        cost = np.concatenate([c, np.ones(has_v), np.full(has_w, self.price)])
-        if has_v:
+        n = len(c)
+        weights = START_SHARE / n + (1.0 - START_SHARE) * self.weights
+        epigraphs = []
+        if len(offsets):
             # v is measured from below all pieces, so it is positive.
-            low = float(pieces.min()) - 1.0
-            block = np.zeros((len(pieces), size))
-            block[:, :n], block[:, n] = pieces, -1.0
-            rows.append(block)
-            ends.append(np.full(len(pieces), low))
-            start[n] = float((pieces @ start[:n]).max()) - low + 1.0
-        if has_w:
+            halves = self.piece_halves
+            low = -float(largest_of_halves(-pieces.min(axis=1)[:, None], halves).max())
+            epigraphs.append(_Epigraph(1.0, pieces, halves, low - 1.0, weights))
+        if self.constrained:
             # The values of all linear constraints and cuts at the columns, (p, T).
             values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
-            counts = _counting(values)
-            values = values[counts]
-            block = np.zeros((len(values), size))
-            block[:, :n], block[:, -1] = values, -1.0
-            rows.append(block)
-            ends.append(np.full(len(values), -CONSTRAINT_MARGIN))
-            start[-1] = max(float((values @ start[:n]).max(initial=0.0)), 0.0) + 1.0
+            halves = self._halves(len(values))
+            counts = _counting(values, halves)
+            values, of_counts = values[counts], halves[counts]
+            epigraphs.append(
+                _Epigraph(self.price, values, of_counts, -CONSTRAINT_MARGIN, weights, 0.0)
+            )
+        size = n + sum(len(e.start) for e in epigraphs)
+        D = np.zeros((sum(len(e.ends) for e in epigraphs), size))
+        row, column = 0, n
+        for e in epigraphs:
+            block = D[row : row + len(e.ends)]
+            block[:, :n], block[:, column : column + len(e.start)] = e.values, e.own
+            row, column = row + len(e.ends), column + len(e.start)
+        cost = np.concatenate([c, *(e.cost for e in epigraphs)])
         if Q is not None and size > n:
             wide = np.zeros((size, size))
             wide[:n, :n] = Q
             Q = wide
         a = np.zeros(size)
         a[:n] = 1.0
-        D = np.concatenate(rows) if rows else np.zeros((0, size))
-        b = np.concatenate(ends) if ends else np.zeros(0)
+        b = np.concatenate([np.zeros(0), *(e.ends for e in epigraphs)])
+        start = np.concatenate([weights, *(e.start for e in epigraphs)])
         solution = solve_qp(cost, a, D, b, start, Q=Q, tol=tol)
         y = solution.y[: len(offsets)]
-        if has_w:
+        if len(offsets):
+            y = balanced(y, self.piece_halves)
+        if self.constrained:
             multipliers = np.zeros(len(counts))
-            multipliers[counts] = solution.y[len(offsets) :]
+            multipliers[counts] = balanced(solution.y[len(offsets) :], of_counts)
             y = np.concatenate([y, multipliers])
         return solution.x[:n], y
 
@@ -347,7 +363,7 @@ class Master:
             if len(mu):
                 total_L = total_L + (mu @ source.G).reshape(L.shape)
                 total_h += float(mu @ source.h)
-        price = scale * float(multipliers.sum())
+        price = scale * self._price_of(multipliers)
         return Minorant(total_L, total_h, level, L, h, price)
 
     def keep(self, indices):
@@ -365,6 +381,8 @@ class PiecewiseMaster(Master):
         super().__init__(problem, columns)
         G, h = problem.pieces()
         self.pieces = LinearRows(columns, G.reshape(len(h), -1), h)
+        halves = getattr(problem, "piece_halves", None)
+        self.piece_halves = np.zeros(len(h), dtype=int) if halves is None else halves
 
     def objective(self, weights, interior):
         values = self.pieces.values()
@@ -372,7 +390,8 @@ class PiecewiseMaster(Master):
 
     def objective_minorant(self, C, multipliers):
         if multipliers is None:
-            multipliers = np.full(self.pieces.count, 1.0 / self.pieces.count)
+            multipliers = balanced(np.ones(self.pieces.count), self.piece_halves)
+            multipliers /= multipliers[self.piece_halves >= 0].sum()
         L = (multipliers @ self.pieces.G).reshape(C.shape)
         return L, float(multipliers @ self.pieces.h), 0.0, 1.0
 
@@ -392,6 +411,7 @@ class CutMaster(Master):
     def objective(self, weights, interior):
         self._cut(self.tangents, self.columns.mix(weights))
         values = self.tangents.values()
+        self.piece_halves = np.zeros(len(values), dtype=int)
         return np.zeros(values.shape[1]), None, values, self.tangents.h
 
     def objective_minorant(self, C, multipliers):
@@ -490,7 +510,71 @@ class SmoothMaster(Master):
         return L, h, 0.0, 1.0
 
 
-def _counting(values):
+class _Epigraph:
+    """The rows of a program for v >= all of some conditions.
+
+    Upper and lower halves of level e are on both sides of a variable t: upper - t <= v
+    and lower + t <= 0.
+
+    Parameters
+    ----------
+    price : float
+        Of v.
+    values : ndarray of shape (p, T)
+        The conditions' values at the columns.
+    halves : ndarray of shape (p,)
+        As of `Conditions`.
+    low : float
+        v is measured from here.
+    weights : ndarray of shape (T,)
+        Of the columns, to start from.
+    least : float
+        The start is above this.
+
+    Attributes
+    ----------
+    own : ndarray of shape (p, 1 + q)
+        Coefficients of v and of the levels' variables.
+    ends : ndarray of shape (p,)
+    cost, start : ndarray of shape (1 + q,)
+    """
+
+    def __init__(self, price, values, halves, low, weights, least=-np.inf):
+        self.values = values
+        levels = np.unique(halves[halves > 0])
+        self.own = np.zeros((len(halves), 1 + len(levels)))
+        self.own[:, 0] = np.where(halves >= 0, -1.0, 0.0)
+        self.ends = np.where(halves >= 0, low, 0.0)
+        self.cost, self.start = np.zeros((2, 1 + len(levels)))
+        self.cost[0] = price
+        now = values @ weights
+        for j, e in enumerate(levels, start=1):
+            upper, lower = halves == e, halves == -e
+            # t is measured from below all lower halves, so it is positive.
+            bottom = -float(values[lower].max()) - 1.0
+            self.own[upper, j], self.own[lower, j] = -1.0, 1.0
+            self.ends[upper] += bottom
+            self.ends[lower] -= bottom
+            t = -float(now[lower].max()) - 0.5
+            self.start[j] = t - bottom
+            now[upper] -= t
+        self.start[0] = float(now[halves >= 0].max(initial=least)) - low + 1.0
+
+
+def balanced(multipliers, halves):
+    """Multipliers with equal sums over the two halves of each level.
+
+    Such multipliers are sums of those of pairs. A program's are so up to its accuracy.
+    """
+    multipliers = np.array(multipliers)
+    for e in range(1, halves.max(initial=0) + 1):
+        upper, lower = multipliers[halves == e].sum(), multipliers[halves == -e].sum()
+        if lower > 0.0:
+            multipliers[halves == -e] *= upper / lower
+    return multipliers
+
+
+def _counting(values, halves):
     """Mask of the constraints that some column violates, or satisfies with a margin.
 
     Every mixture satisfies all other constraints, but with less than the margin to spare.
@@ -501,9 +585,16 @@ def _counting(values):
     ----------
     values : ndarray of shape (p, T)
         The values at the columns.
+    halves : ndarray of shape (p,)
+        As of `Conditions`. The halves of a level count together.
     """
-    met, spared = values <= ROUNDED_ZERO, values <= -CONSTRAINT_MARGIN
-    return ~met.all(axis=1) | spared.any(axis=1)
+
+    def count(values):
+        met, spared = values <= ROUNDED_ZERO, values <= -CONSTRAINT_MARGIN
+        return ~met.all(axis=1) | spared.any(axis=1)
+
+    of_levels = count(largest_of_halves(values, halves))
+    return np.where(halves == 0, count(values), of_levels[np.abs(halves)])
 
 
 def _positive(Q, known):

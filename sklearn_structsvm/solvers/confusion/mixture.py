@@ -95,7 +95,7 @@ class Columns:
     def add(self, C, handle):
         """Add a classifier. Returns its index, and whether its tensor is new."""
         row, n = np.asarray(C, dtype=np.float64).reshape(-1), len(self)
-        key = _key(row)
+        key = key_of_tensor(row)
         if key in self._known:
             return self._known[key], False
         if n == len(self._flat):
@@ -109,7 +109,7 @@ class Columns:
         """Drop all other classifiers."""
         self._flat[: len(indices)] = self._flat[indices]
         self.handles = [self.handles[i] for i in indices]
-        self._known = {_key(row): t for t, row in enumerate(self.flat)}
+        self._known = {key_of_tensor(row): t for t, row in enumerate(self.flat)}
 
     def mix(self, weights):
         """The confusion tensor of a mixture, shape (m, k, k)."""
@@ -126,6 +126,7 @@ class Columns:
         )
 
 
-def _key(row):
+def key_of_tensor(row):
+    """Bytes that are equal for tensors that agree to `DECIMALS`."""
     # Adding 0 turns a -0.0 from rounding into 0.0.
     return (np.round(row, DECIMALS) + 0.0).tobytes()

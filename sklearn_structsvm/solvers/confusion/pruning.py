@@ -127,8 +127,10 @@ def reduce_support(weights, features):
 
 def _reduce(left, points):
     """Reduce one batch of `reduce_support`, removing all its points at once."""
-    # Changes of the weights that keep the mean and the sum: the null space of pointsᵀ.
-    _, sizes, V = np.linalg.svd(points.T, full_matrices=True)
+    # Changes of the weights that keep the mean and the sum: the null space of pointsᵀ,
+    # all of which V has if there are not more points than features.
+    n, f = points.shape
+    _, sizes, V = np.linalg.svd(points.T, full_matrices=n > f)
     free = V[int((sizes > DEPENDENT_SHARE * sizes[0]).sum()) :]
     while len(free):
         way, free = free[0], free[1:]
@@ -210,34 +212,58 @@ def meet_exactly(problem, flat, weights):
     """
     C, n = np.reshape(weights @ flat, problem.shape), len(weights)
     excess, violation = problem.excess(C), problem.violation(C)
-    G, h = problem.linear
+    G, h, _, halves = problem.conditions
     tangents = [phi.tangent(C) for phi in problem.convex_constraints]
     G = np.array([*G, *(slopes for slopes, _ in tangents)]).reshape(-1, flat.shape[1])
     h = np.append(h, [offset for _, offset in tangents])
+    halves = np.append(halves, np.zeros(len(tangents), dtype=int))
+    sides, h, values = _split_sums(halves, h, G @ C.ravel() + h)
     rows = G @ flat.T + h[:, None]
-    values = rows @ weights
     rounding = EPSILONS * np.finfo(float).eps * (np.abs(G) @ C.ravel() + np.abs(h))
     moved = _least_change(rows[np.abs(values) <= excess], weights)
     if problem.violation(np.reshape(moved @ flat, problem.shape)) == 0.0:
         return moved
     near = values > -FAR_CONDITION * excess
     rows, ends, rounding = rows[near], -values[near] / excess, rounding[near] / excess
+    sides = sides[near]
     for spare in (1.0, -rounding):
         found = linprog(
-            np.ones(2 * n),
-            A_ub=np.hstack([rows, -rows]),
+            np.append(np.ones(2 * n), np.zeros(sides.shape[1])),
+            A_ub=np.hstack([rows, -rows, sides]),
             b_ub=ends - spare,
-            A_eq=np.repeat([1.0, -1.0], n)[None],
+            A_eq=np.append(np.repeat([1.0, -1.0], n), np.zeros(sides.shape[1]))[None],
             b_eq=[0.0],
-            bounds=[(0.0, None)] * n + [(0.0, weight / excess) for weight in weights],
+            bounds=[(0.0, None)] * n
+            + [(0.0, weight / excess) for weight in weights]
+            + [(None, None)] * sides.shape[1],
         )
         if found.status != 0:
             continue
-        moved = np.maximum(weights + excess * (found.x[:n] - found.x[n:]), 0.0)
+        change = found.x[:n] - found.x[n : 2 * n]
+        moved = np.maximum(weights + excess * change, 0.0)
         moved /= moved.sum()
         if problem.violation(np.reshape(moved @ flat, problem.shape)) < violation:
             return moved
     return weights
+
+
+def _split_sums(halves, h, values):
+    """Place each level's variable between its halves.
+
+    Returns
+    -------
+    sides : ndarray of shape (p, number of levels)
+        The coefficients of the variables.
+    h, values : ndarray of shape (p,)
+        For variables for which the largest upper and lower half are equal.
+    """
+    sides = np.zeros((len(halves), halves.max(initial=0)))
+    for e in range(1, sides.shape[1] + 1):
+        upper, lower = halves == e, halves == -e
+        middle = 0.5 * (values[upper].max() - values[lower].max())
+        sides[upper, e - 1], sides[lower, e - 1] = -1.0, 1.0
+        h, values = h + middle * sides[:, e - 1], values + middle * sides[:, e - 1]
+    return sides, h, values
 
 
 def _least_change(rows, weights):

@@ -32,6 +32,7 @@ class AskedOracle:
 
     def __init__(self, oracle):
         self.oracle, self.found = oracle, []
+        self.separable = getattr(oracle, "separable", False)
 
     def __call__(self, L):
         answer = self.oracle(L)

@@ -156,18 +156,24 @@ class _Search:
         self.tol, self.enough = tol, enough
         self.best, self.value = None, np.inf
         # Each linear function is a constant plus a part for each cell.
-        G, h = problem.linear
-        self.rows = [self._function(L, offset) for L, offset in zip(G, h, strict=True)]
-        D = getattr(problem, "denominators", np.ones((len(G), *problem.shape)))
+        G, h, D, halves = problem.conditions
+        whole = halves == 0
+        self.rows = [self._function(*row) for row in zip(G[whole], h[whole], strict=True)]
         self.denominators = [
-            None if (one == 1.0).all() else self._function(one, 0.0) for one in D
+            None if (one == 1.0).all() else self._function(one, 0.0) for one in D[whole]
         ]
+        # The sums of two halves may exceed 0 by the tolerance times the denominator.
+        G, h = G[~whole] - FEASIBILITY_TOL * D[~whole], h[~whole]
+        self.half_rows = [self._function(*row) for row in zip(G, h, strict=True)]
+        self.halves = halves[~whole]
         # Functions for bounds on ψ, with multipliers of constraints and without.
         self.minorants, self.tangents = deque(maxlen=MAX_BOUNDS), deque(maxlen=MAX_BOUNDS)
         pieces, self.ratio = problem.pieces(), ratio_form(problem)
         self.pieces = self.terms = None
         if pieces is not None:
             self.pieces = [self._function(G, h) for G, h in zip(*pieces, strict=True)]
+            no_halves = np.zeros(len(self.pieces), dtype=int)
+            self.piece_halves = getattr(problem, "piece_halves", no_halves)
         elif not problem.convex:
             self.terms = [
                 (weight, self._function(A, 0.0), self._function(B, 0.0))
@@ -184,7 +190,7 @@ class _Search:
         box = [np.arange(size) for size in self.points.sizes]
         for C in [*starts, self.problem.uniform]:
             self._try_around(C, box)
-            if self.best is None and self.rows:
+            if self.best is None and (self.rows or self.half_rows):
                 self._repair(C)
         if self.best is None and self.problem.constrained:
             near = search_rules(
@@ -312,7 +318,7 @@ class _Search:
         tests += list(self._tests())
         while True:
             n_rules = _n_rules(box)
-            for constant, parts, cutoff in tests:
+            for constant, parts, cutoff in [*tests, *self._tests_of_halves(box)]:
                 values = [part[kept] for part, kept in zip(parts, box, strict=True)]
                 least = [part.min() for part in values]
                 room = cutoff - constant - sum(least)
@@ -324,6 +330,17 @@ class _Search:
                 ]
             if _n_rules(box) > 0.5 * n_rules:
                 return box
+
+    def _tests_of_halves(self, box):
+        """Each half with the other half that leaves it the least room in a box."""
+        least = np.array(
+            [
+                c + sum(part[kept].min() for part, kept in zip(parts, box, strict=True))
+                for c, parts in self.half_rows
+            ]
+        )
+        for (constant, parts), e in zip(self.half_rows, self.halves, strict=True):
+            yield constant, parts, -least[self.halves == -e].max()
 
     def _try_around(self, C, box):
         """Enumerate the rules whose confusion tensors are nearest to a given one."""
@@ -337,7 +354,10 @@ class _Search:
         self._enumerate(near)
 
     def _repair(self, C):
-        """Reduce the squared excesses, starting from the rule nearest to a tensor."""
+        """Reduce the squared excesses, starting from the rule nearest to a tensor.
+
+        Of two halves, the excess of each with the largest other one counts.
+        """
         rule = [
             int(np.abs(tensors - C[a]).sum(axis=(1, 2)).argmin())
             for a, tensors in enumerate(self.points.tensors)
@@ -346,11 +366,15 @@ class _Search:
         for _ in range(MAX_SWEEPS):
             before = least
             for a, size in enumerate(self.points.sizes):
-                total = np.zeros(size)
-                for constant, parts in self.rows:
+                values = np.zeros((len(self.rows) + len(self.half_rows), size))
+                for p, (constant, parts) in enumerate([*self.rows, *self.half_rows]):
                     now = sum(part[t] for part, t in zip(parts, rule, strict=True))
-                    change = parts[a] - parts[a][rule[a]]
-                    total += np.maximum(constant + now + change, 0.0) ** 2
+                    values[p] = constant + now + parts[a] - parts[a][rule[a]]
+                halves = values[len(self.rows) :]
+                most = {e: halves[self.halves == e].max(axis=0) for e in {*self.halves}}
+                for value, e in zip(halves, self.halves, strict=True):
+                    value += most[-e]
+                total = (np.maximum(values, 0.0) ** 2).sum(axis=0)
                 rule[a], least = int(total.argmin()), float(total.min())
             if least >= before:
                 break
@@ -384,6 +408,7 @@ class _Search:
             else:
                 D = _outer(below, box)
                 feasible &= (D <= NO_MASS) | (excess <= FEASIBILITY_TOL * D)
+        feasible &= self._largest(self.half_rows, self.halves, box) <= 0.0
         left = np.flatnonzero(feasible)
         low = self._lower(box, left)
         sizes = [len(kept) for kept in box]
@@ -413,11 +438,25 @@ class _Search:
                 self.tangents.append(tangent)
                 np.maximum(low, _outer(tangent, box)[left], out=low)
 
+    def _largest(self, functions, halves, box):
+        """The largest function, or sum of two halves, at all rules of a box."""
+        largest = {}
+        for function, e in zip(functions, halves, strict=True):
+            values = _outer(function, box)
+            largest[e] = np.maximum(largest[e], values) if e in largest else values
+        found = np.full(int(_n_rules(box)), -np.inf)
+        for e, values in largest.items():
+            if e >= 0:
+                np.maximum(found, values + (largest[-e] if e else 0.0), out=found)
+        return found
+
     def _lower(self, box, left):
         """Lower bounds of ψ for the rules of a box, exact where possible."""
-        low = np.full(len(left), -np.inf)
-        for piece in self.pieces or self.tangents:
-            np.maximum(low, _outer(piece, box)[left], out=low)
+        if self.pieces:
+            low = self._largest(self.pieces, self.piece_halves, box)[left]
+        else:
+            whole = np.zeros(len(self.tangents), dtype=int)
+            low = self._largest(self.tangents, whole, box)[left]
         if self.terms:
             total = np.zeros(len(left))
             for weight, above, below in self.terms:
