@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sklearn_structsvm._utils.conditions import Conditions, largest_violation
+from sklearn_structsvm._utils.conditions import NEVER, Conditions, largest_violation
 from sklearn_structsvm.confusion.answers import OF_CONSTRAINTS, gate_methods
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored

@@ -5,8 +5,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_choice
-from sklearn_structsvm.confusion.cells import Cells, positive_index
 from sklearn_structsvm._utils.conditions import Conditions
+from sklearn_structsvm.confusion.cells import Cells, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rate_constraint import check_number
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm._utils.conditions import largest_violation
+from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.label_metric import (
     ABSENT_PRESENT,
     LabelLoss,

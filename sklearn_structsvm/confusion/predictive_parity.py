@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm._utils.conditions import NEVER
+from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.fairness import GroupParity
 

@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 
+from sklearn_structsvm._utils.conditions import Conditions, largest_violation
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm._utils.conditions import Conditions, largest_violation
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric

@@ -46,7 +46,6 @@ from sklearn_structsvm.solvers.confusion.column_generation import run_column_gen
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.loop import History
 
-
 # So many rows, or as many as have the label, support its precision, see `LabelLoss`. It
 # was chosen by simulated labels, and the same on real ones, see benchmarks/README.md.
 SUPPORT = 3.0

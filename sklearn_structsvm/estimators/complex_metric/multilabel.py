@@ -126,8 +126,9 @@ class MultilabelMetricClassifier(LabelPredictor):
           with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
           labels with weight n / (n + 100) if n rows have the label, and the calibrated
           probabilities for the rest. The precision of a label counts three more
-          predictions, with its share of hits, because that of few rows is mostly chance. With sample weights w, n rows are as many as
-          :math:`(\sum w)^2 / \sum w^2`, so that their scale does not matter.
+          predictions, with its share of hits, because that of few rows is mostly chance.
+          With sample weights w, n rows are as many as :math:`(\sum w)^2 / \sum w^2`, so
+          that their scale does not matter.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -163,8 +164,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         ``gains_[l, 0] + gains_[l, 1] * η_l``, with η calibrated by `label_sigmoids_`. The
         labels with the largest gains are predicted; ties go to the first label.
     label_sigmoids_ : ndarray of shape (n_labels, 2) or None
-        By ``confusion="auto"`` with `labels_per_row`, "micro" or "samples": coefficients a
-        and b of each label's calibration :math:`\sigma(a \operatorname{logit} \eta + b)`.
+        By ``confusion="auto"`` with `labels_per_row`, "micro" or "samples": coefficients
+        a and b of each label's calibration :math:`\sigma(a \operatorname{logit} \eta +
+        b)`.
         Probabilities of 0 stay 0. None if the probabilities are used as they are.
     metric_ : ConfusionMetric
         The metric :math:`\psi`.
@@ -175,8 +177,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         What to look at before trusting the rule, for each label and on the same rows:
         "share" of the rows that have it, "expected_share" by the probabilities,
         "predicted_share", the numbers "rows" and "predicted_rows" (effective numbers, if
-        rows have weights), and "calibration_error", the mean distance of the probabilities
-        from the share of such rows that have the label, over ten bins.
+        rows have weights), and "calibration_error", the mean distance of the
+        probabilities from the share of such rows that have the label, over ten bins.
     objective_ : float
         Value of the objective, computed from what `confusion` counts. For its value on
         the labels see `confusion_`.
