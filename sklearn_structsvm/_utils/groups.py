@@ -128,6 +128,24 @@ class Groups:
         self.names = [row if self.n_columns > 1 else row[0] for row in found]
         self.codes = np.array(places, dtype=np.intp)[self.codes]
 
+    def sizes(self, codes, feature=None):
+        """The numbers of rows of the groups that occur, or of the values of a column.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n,)
+        feature : str, int or None
+            A column, by its name or index.
+        """
+        sizes = np.bincount(codes, minlength=len(self.names)).tolist()
+        keys = range(len(sizes))
+        if feature is not None and self.n_columns > 1:
+            named = feature in (self.columns or ())
+            place = self.columns.index(feature) if named else feature
+            if place in range(self.n_columns):
+                keys = [row[place] for row in self.names]
+        return [size for size in _sums(keys, sizes).values() if size]
+
     def _rows(self, names):
         """The values of groups, one for each column."""
         return list(names) if self.n_columns > 1 else [(name,) for name in names]

@@ -136,7 +136,7 @@ class PluginLMO(LMO):
             y = group * k + y
         k = P.shape[1]
         key = cells if y is None else cells * k + y
-        self._examples = P, cells, weights / weights.sum()
+        self._examples = P, cells, weights
         ties = likely_choices(P, weights, self.n_threads) if self.exact else None
         order, ends, keys = segments(key, weights, ties)
         by_label = (keys, None) if y is None else np.divmod(keys, k)
@@ -155,7 +155,8 @@ class PluginLMO(LMO):
         if not (self.exact and self.separable):
             return None
         P, cells, weights = self._examples
-        return cells, np.asarray(P, dtype=np.float64) * weights[:, None]
+        masses = np.asarray(P, dtype=np.float64) * weights[:, None]
+        return cells, masses / weights.sum()
 
     def __call__(self, L):
         """The plug-in classifier of L.

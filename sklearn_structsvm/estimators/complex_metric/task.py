@@ -276,6 +276,8 @@ def make_task(
         groups = None
     if groups is not None and min_group_size not in (None, "warn"):
         _pool(groups, min_group_size, weights > 0.0, (metric, *constraints), needed)
+    if groups is not None:
+        _refuse_single_rows(groups, weights > 0.0, needed)
     finder = CellFinder(groups, _baseline(constraints), classes, bool(group_blind))
     baseline = finder.baseline_codes(X, sensitive_features)
     y = encode(y, classes)
@@ -373,6 +375,27 @@ def _warn_of_tiny(groups, used):
             "they are.",
             UserWarning,
         )
+
+
+def _refuse_single_rows(groups, used, needed):
+    """ValueError if the groups that are compared have hardly any more than one row.
+
+    Most of them then have one label only, and each of the others its own rule for it: a
+    continuous column, for example, as it is.
+    """
+    codes = groups.codes[used]
+    for part in needed:
+        if getattr(part, "group", None) is not None:
+            continue
+        sizes = groups.sizes(codes, getattr(part, "feature", None))
+        if 2 * len(sizes) > len(codes):
+            least = min(sizes)
+            raise ValueError(
+                f"sensitive_features has {len(sizes)} groups, the smallest of {least} "
+                f"row{'s' if least > 1 else ''}: bin them, for example by quantiles, or "
+                f"pool them by min_group_size. {len(codes)} rows are too few for "
+                f"{part!r}."
+            )
 
 
 def _warn_of_pooled(groups, min_size, used):

@@ -33,6 +33,10 @@ CENTRAL = 2.0
 # best bound.
 NEW_SHARE = 0.6
 
+# The same for programs of parts, whose multipliers are vertices and vary more. It is 1 if
+# they found nothing.
+NEW_SHARE_OF_PARTS = 0.1
+
 # The factor by which the master problem is solved more exactly if its multipliers found
 # nothing.
 SHARPER = 10.0
@@ -122,7 +126,7 @@ class ColumnGeneration(ConfusionSolver):
         self.incumbent = _Finishing(self, problem, tol)
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
         self.master = make_master(problem, self.columns)
-        self.parts, self.share, self.priced_exactly = None, .1, False
+        self.parts, self.may_part, self.share = None, mixes_parts(problem), 1.0
         self.sharpness = 1.0
         # The merit is ψ plus the price of the violation.
         self.gap, self.merit = 1.0, np.inf
@@ -158,7 +162,7 @@ class ColumnGeneration(ConfusionSolver):
         """Make one call of the oracle (or more at the start), and solve one program."""
         if self.parts is not None:
             return self.move_parts()
-        if len(self.columns) >= CALLS_IN_COMMON and mixes_parts(self.problem):
+        if self.may_part and self.incumbent.n_calls >= CALLS_IN_COMMON:
             return self.begin_parts()
         # This precedes the call, because the index of the new column must remain valid.
         if len(self.columns) > MAX_MASTER_COLUMNS:
@@ -186,41 +190,59 @@ class ColumnGeneration(ConfusionSolver):
         self.parts = PartsMaster(self.problem)
         for C, handle in zip(self.columns.tensors, self.columns.handles, strict=True):
             self.parts.add(C, handle)
-        self.minorants = [self.parts.solve()]
-        examples = getattr(self.problem.oracle, "examples", lambda: None)()
+        examples = self.problem.oracle.examples()
         if examples is not None and examples[1].size <= MAX_WHOLE:
-            whole = PartsMaster(self.problem)
-            whole.add_examples(*examples)
-            for _ in range(MAX_WHOLE_PROGRAMS):
-                self.minorants.insert(0, whole.solve())
-                if whole.is_exact and self.problem.excess(whole.C) <= FEASIBILITY_TOL:
-                    break
-            while len(self.minorants) > 1:
-                self.incumbent.certify(self.minorants.pop(0))
-        return self.move_parts()
+            self.certify_whole(*examples)
+        return self.go_on_with(self.parts.solve(), 1.0)
+
+    def certify_whole(self, cells, masses):
+        """Find the bound by the program of all classifiers of few examples."""
+        whole, before = PartsMaster(self.problem), np.inf
+        whole.add_examples(cells, masses)
+        for _ in range(MAX_WHOLE_PROGRAMS):
+            minorant = whole.solve()
+            if minorant is None:
+                return
+            is_feasible = self.problem.excess(whole.C) <= FEASIBILITY_TOL
+            if is_feasible and (whole.is_linear or whole.merit >= before - self.tol):
+                break
+            before = whole.merit if is_feasible else np.inf
+        self.incumbent.certify(minorant)
+
+    def go_on_with(self, minorant, share):
+        """Choose what to price next; without a minorant, the common weights go on."""
+        if minorant is None:
+            self.parts, self.may_part = None, False
+            self.optimize(CENTRAL * self.sharpness)
+            return None
+        old = self.bounds.minorant
+        if old is not None and share < 1.0:
+            is_ratio = self.parts.ratio is not None
+            minorant = old.toward(minorant, share, keep_objective=is_ratio)
+        self.minorants, self.share = [minorant], share
+        return None
 
     def move_parts(self):
         """Make one call of the oracle, and solve one program of the parts."""
-        parts, before = self.parts, self.bounds.value
-        n_before = len(parts.cells)
+        parts, low = self.parts, self.bounds.value
+        before = len(parts.cells), parts.price, parts.merit
         C, index, _, _ = self.incumbent.certify(self.minorants.pop(0))
         parts.add(C, self.columns.handles[index])
-        merit, price = parts.merit, parts.price
-        if merit - self.bounds.value <= self.tol:
+        if parts.merit - self.bounds.value <= self.tol:
             self.take_parts()
-        new, found = parts.solve(), len(parts.cells) > n_before
-        is_same = parts.merit >= merit - SMALLEST_RISE and price == parts.price
-        if found or not is_same or self.bounds.value > before + SMALLEST_RISE:
-            share = self.share if found else 1.0
-            new = self.bounds.minorant.toward(
-                new, share, keep_objective=parts.ratio is not None
-            )
-        elif self.priced_exactly:
+            if self.incumbent.gap <= self.tol:
+                return None
+        minorant = parts.solve()
+        if len(parts.cells) > before[0]:
+            return self.go_on_with(minorant, NEW_SHARE_OF_PARTS)
+        rises = self.bounds.value > low + SMALLEST_RISE
+        falls = parts.price != before[1] or parts.merit < before[2] - SMALLEST_RISE
+        if not rises and not falls and self.share == 1.0:
             self.take_parts()
-            return "stalled"
-        self.priced_exactly = new is not None and not found
-        self.minorants = [new]
-        return None
+            if not self.incumbent.lacks_feasible():
+                return "stalled"
+            self.incumbent.find_feasible()
+        return self.go_on_with(minorant, 1.0)
 
     def take_parts(self):
         """Add the classifiers that the mixture of the parts consists of."""

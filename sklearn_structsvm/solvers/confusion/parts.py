@@ -18,6 +18,9 @@ from sklearn_structsvm.solvers.confusion.mixture import (
     key_of_tensor,
 )
 
+# With this many cells, tangents of a curved ψ take less time than its curvature does.
+MANY_CELLS = 30
+
 # The finest accuracy of HiGHS.
 LP_ACCURACY = 1e-10
 
@@ -29,7 +32,11 @@ def mixes_parts(problem):
         and problem.constrained
         and not problem.convex_constraints
         and getattr(getattr(problem, "oracle", None), "separable", False)
-        and (problem.convex or problem.ratio() is not None)
+        and (
+            problem.pieces() is not None
+            or ratio_form(problem) is not None
+            or (problem.convex and problem.shape[0] >= MANY_CELLS)
+        )
     )
 
 
@@ -68,7 +75,7 @@ class PartsMaster:
         self.values = []
         self.known = set()
         self.ratio, pieces = ratio_form(problem), problem.pieces()
-        self.is_exact = pieces is not None
+        self.is_linear = pieces is not None
         if pieces is None:
             pieces = np.zeros((0, *problem.shape)), np.zeros(0)
         self.pieces, self.ends = list(pieces[0]), list(pieces[1])
@@ -107,18 +114,26 @@ class PartsMaster:
         self.values.append(self.own_G[a] @ part)
 
     def solve(self):
-        """Solve the program. Returns the `Minorant` of its multipliers."""
+        """Solve the program.
+
+        Returns
+        -------
+        Minorant or None
+            That of its multipliers; None if HiGHS failed.
+        """
         if self.ratio is not None:
             A, B = self.ratio
             level = self.problem.value(self.C)
             pieces, ends = np.array([A - level * B]), np.zeros(1)
         else:
-            if not self.is_exact:
+            if not self.is_linear:
                 G, h = self.problem.tangent(self.C)
                 self.pieces.append(G)
                 self.ends.append(h)
             level, pieces, ends = 0.0, np.array(self.pieces), np.array(self.ends)
         found = self._program(pieces, ends)
+        if found.status != 0:
+            return None
         n, n_pieces = len(self.cells), len(ends)
         self.weights = np.maximum(found.x[:n], 0.0)
         self.weights /= np.bincount(self.units, self.weights)[self.units]

@@ -49,8 +49,9 @@ MAX_SWEEPS = 50
 LEVEL_WIDTH = 0.005
 
 # The number of divided boxes after which a distance of `tol` from the best rule suffices,
-# and after which the search gives up.
-MAX_EXACT_BOXES, MAX_BOXES = 200, 1000
+# and after which the search gives up. The latter times the number of cells is limited as
+# well, since a box of more cells takes longer: seconds in all for any number of cells.
+MAX_EXACT_BOXES, MAX_BOXES, MAX_BOXES_OF_CELLS = 200, 1000, 4000
 
 
 @dataclass
@@ -212,6 +213,7 @@ class _Search:
     def _branch(self, low, box, deadline):
         """Go through all boxes. Returns a lower bound of those that remain."""
         bound, order, n_boxes = np.inf, count(), 0
+        most = min(MAX_BOXES, MAX_BOXES_OF_CELLS // len(box))
         boxes = [(low, next(order), box)]
         while boxes and self.value > self.enough:
             low, _, box = heappop(boxes)
@@ -227,7 +229,7 @@ class _Search:
             elif not self.is_bounded:
                 self._thin(box)
                 bound = -np.inf
-            elif n_boxes >= MAX_BOXES or perf_counter() > deadline:
+            elif n_boxes >= most or perf_counter() > deadline:
                 bound = min(bound, low)
             else:
                 n_boxes += 1

@@ -185,3 +185,22 @@ def test_a_fitted_classifier_of_groups_cannot_know_the_pooled_one():
     )
     with pytest.raises(ValueError, match="group_estimator was fitted before"):
         model.fit(X, y, sensitive_features=groups)
+
+
+def test_groups_of_single_rows_are_refused_before_any_work():
+    rng = new_rng()
+    X, y, groups = sample(rng)
+    age = rng.normal(size=len(y))
+    words = "240 groups, the smallest of 1 row: bin them"
+    model = model_of(EqualOpportunity(slack=0.05), min_group_size=None)
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y, sensitive_features=age)
+    both = pd.DataFrame({"group": groups, "age": age})
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y, sensitive_features=both)
+    model.set_params(constraints=EqualOpportunity(slack=0.05, feature="age"))
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y, sensitive_features=both)
+    quartile = np.searchsorted(np.quantile(age, [0.25, 0.5, 0.75]), age)
+    model.set_params(constraints=EqualOpportunity(slack=0.05))
+    assert len(model.fit(X, y, sensitive_features=quartile).groups_) == 4

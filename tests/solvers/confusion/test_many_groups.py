@@ -1,0 +1,181 @@
+"""Parity of many groups: conditions in halves, and weights of each cell's own."""
+
+import numpy as np
+import pytest
+from _confusion_problems import check_result
+from _seeds import new_rng
+from scipy.optimize import linprog
+
+from sklearn_structsvm.confusion import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    LinearLoss,
+    Recall,
+)
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.roc_points import RocPoints
+from sklearn_structsvm.solvers.confusion import incumbent, rule_search
+from sklearn_structsvm.solvers.confusion.column_generation import (
+    ColumnGeneration,
+    run_column_generation,
+)
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
+from sklearn_structsvm.solvers.confusion.pruning import reduce_support
+
+TOL = 1e-3
+
+
+def grouped_problem(rng, metric, constraints, n, n_groups, n_classes=2, labels=True):
+    """Two classes by thresholds, or any number by the rules of probabilities."""
+    P = rng.dirichlet(np.ones(n_classes), size=n)
+    y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1) if labels else None
+    groups = np.append(np.arange(n_groups), rng.integers(n_groups, size=n - n_groups))
+    return ConfusionProblem.from_probabilities(
+        metric, P, y, constraints=constraints, sensitive_features=groups
+    )
+
+
+def optimum_of_all_rules(problem):
+    """The minimum of a linear metric over all assignments of classes to examples."""
+    cells, masses = problem.oracle.examples()
+    n, k = masses.shape
+    tensors = np.zeros((n, k, *problem.shape))
+    for j in range(k):
+        tensors[np.arange(n), j, cells, :, j] = masses
+    tensors = tensors.reshape(n * k, -1)
+    (G, h), (pieces, ends) = problem.linear, problem.pieces()
+    found = linprog(
+        tensors @ pieces[0].ravel(),
+        A_ub=G.reshape(len(h), -1) @ tensors.T,
+        b_ub=-h,
+        A_eq=np.kron(np.eye(n), np.ones(k)),
+        b_eq=np.ones(n),
+    )
+    return found.fun + ends[0]
+
+
+@pytest.mark.parametrize("bound", ["difference", "ratio"])
+@pytest.mark.parametrize("parity", [DemographicParity, EqualOpportunity, EqualizedOdds])
+def test_halves_say_what_pairs_say(parity, bound):
+    rng = new_rng()
+    constraint = parity(slack=0.1, ratio=0.7, bound=bound, pos_label=1)
+    others = (Recall(at_least=0.3, label=0), constraint)
+    problem = grouped_problem(rng, "zero_one", others, 90, 5, n_classes=3)
+    G, h = problem.linear
+    for _ in range(20):
+        rates = rng.dirichlet(np.full(3, 0.5), size=problem.shape[:2])
+        C = rates * problem.priors[:, :, None]
+        assert problem.excess(C) == pytest.approx(
+            (np.tensordot(G, C, axes=3) + h).max(), abs=1e-12
+        )
+        values = [one.violation(C, problem.cells) for one in others]
+        assert problem.violation(C) == pytest.approx(max(values), abs=1e-12)
+        shortfall = constraint.disparity(C, problem.cells) - 0.1
+        if bound == "ratio":
+            shortfall = 0.7 - constraint.disparity(C, problem.cells)
+        assert values[1] == pytest.approx(shortfall, abs=1e-12)
+
+
+def test_the_conditions_are_two_for_each_group():
+    constraint = EqualOpportunity(slack=0.05)
+    problem = grouped_problem(new_rng(), "balanced", [constraint], 2000, 40)
+    assert len(problem.conditions.h) == 2 * 40
+    assert len(problem.linear[1]) == 40 * 39
+
+
+@pytest.mark.parametrize("metric", ["balanced", "f1", "g_mean"])
+def test_eighty_groups_end_at_tol(metric):
+    constraint = EqualOpportunity(slack=0.05)
+    problem = grouped_problem(new_rng(), metric, [constraint], 1600, 80)
+    result = run_column_generation(problem, tol=TOL)
+    check_result(result, problem, TOL)
+    assert result.status == "converged"
+    assert result.violation <= FEASIBILITY_TOL
+    # The rules have these tensors.
+    mixture = result.solution
+    for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
+        np.testing.assert_allclose(problem.oracle.confusion(handle), C, atol=1e-12)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.02])
+@pytest.mark.parametrize("parity", [DemographicParity, EqualOpportunity, EqualizedOdds])
+def test_small_linear_programs_end_at_their_optimum(parity, slack):
+    rng = new_rng()
+    metric = LinearLoss(rng.random((6, 6)))
+    problem = grouped_problem(rng, metric, [parity(slack=slack)], 40, 5, 6, labels=False)
+    result = run_column_generation(problem, tol=TOL)
+    assert result.status == "converged"
+    assert result.gap <= TOL
+    assert result.violation <= FEASIBILITY_TOL
+    best = optimum_of_all_rules(problem)
+    assert best - 1e-6 <= result.objective <= best + TOL + 1e-6
+    assert result.dual_objective <= best + 1e-6
+    # The rules have these tensors.
+    for C, handle in zip(
+        result.solution.confusions, result.solution.handles, strict=True
+    ):
+        np.testing.assert_allclose(problem.oracle.confusion(handle), C, atol=1e-12)
+
+
+def test_constraints_are_met_exactly_once_a_run_may_end(monkeypatch):
+    calls = []
+    exactly = incumbent.meet_exactly
+
+    def counted(*args):
+        calls.append(1)
+        return exactly(*args)
+
+    monkeypatch.setattr(incumbent, "meet_exactly", counted)
+    rng = new_rng()
+    metric = LinearLoss(rng.random((4, 4)))
+    constraint = DemographicParity(slack=0.0)
+    problem = grouped_problem(rng, metric, [constraint], 200, 3, 4, labels=False)
+    result = run_column_generation(problem, tol=TOL)
+    assert result.status == "converged"
+    assert result.violation <= FEASIBILITY_TOL
+    assert len(calls) <= 2
+
+
+def test_points_of_many_features_take_no_square_of_them():
+    # A square of the features would take 80 GB.
+    points = new_rng().normal(size=(6, 100_000))
+    points = np.concatenate([points, points[:3]])
+    weights = reduce_support(np.full(9, 1.0 / 9.0), points)
+    assert (weights > 0.0).sum() <= 6
+    np.testing.assert_allclose(weights @ points, points.mean(axis=0), atol=1e-10)
+
+
+def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch):
+    divided = []
+    parts = rule_search._Search._parts
+
+    def counted(search, box, low):
+        divided.append(len(box))
+        return parts(search, box, low)
+
+    monkeypatch.setattr(rule_search._Search, "_parts", counted)
+    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 60)
+    rng = new_rng()
+    P = rng.dirichlet(np.ones(2), size=600)
+    y = (P[:, 1] > rng.random(600)).astype(int)
+    codes = np.append(np.arange(12), rng.integers(12, size=588))
+    constraint = EqualOpportunity(slack=0.02)
+    problem = ConfusionProblem.from_probabilities(
+        "balanced", P, y, constraints=[constraint], sensitive_features=codes
+    )
+    points = RocPoints(P[:, 1], y.astype(float), np.ones(600), codes, 12)
+    solver = ColumnGeneration(problem, TOL, 1000, {})
+    mixture = solver.incumbent.run(
+        solver.move, max_iter=1000, max_time=None, on_pass=None, history=None
+    )
+    found = rule_search.search_rules(
+        problem,
+        points,
+        low=mixture.dual_objective,
+        tol=TOL,
+        starts=mixture.solution.confusions,
+    )
+    assert len(divided) <= 5
+    assert found.bound <= found.value < 1.0
+    assert problem.violation(points.tensor(found.points)) <= FEASIBILITY_TOL
