@@ -176,6 +176,7 @@ def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch):
         tol=TOL,
         starts=mixture.solution.confusions,
     )
-    assert len(divided) <= 5
+    # One search for a rule that meets the constraint, and one for the best.
+    assert 0 < len(divided) <= 2 * 5
     assert found.bound <= found.value < 1.0
     assert problem.violation(points.tensor(found.points)) <= FEASIBILITY_TOL
