@@ -334,7 +334,7 @@ def test_pragam_says_what_its_marginals_take(monkeypatch):
     X, y = tagged(40, 30)
     needed = 8 * 40 * (30**2 + 4 * 30)
     monkeypatch.setattr(pragam, "MOST_MEMORY", needed - 1)
-    model = PragamClassifier(structure="chain", max_iter=1)
+    model = PragamClassifier(structure="chain", classes=range(30), max_iter=1)
     with pytest.warns(UserWarning, match=rf"take {needed / 1e9:.1f} GB. BCFWClassifier"):
         model.fit(X, y)
 
