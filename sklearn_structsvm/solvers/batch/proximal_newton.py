@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     SHRINK,
     SUFFICIENT_DECREASE,
 )
-from sklearn_structsvm.solvers.loop import run_steps
+from sklearn_structsvm.solvers.loop import certified, run_steps
 from sklearn_structsvm.solvers.qp.sparse_quadratic import minimize_sparse_quadratic
 
 # A model has all weights if there are at most this many. Otherwise it has the nonzero
@@ -145,7 +145,9 @@ class ModelSteps:
 
     def _damped_step(self, H, gradient, scales, start, own):
         """`_step_to` the minimum of one model, 0 if rounding has made H indefinite."""
-        penalties = self.objective.lam * scales
+        with np.errstate(over="ignore"):
+            # With a λ beyond all gradients, no weight moves.
+            penalties = np.minimum(self.objective.lam * scales, np.finfo(np.float64).max)
         target = self.objective.weights.copy()
         try:
             found = minimize_sparse_quadratic(H, gradient - H @ start, penalties, start)
@@ -311,19 +313,17 @@ class MultiplierSteps:
         value = self.lam * float(np.abs(point.weights).sum()) + risk.hinge(point.scores)
         if value < self.value:
             self.value, self.weights = value, point.weights
+            self.error = point.rounding.of_values(self.weights, value)
         bounds = [
             risk.hinge_dual_value(coef, point.scale(gradient))
             for coef, gradient in ((point.coef, point.smooth_gradient), point.mean)
         ]
-        self.dual_objective = max(self.dual_objective, *bounds)
+        bound = max(bounds) - self.error - point.rounding.of_values(0.0, max(bounds))
+        self.dual_objective = max(self.dual_objective, bound)
 
     def row(self):
-        return {
-            "objective": self.value,
-            "dual_objective": self.dual_objective,
-            "dual_gap": self.value - self.dual_objective,
-            "n_oracle_calls": self.steps.n_calls(),
-        }
+        n_calls = self.steps.n_calls()
+        return certified(self.value, self.dual_objective, self.error, n_calls)
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
