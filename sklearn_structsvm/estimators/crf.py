@@ -405,7 +405,8 @@ class CRFClassifier(ProbabilisticClassifier):
             name, steps = self._successor(problem, lam, n_threads, curvature)
             # With an L1 penalty, the row describes the best weights so far.
             w = ascent.weights if self.l1_ratio == 0.0 else ascent.best_weights
-            method.iterate = successor = Successor(steps, row, w.copy())
+            last = self._last_steps(problem, lam, n_threads)
+            method.iterate = successor = Successor(steps, row, w.copy(), last)
             method.certify = successor.check
             method.resolved["solver_"] = name
             return successor
@@ -455,16 +456,30 @@ class CRFClassifier(ProbabilisticClassifier):
             if self.l1_ratio > 0.0:
                 return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
             return "newton", NewtonSteps(risk, lam, self.tol)
-        oracle, weights, squares = problem.make_sums()
         if curvature is not None:
-            data = oracle, weights, curvature.at, lam, self.l1_ratio
-            steps = ChainNewtonSteps(*data, n_threads, rounding=problem.rounding)
-            return "newton", steps
+            return "newton", self._chain_newton(problem, curvature, lam, n_threads)
+        oracle, weights, squares = problem.make_sums()
         options = {"n_threads": n_threads, "squares": squares}
         options["rounding"] = problem.rounding
         if self.l1_ratio > 0.0:
             return "lbfgs", SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
         return "lbfgs", LBFGSSteps(oracle, weights, lam, **options)
+
+    def _last_steps(self, problem, lam, n_threads):
+        """(w) -> steps from where L-BFGS stalls, on columns as raw as Unix time; or None.
+
+        It ends near the optimum, but the gradient by a column of 1e9 is noise to it. A few
+        steps of Newton's method take that away, so that there is a certificate.
+        """
+        if self.l1_ratio > 0.0 or not self._has_chain_newton(problem):
+            return None
+        curvature = problem.make_curvature()
+        return partial(self._chain_newton, problem, curvature, lam, n_threads)
+
+    def _chain_newton(self, problem, curvature, lam, n_threads, w0=None):
+        oracle, weights, _ = problem.make_sums()
+        data = oracle, weights, curvature.at, lam, self.l1_ratio
+        return ChainNewtonSteps(*data, n_threads, w0, problem.rounding)
 
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""

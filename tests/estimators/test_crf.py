@@ -668,3 +668,17 @@ def test_the_weights_of_the_classes_sum_to_zero(kind):
     assert history["objective"][-1] == model.objective_
     assert model.dual_objective_ <= best.objective_ <= model.objective_
     assert model.objective_ - best.dual_objective_ <= model.dual_gap_
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_chains_with_a_column_of_unix_time_end_at_a_certificate(C):
+    """L-BFGS ends where only rounding is left, and Newton's method certifies that."""
+    rng = new_rng(61)
+    times = 1.7e9 + 3e7 * rng.random((40, 5, 1))
+    X = np.concatenate([rng.standard_normal((40, 5, 4)), times], axis=2)
+    y = (X[..., 0] + 0.5 * rng.standard_normal((40, 5)) > 0).astype(int)
+    y += times[..., 0] > 1.715e9
+    model = CRFClassifier("chain", C=C, random_state=0).fit([*X], [*y])
+    assert model.dual_gap_ <= model.tol
+    exact = CRFClassifier("chain", C=C, solver="newton").fit([*X], [*y])
+    assert abs(model.objective_ - exact.objective_) <= model.dual_gap_ + exact.dual_gap_

@@ -204,14 +204,22 @@ class Successor:
         The row of the history that describes the last dual point.
     w : ndarray of shape (d,)
         The weights that the row describes.
+    then : callable or None
+        (w) -> the steps that go on from there once these make no progress.
     """
 
-    def __init__(self, steps, row, w):
-        self.steps = steps
+    def __init__(self, steps, row, w, then=None):
+        self.steps, self.then = steps, then
         self.row, self.w = row, w
 
     def move(self, deadline):
-        return None if self.steps.move(deadline) else "stalled"
+        if self.steps.move(deadline):
+            return None
+        if self.then is None:
+            return "stalled"
+        self.row, self.w = self.check()
+        self.steps, self.then = self.then(self.w), None
+        return self.move(deadline)
 
     def check(self):
         row, before = self.steps.row(), self.row
