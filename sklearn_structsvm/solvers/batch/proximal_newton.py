@@ -146,8 +146,9 @@ class ModelSteps:
     def _damped_step(self, H, gradient, scales, start, own):
         """`_step_to` the minimum of one model, 0 if rounding has made H indefinite."""
         with np.errstate(over="ignore"):
-            # With a λ beyond all gradients, no weight moves.
-            penalties = np.minimum(self.objective.lam * scales, np.finfo(np.float64).max)
+            # With a λ beyond all gradients, no weight moves; penalties are multiplied.
+            largest = 0.5 * np.finfo(np.float64).max
+            penalties = np.minimum(self.objective.lam * scales, largest)
         target = self.objective.weights.copy()
         try:
             found = minimize_sparse_quadratic(H, gradient - H @ start, penalties, start)

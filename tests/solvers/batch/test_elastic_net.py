@@ -20,7 +20,8 @@ def test_the_bracket_holds_the_optimum_of_another_solver(kind, l1_ratio):
         assert result.objective == pytest.approx(problem.primal(w), rel=1e-9)
         assert result.dual_objective <= above + 1e-9
         history = result.history
-        assert (np.diff(history["dual_objective"]) >= 0.0).all()
+        # The last gap may be the rounding error of its terms, which change.
+        assert (np.diff(history["dual_objective"]) >= -1e-14).all()
         assert (np.diff(history["objective"]) <= 1e-12).all()
 
 
