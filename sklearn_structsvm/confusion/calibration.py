@@ -32,6 +32,10 @@ from sklearn_structsvm.confusion.constraint import Constraint
 # This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
 
+# The number of samples that an expected violation is the mean of: its error is a tenth of
+# the standard error of one sample.
+N_DRAWS = 100
+
 # The number of bisections that determine how much looser constraints must be.
 ALLOWANCE_STEPS = 12
 
@@ -230,6 +234,36 @@ def enough_examples(sums, error):
     if not (spare > 0.0).all() or not np.isfinite(needed).all():
         return None
     return max(float(np.max(needed / spare, initial=1.0)) ** 2, 1.0)
+
+
+def expected_violation(constraint, cells, counts):
+    """The violation to expect of new examples, of which these counts are a sample.
+
+    It is larger than that of the sample, because the condition that chance hits most is
+    the one that counts. Predictions of each cell and label are drawn anew
+    `N_DRAWS` times, with the rates of the sample (parametric bootstrap).
+
+    Parameters
+    ----------
+    constraint : Constraint
+    cells : Cells
+        Of the sample.
+    counts : ndarray of shape (m, k, k)
+        By cell, label and prediction; they need not be integers.
+
+    Returns
+    -------
+    float
+    """
+    sizes, n = counts.sum(axis=2), counts.sum()
+    rates = np.zeros_like(counts)
+    rates[..., 0] = 1.0
+    np.divide(counts, sizes[..., None], out=rates, where=sizes[..., None] > 0.0)
+    whole = np.rint(sizes).astype(np.int64)
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(whole, rates, size=(N_DRAWS, *sizes.shape))
+    drawn = drawn * (sizes / np.maximum(whole, 1))[..., None]
+    return float(np.mean([constraint.violation(each / n, cells) for each in drawn]))
 
 
 def allowance(sums, error):

@@ -144,13 +144,12 @@ def find_bounds(constraints, cells, sizes, confidence):
     ]
 
 
-def refuse_curved(constraints):
-    """ValueError for a constraint that is not linear."""
+def refuse_curved(constraints, name="constraint_confidence"):
+    """ValueError of the parameter `name` for a constraint that is not linear."""
     for constraint in constraints:
         if constraint.has_convex:
             raise ValueError(
-                "constraint_confidence supports only constraints on rates; got "
-                f"{constraint!r}."
+                f"{name} supports only constraints on rates; got {constraint!r}."
             )
 
 

@@ -1,5 +1,6 @@
 """Rates by group with their intervals, and what was promised beside what held."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,7 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.binomial import clopper_pearson
 from sklearn_structsvm._utils.borders import as_floats, check_sequence
 from sklearn_structsvm._utils.snapshots import snapshot
-from sklearn_structsvm.confusion.calibration import p_value, rate_sums
+from sklearn_structsvm.confusion.calibration import (
+    expected_violation,
+    p_value,
+    rate_sums,
+)
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.rate_constraint import check_number
@@ -19,6 +24,7 @@ from sklearn_structsvm.confusion.scoring import (
     respond,
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
@@ -40,7 +46,10 @@ GROUP_COLUMNS = (
     "positives",
     *(f"{rate}{end}" for rate in RATES for end in ("", " low", " high")),
 )
-PROMISES = ("constraint", "promised", "violation", "holds", "p value")
+PROMISES = ("constraint", "promised", "violation", "new rows", "holds", "p value")
+
+# What the words of `counted_` mean in the column of what was promised.
+COUNTED = {"smoothed": "smoothed labels"}
 
 # Width that the groups' points share around the place of a rate.
 SPREAD = 0.6
@@ -64,8 +73,12 @@ class FairnessReport(Display):
         "recall", "false positive rate" and "precision" its value, and its limits as
         "... low" and "... high". The last row is of all examples. NaN is a rate of none.
     promises : dict of {str: list}
-        Columns: "constraint", "promised", "violation", "holds" and "p value". NaN for
-        "holds" means that some rate has no examples, and nothing else is violated.
+        Columns: "constraint"; "promised", with the counts that the promise is of;
+        "violation", what a mixture of rules is expected to violate for the labels of
+        these rows; "new rows", what it is expected to violate for new ones, by the counts
+        of its fit; "holds", whether "violation" is not above 0; and "p value". NaN for
+        "holds" means that some rate has no examples, and nothing else is violated; NaN
+        for "new rows", that the fit did not count the groups of the constraint.
     pos_label : label
         The label that rates are about.
     confidence_level : float
@@ -142,10 +155,17 @@ class FairnessReport(Display):
         if promises["constraint"]:
             columns = [promises[name] for name in PROMISES]
             rows = [
-                [c, promised, f"{violation:.3f}", _answer(holds), f"{p:.2g}"]
-                for c, promised, violation, holds, p in zip(*columns, strict=True)
+                [c, promised, *(f"{v:.3f}" for v in both), _answer(holds), f"{p:.2g}"]
+                for c, promised, *both, holds, p in zip(*columns, strict=True)
             ]
             text += "\n\n" + _as_text([[*PROMISES], *rows])
+            if any(expected > 0.0 for expected in promises["new rows"]):
+                text += (
+                    "\n\nA constraint with a violation above 0 for new rows holds for them "
+                    "about half the time at most.\nTo keep it in expectation, use "
+                    "margin='auto', or ask for a slack (or a rate) that is\nstricter by "
+                    "that number."
+                )
         return text
 
     def plot(self, ax: "Axes | None" = None) -> Self:
@@ -280,20 +300,30 @@ def fairness_report(
     groups = counted_groups(estimator, X, sensitive_features, with_absent=True)
     C, cells = confusion_tensor(y, predicted, labels=classes, sensitive_features=groups)
     counts = np.round(C * len(predicted))
+    decided = predicted
+    if hasattr(estimator, "mixture_"):
+        decided = respond(estimator, "predict_proba", X, sensitive_features)
     promises: dict[str, list] = {name: [] for name in PROMISES}
     confidence = getattr(estimator, "constraint_confidence", None)
-    promised = "in training" if confidence is None else f"confidence {confidence:g}"
+    promised = "in training"
+    if confidence is not None:
+        promised = f"confidence {confidence:g}"
+    elif hasattr(estimator, "counted_"):
+        promised += f", by {COUNTED.get(estimator.counted_, estimator.counted_)}"
     for constraint in constraints:
         if constraint.needs_costs:
             continue
-        own, own_cells = C, cells
+        baseline = None
         if constraint.needs_baseline:
-            own, own_cells = confusion_tensor(
-                y, predicted, labels=classes, sensitive_features=groups,
-                y_baseline=baseline_labels(constraint.baseline, X, sensitive_features),
-            )  # fmt: skip
-        violation = constraint.measured(own, own_cells)
-        p, holds = np.nan, bool(violation <= 0.0)
+            baseline = baseline_labels(constraint.baseline, X, sensitive_features)
+        (own, own_cells), (mean, _) = (
+            confusion_tensor(
+                y, found, labels=classes, sensitive_features=groups, y_baseline=baseline
+            )
+            for found in (predicted, decided)
+        )
+        violation = constraint.measured(mean, own_cells)
+        p, holds = np.nan, bool(violation <= FEASIBILITY_TOL)
         is_known = True
         if not constraint.has_convex:
             sums = rate_sums(constraint, own_cells, np.round(own * len(predicted)))
@@ -301,7 +331,8 @@ def fairness_report(
         if constraint.empty_counts(own_cells, own):
             p, is_known = 1.0, not holds
         answer = holds if is_known else np.nan
-        row = [repr(constraint), promised, float(violation), answer, p]
+        expected = _expected_of_fit(estimator, constraint, own_cells)
+        row = [repr(constraint), promised, float(violation), expected, answer, p]
         for column, value in zip(promises.values(), row, strict=True):
             column.append(value)
     return FairnessReport(
@@ -310,6 +341,15 @@ def fairness_report(
         pos_label=classes.tolist()[index],
         confidence_level=level,
     )
+
+
+def _expected_of_fit(estimator, constraint, cells):
+    """The violation to expect of new rows, by the counts that the rule was chosen by."""
+    C = getattr(estimator, "certified_confusions_", None)
+    if C is None or C.shape != cells.shape:
+        return np.nan
+    trained = replace(cells, priors=C.sum(axis=2))
+    return expected_violation(constraint, trained, C * estimator.diagnostics_["rows"].sum())
 
 
 def _by_group(counts, names, index, level):

@@ -33,6 +33,7 @@ PROMISES = {
     "constraint": ["Recall()"],
     "promised": ["in training"],
     "violation": [0.1],
+    "new rows": [0.2],
     "holds": [False],
     "p value": [0.5],
 }

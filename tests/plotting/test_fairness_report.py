@@ -49,10 +49,12 @@ def test_rates_and_intervals_are_those_of_others():
         assert row["false positive rate high"] == pytest.approx(exact.high)
     for i, constraint in enumerate(model.constraints):
         metadata = {"sensitive_features": group} if constraint.needs_groups else {}
-        violation = constraint(y, guess, **metadata)
+        # What the mixture is expected to do, not what one draw from it does.
+        P = model.predict_proba(X, sensitive_features=group)
+        violation = constraint(y, P, labels=model.classes_, **metadata)
         assert promises["violation"][i] == pytest.approx(violation)
         assert promises["holds"][i] == (violation <= 0)
-    assert promises["promised"].tolist() == ["in training"] * 3
+    assert promises["promised"].tolist() == ["in training, by smoothed labels"] * 3
     assert np.isnan(promises["p value"][2]) and promises["p value"][1] < 1e-6
 
 
@@ -61,7 +63,8 @@ def test_text_and_figure_have_all_groups():
     report = fairness_report(model, X, y, sensitive_features=group)
     text = str(report)
     assert all(word in text for word in ("old", "young", "all", "Recall(at_least=0.1)"))
-    assert len(text.splitlines()) == 4 + 1 + 4
+    assert len(text.split("\n\n")[0].splitlines()) == 4
+    assert len(text.split("\n\n")[1].splitlines()) == 4
     report.plot()
     labels = [points.get_label() for points in report.points_]
     assert labels == [f"{name} ({(group == name).sum()})" for name in ("old", "young")]
@@ -73,6 +76,62 @@ def test_missing_pandas_is_reported_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frames needs pandas.*pip install pandas"):
         report.to_frames()
+
+
+def draw(rng, n):
+    """Groups of different sizes, one of which has fewer positives."""
+    group = rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(n, 2)) + (group == "b")[:, None] * 0.3
+    score = 1.2 * X[:, 0] - 0.8 - 0.5 * (group == "c")
+    return X, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int), group
+
+
+def fresh_violations(n_fits, fair, **params):
+    """For new rows, of fits to samples of their own; and what the reports expect."""
+    rng = new_rng(7)
+    X_new, y_new, new = draw(rng, 20_000)
+    found, expected = [], []
+    for _ in range(n_fits):
+        X, y, group = draw(rng, 800)
+        model = ComplexMetricClassifier(metric="f1", constraints=fair, cv=None, **params)
+        model.fit(X, y, sensitive_features=group)
+        report = fairness_report(model, X, y, sensitive_features=group)
+        expected += report.promises["new rows"]
+        P = model.predict_proba(X_new, sensitive_features=new)
+        found.append(fair(y_new, P, labels=[0, 1], sensitive_features=new))
+    return np.array(found), np.array(expected)
+
+
+def test_what_is_expected_of_new_rows_is_about_what_they_have():
+    found, expected = fresh_violations(10, EqualOpportunity(slack=0.05))
+    error = found.std() / np.sqrt(len(found))
+    assert found.mean() > 0.0
+    assert abs(found.mean() - expected.mean()) < 4.0 * error + 0.015
+
+
+def test_a_margin_of_a_standard_error_lowers_the_violation_of_new_rows():
+    fair = EqualOpportunity(slack=0.1)
+    plain, _ = fresh_violations(10, fair)
+    careful, expected = fresh_violations(10, fair, margin="auto")
+    assert careful.mean() < plain.mean() - 0.01
+    assert expected.mean() < 0.03
+
+
+def test_rules_that_are_not_expected_to_hold_get_a_remedy():
+    X, y, group = draw(new_rng(8), 800)
+    model = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.02), cv=None)
+    report = fairness_report(
+        model.fit(X, y, sensitive_features=group), X, y, sensitive_features=group
+    )
+    assert report.promises["new rows"][0] > 0.0
+    assert "margin='auto'" in str(report)
+    # The fit did not count these groups.
+    other = EqualOpportunity(slack=0.02, feature=0)
+    two = np.column_stack([np.arange(800) % 4, group])
+    report = fairness_report(
+        LogisticRegression().fit(X, y), X, y, sensitive_features=two, constraints=other
+    )
+    assert np.isnan(report.promises["new rows"][0])
 
 
 def test_another_classifier_and_several_columns():

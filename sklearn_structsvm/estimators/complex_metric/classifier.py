@@ -182,6 +182,13 @@ class ComplexMetricClassifier(TrainedMixture):
           probabilities come from other examples (``cv="prefit"``) and the fractions of
           the groups do not change. For more classes and for `group_blind` the same bound
           is used as a heuristic.
+    margin : "auto", float or None, default=None
+        How much stricter constraints are in training, because those that are just met
+        there are violated by about every other sample of new examples. "auto" is one
+        standard error of each rate, or difference of rates, at the rule without a margin,
+        a number a margin in units of the constraint. A slack is not tightened below 0.
+        For constraints on rates; not with `constraint_confidence`, which is stricter and
+        promises something.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the mixture come from.
 
@@ -228,6 +235,8 @@ class ComplexMetricClassifier(TrainedMixture):
         `group_blind`, its classes are the numbers of the pairs (group, label). If there
         is a `group_estimator`, its attributes `estimator_` and `group_estimator_` are the
         two fitted classifiers.
+    counted_ : {"labels", "smoothed", "probabilities"}
+        What `confusion` counts. Defined only for ``lmo="plugin"``.
     label_factors_ : ndarray of shape (n_classes, n_classes) or None
         Correction of the calibrated probabilities by ``confusion="auto"``, in training
         and prediction (``lmo="plugin"`` only). Row b applies if the rule of balanced
@@ -425,6 +434,7 @@ class ComplexMetricClassifier(TrainedMixture):
     mixture_weights_: np.ndarray
     loss_matrices_: np.ndarray
     classifiers_: list
+    counted_: str
     estimator_: ClassifierMixin
     label_factors_: np.ndarray | None
     metric_: ConfusionMetric
@@ -466,6 +476,11 @@ class ComplexMetricClassifier(TrainedMixture):
             StrOptions({"uniform"}),
             Interval(Real, 0, 1, closed="neither"),
         ],
+        "margin": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="left"),
+            None,
+        ],
         "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "min_group_size": [
             Interval(Integral, 1, None, closed="left"),
@@ -503,6 +518,7 @@ class ComplexMetricClassifier(TrainedMixture):
         min_group_size: int | Literal["warn"] | None = "warn",
         constraint_confidence: float | None = None,
         constraint_calibration: float | Literal["uniform"] = 0.5,
+        margin: float | Literal["auto"] | None = None,
         cv: Any = 5,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -524,6 +540,7 @@ class ComplexMetricClassifier(TrainedMixture):
         self.min_group_size = min_group_size
         self.constraint_confidence = constraint_confidence
         self.constraint_calibration = constraint_calibration
+        self.margin = margin
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter

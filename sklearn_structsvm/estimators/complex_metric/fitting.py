@@ -169,6 +169,11 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
     def _check_combination(self, labels):
         """Raise an error if parameters contradict each other or the number of labels."""
         constraints = read_constraints(self.constraints)
+        if self.margin is not None and self.constraint_confidence is not None:
+            raise ValueError(
+                "margin is for constraints without a constraint_confidence, which finds "
+                "a margin of its own."
+            )
         _, solver = find_solver(self.solver, bool(constraints))
         solver.check_options(self.solver_options or {})
         kind = type_of_target(labels)
@@ -273,6 +278,7 @@ class TrainedMixture(Thresholds, RandomizedClassifier):
         )
         oracle.folds = folds
         found = {
+            "counted_": counted,
             "estimator_": model,
             "label_factors_": None if correction is None else correction.factors,
         }

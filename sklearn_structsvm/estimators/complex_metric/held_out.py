@@ -298,15 +298,7 @@ class CertifiedSearch:
 
     def surety(self, rule, n):
         """By how many standard errors all conditions seem to be met."""
-        return min(
-            (
-                # Of a rate among none it says nothing.
-                -each.violation / each.standard_error if each.n.all() else -np.inf
-                for sums in self.expected(rule, n)
-                for each in sums
-            ),
-            default=np.inf,
-        )
+        return _spare([each for sums in self.expected(rule, n) for each in sums])
 
     def surest(self, plain, n):
         """The rule of the first shifts that seems to be surest."""
@@ -343,7 +335,28 @@ class CertifiedSearch:
         if factors:
             enough = int(np.ceil(n / share * max(factors)))
             words += f", or these with about {_rounded(enough):,} examples in all"
-        return InfeasibleConstraintError(f"{words}.", looser)
+        return InfeasibleConstraintError(f"{words}. {self.plainly()}", looser)
+
+    def plainly(self):
+        """A sentence about the rule without confidence, by the held-out rows."""
+        spare = _spare(self.sums(self.counts(self.known[0.0])))
+        if not np.isfinite(spare):
+            return "Of the rule without a confidence they say nothing."
+        verb = "meet" if spare >= 0.0 else "violate"
+        return (
+            f"Without a confidence, the rule seems to {verb} them on the held-out "
+            f"examples, by {abs(spare):.1f} standard errors."
+        )
+
+
+def _spare(sums):
+    """By how many standard errors all conditions seem to be met."""
+    # Of a rate among none it says nothing.
+    spares = (
+        -each.violation / each.standard_error if each.n.all() else -np.inf
+        for each in sums
+    )
+    return min(spares, default=np.inf)
 
 
 def _is_same(rule, other):

@@ -9,8 +9,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm._utils.weights import effective_number
+from sklearn_structsvm.confusion.calibration import rate_sums, stricter
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
-from sklearn_structsvm.confusion.tightening import Tightened
+from sklearn_structsvm.confusion.tightening import (
+    Tightened,
+    refuse_curved,
+    spare_of,
+)
 from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
 from sklearn_structsvm.estimators.complex_metric.label_excess import (
     warn_of_excess,
@@ -60,7 +66,7 @@ def run(fit, oracle, found, held_out=None):
         "max_iter": estimator.max_iter,
         **(estimator.solver_options or {}),
     }
-    certified, bounds = None, []
+    certified, bounds, n_more = None, [], 0
     solve = partial(_solve, estimator, oracle, partial(solver.run, **options))
     if held_out is not None:
         n_threads = count_threads(estimator.n_jobs)
@@ -74,6 +80,9 @@ def run(fit, oracle, found, held_out=None):
         oracle.task = replace(oracle.task, constraints=tightened)
         names = oracle.task.cells.group_names
         found |= {"constraint_bounds_": [b.by_group(names) for b in bounds]}
+    elif estimator.margin is not None and asked.constraints:
+        stricter, n_more = with_margin(estimator, oracle, solve)
+        oracle.task = replace(oracle.task, constraints=stricter)
     history = History()
 
     def snapshot():
@@ -92,7 +101,7 @@ def run(fit, oracle, found, held_out=None):
         raise infeasible_with_confidence(estimator, bounds, error) from None
     if left is not None:
         deadline = history.started + left
-    seen, n_more = solved.result.history, 0
+    seen = solved.result.history
     if certified is not None:
         # What was tested is what is used, also if this run was cut short.
         solved, n_more = certified.solved, search.n_calls
@@ -140,6 +149,31 @@ def run(fit, oracle, found, held_out=None):
     )
     warn_of_few_predictions(estimator)
     warn_of_small_groups(estimator, bounds)
+
+
+def with_margin(estimator, oracle, solve):
+    """The constraints, stricter by the `margin`, and the number of oracle calls.
+
+    "auto" is one standard error of each condition for the rule without a margin.
+    """
+    constraints, margin, n_calls = oracle.task.constraints, estimator.margin, 0
+    refuse_curved(constraints, "margin")
+    problem = oracle.task.problem(oracle.lmo)
+    cells = problem.cells
+    # A margin that is given needs no rates: any do.
+    C = cells.priors[:, :, None] * np.eye(cells.n_classes)
+    if margin == "auto":
+        result = solve(problem, estimator.max_time).result
+        C, n_calls = result.solution.confusion[: cells.n_cells], result.n_oracle_calls
+    counts = effective_number(oracle.task.weights) * C
+    found = []
+    for constraint in constraints:
+        sums = rate_sums(constraint, cells, counts)
+        by = [each.standard_error if margin == "auto" else margin for each in sums]
+        # Of rates without examples there is no error.
+        by = np.where(np.isfinite(by), by, 0.0)
+        found.append(stricter(constraint, np.minimum(by, spare_of(constraint))))
+    return found, n_calls
 
 
 @dataclass

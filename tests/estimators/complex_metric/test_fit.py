@@ -377,6 +377,28 @@ class TestWhatIsLearned:
             if hasattr(once, "constraint_bounds_"):
                 assert again.constraint_bounds_ == once.constraint_bounds_
 
+    def test_a_margin_is_a_stricter_constraint(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.05))
+        model.set_params(margin=0.02, tol=1e-6).fit(X, y, sensitive_features=groups)
+        strict = ComplexMetricClassifier(
+            constraints=EqualOpportunity(slack=0.03), tol=1e-6
+        ).fit(X, y, sensitive_features=groups)
+        assert model.objective_ == pytest.approx(strict.objective_, abs=1e-5)
+        # Of what was asked.
+        assert model.constraint_violation_ <= -0.02 + 1e-6
+        model.set_params(margin="auto").fit(X, y, sensitive_features=groups)
+        assert model.constraint_violation_ < 0.0
+        model.set_params(margin=1.0).fit(X, y, sensitive_features=groups)
+        assert model.constraint_violation_ == pytest.approx(-0.05, abs=1e-6)
+        with pytest.raises(ValueError, match="margin is for constraints without"):
+            model.set_params(constraint_confidence=0.9).fit(
+                X, y, sensitive_features=groups
+            )
+        curved = ComplexMetricClassifier(constraints=Quantification(0.9), margin=0.1)
+        with pytest.raises(ValueError, match="margin supports only constraints on rates"):
+            curved.fit(X, y)
+
     def test_weights_that_the_estimator_cannot_take_are_told(self):
         X, y, _ = make_data(2)
         model = ComplexMetricClassifier(KNeighborsClassifier(), cv=3)
