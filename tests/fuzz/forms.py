@@ -1,43 +1,14 @@
-"""The same content in other forms, and whether a call left its arguments alone.
+"""The same content in other forms.
 
 Numbers are multiples of 1/8, which all forms hold exactly.
 """
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
+from _untouched import tangled
 from scipy import sparse
 
 from sklearn_structsvm.preprocessing import SplitMatrix
-
-
-def bits(value):
-    """What a value holds, down to the bits of its arrays."""
-    if sparse.issparse(value):
-        names = ("data", "indices", "indptr", "row", "col", "coords", "offsets")
-        parts = [getattr(value, name, None) for name in names]
-        return type(value), value.shape, [bits(part) for part in parts]
-    if isinstance(value, SplitMatrix):
-        return bits(value.matrices)
-    if isinstance(value, (pd.DataFrame, pd.Series)):
-        return bits(value.to_numpy()), bits(value.index.to_numpy()), value.shape
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return type(value), [bits(part) for part in value]
-    if isinstance(value, dict):
-        return [(key, bits(part)) for key, part in value.items()]
-    return repr(value)
-
-
-def repeated_entries(x):
-    """CSR in which each entry is the sum of two, out of order."""
-    half = sparse.csr_array(x / 2)
-    parts = [np.tile(np.arange(a, b)[::-1], 2) for a, b in pairwise(half.indptr)]
-    order = np.concatenate([np.zeros(0, dtype=int), *parts])
-    arrays = half.data[order], half.indices[order], 2 * half.indptr
-    return sparse.csr_array(arrays, shape=x.shape)
 
 
 def _read_only(x):
@@ -58,7 +29,7 @@ MATRICES = {
     "CSR matrix": sparse.csr_matrix,
     "CSR of 64 bits": lambda x: _with_long_indices(sparse.csr_array(x)),
     "float32 CSR": lambda x: sparse.csr_array(x.astype(np.float32)),
-    "repeated entries": repeated_entries,
+    "repeated entries": tangled,
     "lists": lambda x: x.tolist(),
     "objects": lambda x: x.astype(object),
     "data frame": lambda x: pd.DataFrame(x, columns=[f"c{j}" for j in range(x.shape[1])]),
