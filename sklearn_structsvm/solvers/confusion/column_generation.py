@@ -225,7 +225,7 @@ class ColumnGeneration(ConfusionSolver):
     def move_parts(self):
         """Make one call of the oracle, and solve one program of the parts."""
         parts, low = self.parts, self.bounds.value
-        before = len(parts.cells), parts.price, parts.merit
+        before = len(parts.cells), parts.price, parts.value
         C, index, _, _ = self.incumbent.certify(self.minorants.pop(0))
         parts.add(C, self.columns.handles[index])
         if parts.merit - self.bounds.value <= self.tol:
@@ -236,8 +236,11 @@ class ColumnGeneration(ConfusionSolver):
         if len(parts.cells) > before[0]:
             return self.go_on_with(minorant, NEW_SHARE_OF_PARTS)
         rises = self.bounds.value > low + SMALLEST_RISE
-        falls = parts.price != before[1] or parts.merit < before[2] - SMALLEST_RISE
-        if not rises and not falls and self.share == 1.0:
+        # A ratio's new level, or a new tangent, is another program.
+        is_same = parts.price == before[1] and abs(parts.value - before[2]) <= (
+            SMALLEST_RISE
+        )
+        if not rises and is_same and self.share == 1.0:
             self.take_parts()
             if not self.incumbent.lacks_feasible():
                 return "stalled"

@@ -60,6 +60,8 @@ class PartsMaster:
         The tensor of the best mixture.
     merit : float
         Its ψ and the price of its excess.
+    value : float
+        The value of the last program.
     """
 
     def __init__(self, problem):
@@ -79,7 +81,7 @@ class PartsMaster:
         if pieces is None:
             pieces = np.zeros((0, *problem.shape)), np.zeros(0)
         self.pieces, self.ends = list(pieces[0]), list(pieces[1])
-        self.C, self.merit = problem.uniform, np.inf
+        self.C, self.merit, self.value = problem.uniform, np.inf, np.inf
 
     def add(self, C, handle):
         """Add the parts of a classifier."""
@@ -134,7 +136,7 @@ class PartsMaster:
         found = self._program(pieces, ends)
         if found.status != 0:
             return None
-        n, n_pieces = len(self.cells), len(ends)
+        n, n_pieces, self.value = len(self.cells), len(ends), float(found.fun)
         self.weights = np.maximum(found.x[:n], 0.0)
         self.weights /= np.bincount(self.units, self.weights)[self.units]
         self.C = np.zeros((len(self.rows), self.G.shape[2]))

@@ -10,6 +10,7 @@ from sklearn_structsvm.confusion import (
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    FBeta,
     LinearLoss,
     Recall,
 )
@@ -180,3 +181,18 @@ def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch):
     assert 0 < len(divided) <= 2 * 5
     assert found.bound <= found.value < 1.0
     assert problem.violation(points.tensor(found.points)) <= FEASIBILITY_TOL
+
+
+def test_a_new_level_of_a_ratio_is_priced_before_a_run_stalls():
+    # All rates of the constraint are 0 at the optimum, which is one classifier.
+    rng = new_rng()
+    constraints = [
+        EqualizedOdds(bound="ratio", ratio=0.99, reference="overall", pos_label=1),
+        Recall(at_least=0.25, label=0),
+    ]
+    for _ in range(10):
+        metric = FBeta(1.0, pos_label=0)
+        problem = grouped_problem(rng, metric, constraints, 46, 6)
+        result = run_column_generation(problem, tol=TOL)
+        assert result.status == "converged"
+        assert result.gap <= TOL
