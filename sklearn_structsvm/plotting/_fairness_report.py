@@ -24,7 +24,6 @@ from sklearn_structsvm.confusion.scoring import (
     respond,
 )
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
-from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
@@ -34,6 +33,7 @@ from sklearn_structsvm.plotting._common import (
     show_legend,
     style_of,
 )
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 
 # Name of the row of all examples, and of the rates.
 ALL = "all"
@@ -47,6 +47,12 @@ GROUP_COLUMNS = (
     *(f"{rate}{end}" for rate in RATES for end in ("", " low", " high")),
 )
 PROMISES = ("constraint", "promised", "violation", "new rows", "holds", "p value")
+
+# What is printed below constraints that are not expected to hold for new rows.
+REMEDY = """\
+A constraint with a violation above 0 for new rows holds for them in half the cases at
+most. To keep it in expectation, use margin='auto', or ask for a slack (or a rate) that is
+stricter by that number. If it exceeds the slack, only more examples help."""
 
 # What the words of `counted_` mean in the column of what was promised.
 COUNTED = {"smoothed": "smoothed labels"}
@@ -160,12 +166,7 @@ class FairnessReport(Display):
             ]
             text += "\n\n" + _as_text([[*PROMISES], *rows])
             if any(expected > 0.0 for expected in promises["new rows"]):
-                text += (
-                    "\n\nA constraint with a violation above 0 for new rows holds for them "
-                    "about half the time at most.\nTo keep it in expectation, use "
-                    "margin='auto', or ask for a slack (or a rate) that is\nstricter by "
-                    "that number."
-                )
+                text += f"\n\n{REMEDY}"
         return text
 
     def plot(self, ax: "Axes | None" = None) -> Self:
@@ -348,8 +349,8 @@ def _expected_of_fit(estimator, constraint, cells):
     C = getattr(estimator, "certified_confusions_", None)
     if C is None or C.shape != cells.shape:
         return np.nan
-    trained = replace(cells, priors=C.sum(axis=2))
-    return expected_violation(constraint, trained, C * estimator.diagnostics_["rows"].sum())
+    counts = estimator.diagnostics_["rows"].sum() * C
+    return expected_violation(constraint, replace(cells, priors=C.sum(axis=2)), counts)
 
 
 def _by_group(counts, names, index, level):

@@ -35,10 +35,11 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
     )
 
 
-def warn_of_few(diagnostics, names, why, told=()):
+def warn_of_few(diagnostics, names, why, told=(), by_label=True):
     """UserWarning for labels that rows have, and that are predicted for none or few.
 
-    Those that the user was `told` of, by their places, are left out.
+    Labels that the user was `told` of, by their places, are left out. Few are too few
+    only if the rule of each label is its own.
     """
     have, get = diagnostics["rows"], diagnostics["predicted_rows"]
     (never,) = np.nonzero((have > 0.0) & (get <= NO_ROWS))
@@ -49,7 +50,7 @@ def warn_of_few(diagnostics, names, why, told=()):
             UserWarning,
         )
     (few,) = np.nonzero((have >= FEW_ROWS) & (get > NO_ROWS) & (get < FEW_ROWS))
-    if len(few):
+    if len(few) and by_label:
         warn_caller(
             f"Fewer than {FEW_ROWS} of the rows get the label(s) {_listed(few, names)}. "
             "A decision that rests on so few is mostly chance: of new rows, none may get "

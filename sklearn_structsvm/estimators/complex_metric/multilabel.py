@@ -437,11 +437,13 @@ class MultilabelMetricClassifier(LabelPredictor):
                 remedy = "have a look at the probabilities."
             labels = self.classes_.tolist()
             warn_of_excess(self.diagnostics_, labels, len(rows), remedy)
-        if self.average in ("macro", "weighted"):
-            told = self._warn_of_left_out()
+        if self.average != "samples":
+            by_label = self.average != "micro"
+            told = self._warn_of_left_out() if by_label else ()
             why = f"nothing else is better for metric={self.metric!r}"
             why += " and the constraints" if self.constraints else ""
-            warn_of_few(self.diagnostics_, self.classes_.tolist(), why, told)
+            labels = self.classes_.tolist()
+            warn_of_few(self.diagnostics_, labels, why, told, by_label)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(

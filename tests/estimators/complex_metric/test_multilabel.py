@@ -448,12 +448,13 @@ def test_the_best_precision_is_not_that_of_one_row(k):
     assert reached > precision_score(Y_new, simple, **options)
 
 
+@pytest.mark.filterwarnings("ignore:Fewer than 5 of the rows:UserWarning")
 @pytest.mark.parametrize("n", [10, 40])
 def test_the_support_of_a_precision_is_that_of_three_more_rows(n):
     rng = new_rng(51)
     eta = rng.random((n, 1))
     Y = (rng.random(eta.shape) < eta).astype(int)
-    Y[:4] = 0, 0, 1, 1
+    Y[:4, 0] = 0, 0, 1, 1
     model = prefit(metric="precision").fit(eta, Y)
     order = np.argsort(-eta[:, 0])
     share = Y.sum() / (Y.sum() + 100.0)
@@ -471,10 +472,14 @@ def test_labels_that_are_never_predicted_are_named():
     eta, Y = given(new_rng(52), n=200)
     # Nobody can tell who has it.
     eta[:, 2], Y[:, 2] = 0.1, np.arange(200) % 10 == 0
-    model = prefit(metric="recall", constraints=Precision(at_least=0.6))
-    with pytest.warns(UserWarning, match="Rows have the label.s. 2, but none gets them"):
-        model.fit(eta, Y)
-    assert np.isinf(model.thresholds_[2])
+    for params, words in (
+        ({"metric": LinearLoss({(1, 0): 1.0, (0, 1): 1.0})}, "Rows have .* 2, but none"),
+        ({"metric": "recall", "constraints": Precision(at_least=0.6)}, "says nothing"),
+    ):
+        model = prefit(**params)
+        with pytest.warns(UserWarning, match=words):
+            model.fit(eta, Y)
+        assert np.isinf(model.thresholds_[2])
     assert model.diagnostics_["rows"] == pytest.approx(Y.sum(axis=0))
     got = model.predict(eta).sum(axis=0)
     assert model.diagnostics_["predicted_rows"] == pytest.approx(got)
@@ -508,6 +513,7 @@ def test_micro_averages_calibrate_each_label():
     assert reached > one.score(bent[half[1]], Y[half[1]])
 
 
+@pytest.mark.filterwarnings("ignore:Fewer than 5 of the rows:UserWarning")
 @pytest.mark.parametrize("params", [{}, {"metric": "h_mean"}, {"metric": "precision"}])
 def test_weighted_averages_are_sums_of_what_is_counted_of_each_label(params):
     eta, Y = given(new_rng(55), n=60)
