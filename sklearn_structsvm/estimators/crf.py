@@ -468,8 +468,8 @@ class CRFClassifier(ProbabilisticClassifier):
     def _last_steps(self, problem, lam, n_threads):
         """(w) -> steps from where L-BFGS stalls, on columns as raw as Unix time; or None.
 
-        It ends near the optimum, but the gradient by a column of 1e9 is noise to it. A few
-        steps of Newton's method take that away, so that there is a certificate.
+        It ends near the optimum, but the gradient by a column of 1e9 is noise to it. A
+        few steps of Newton's method take that away, so that there is a certificate.
         """
         if self.l1_ratio > 0.0 or not self._has_chain_newton(problem):
             return None
