@@ -12,6 +12,9 @@ from sklearn_structsvm.solvers.qp._simplices import (
     step_pairs,
 )
 
+# Scores are computed from w again where their error is this many times that of a product.
+MOST_DRIFT = 100.0
+
 # If an estimate of the Lipschitz constant proves too small, it is replaced by the
 # observed curvature times this factor.
 LIPSCHITZ_GROWTH = 1.1
@@ -294,7 +297,11 @@ class EuclideanExcessiveGap:
         # α, α_μ(w), β and the step from β.
         self.alpha, self.sharp = dual.center.copy(), np.empty_like(dual.center)
         self.beta, self.next = np.empty_like(self.sharp), np.empty_like(self.sharp)
+        # By how much rounding may have moved the scores since they were computed from w.
+        self.drift = 0.0
         V, _ = self.combine(dual.center)
+        self.scores[:] = 0.0
+        self.keep(np.zeros_like(V))
         self.w = V / -lam
         risk.scores(self.w, self.scores)
         self.lipschitz = lipschitz
@@ -342,18 +349,24 @@ class EuclideanExcessiveGap:
         self.alpha, self.next = self.next, self.alpha
         self.V = self.V_next
         self.loss = self.loss_next
-        risk, intercept = self.dual.primal(self.scores)
+        intercept = self.keep(self.w)
         value = self.loss - 0.5 * float(self.V @ self.V) / self.lam
         value -= self.dual.excess(self.alpha, intercept)
         # The dual point's weights, whose scores its loss is compared with.
         v = self.V / -self.lam
         value -= self.rounding.of_values(v, self.loss, self.loss - value)
-        objective = float(0.5 * self.lam * self.w @ self.w + risk)
+        self.dual_objective = max(self.dual_objective, value - self.error)
+
+    def keep(self, w):
+        """Keep w if it is the best; returns the best intercept."""
+        risk, intercept = self.dual.primal(self.scores)
+        objective = float(0.5 * self.lam * w @ w + risk)
         if objective < self.objective:
             self.objective = objective
-            self.error = self.rounding.of_values(self.w, objective, intercept or 0.0)
-            self.weights = self.w if intercept is None else np.append(self.w, intercept)
-        self.dual_objective = max(self.dual_objective, value - self.error)
+            self.error = self.rounding.of_values(w, objective, intercept or 0.0)
+            self.error += self.drift
+            self.weights = w if intercept is None else np.append(w, intercept)
+        return intercept
 
     def improve(self):
         dual = self.dual
@@ -374,6 +387,11 @@ class EuclideanExcessiveGap:
         self.beta_scores -= self.scores
         self.beta_scores *= tau
         self.scores += self.beta_scores
+        self.drift = (1.0 - tau) * self.drift + self.rounding.of_values(w)
+        if self.drift > MOST_DRIFT * self.rounding.of_values(self.w):
+            # The first w are far longer than the last ones.
+            self.risk.scores(self.w, self.scores)
+            self.drift = 0.0
         self.mu *= 1.0 - tau
         self.accept()
         lowered = LIPSCHITZ_DECAY * self.lipschitz
