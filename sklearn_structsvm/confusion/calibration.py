@@ -255,6 +255,8 @@ def expected_violation(constraint, cells, counts):
     -------
     float
     """
+    # Rounding of a mixture may leave -1e-18.
+    counts = np.maximum(counts, 0.0)
     sizes, n = counts.sum(axis=2), counts.sum()
     rates = np.zeros_like(counts)
     rates[..., 0] = 1.0

@@ -38,12 +38,12 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
 def warn_of_few(diagnostics, names, why, told=(), by_label=True):
     """UserWarning for labels that rows have, and that are predicted for none or few.
 
-    Labels that the user was `told` of, by their places, are left out. Few are too few
-    only if the rule of each label is its own.
+    Labels that the user was `told` of, by their places, or that do not matter are left
+    out. Few are too few only if the rule of each label is its own.
     """
-    have, get = diagnostics["rows"], diagnostics["predicted_rows"]
+    have, get = diagnostics["rows"].copy(), diagnostics["predicted_rows"]
+    have[list(told)] = 0.0
     (never,) = np.nonzero((have > 0.0) & (get <= NO_ROWS))
-    never = np.setdiff1d(never, np.array(told, dtype=np.intp))
     if len(never):
         warn_caller(
             f"Rows have the label(s) {_listed(never, names)}, but none gets them: {why}.",

@@ -40,6 +40,7 @@ from sklearn_structsvm.confusion.smoothing import (
 from sklearn_structsvm.solvers.confusion.block_ascent import (
     best_rule,
     hits_help,
+    mean_loss,
     run_block_ascent,
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -323,7 +324,19 @@ def choose_top_labels(
         return TopLabelsRule(gains, k), loss, sets
 
     search = partial(run_block_ascent, lmo, coefficients, **limits)
-    return _run_search(search, choose, on_pass)
+    choice = _run_search(search, choose, on_pass)
+    if shrink or (coefficients[:, 3] > NO_SHARE).all():
+        return choice
+    # Where sets have few rows of a label, gains near them choose others. Gains of
+    # supported precisions do not.
+    other = choose_top_labels(rows, weights, k, metric, average, True, **limits)
+    sets = lmo.choose(other.rule.gains)
+    loss = mean_loss(coefficients, sets)
+    if loss >= choice.objective:
+        return choice
+    if mean_loss(coefficients, choice.sets) <= loss:
+        sets = choice.sets
+    return replace(choice, rule=other.rule, objective=loss, sets=sets)
 
 
 def _weigh(coefficients, weights):

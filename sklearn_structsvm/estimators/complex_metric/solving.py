@@ -66,7 +66,7 @@ def run(fit, oracle, found, held_out=None):
         "max_iter": estimator.max_iter,
         **(estimator.solver_options or {}),
     }
-    certified, bounds, n_more = None, [], 0
+    certified, bounds, n_more, left = None, [], 0, estimator.max_time
     solve = partial(_solve, estimator, oracle, partial(solver.run, **options))
     if held_out is not None:
         n_threads = count_threads(estimator.n_jobs)
@@ -81,8 +81,11 @@ def run(fit, oracle, found, held_out=None):
         names = oracle.task.cells.group_names
         found |= {"constraint_bounds_": [b.by_group(names) for b in bounds]}
     elif estimator.margin is not None and asked.constraints:
-        stricter, n_more = with_margin(estimator, oracle, solve)
-        oracle.task = replace(oracle.task, constraints=stricter)
+        started = perf_counter()
+        constraints, n_more = with_margin(estimator, oracle, solve)
+        oracle.task = replace(oracle.task, constraints=constraints)
+        if left is not None:
+            left = max(left - (perf_counter() - started), 0.0)
     history = History()
 
     def snapshot():
@@ -90,12 +93,14 @@ def run(fit, oracle, found, held_out=None):
 
     reporter = fit.reporter(snapshot)
     reporter.begin()
-    left, deadline = estimator.max_time, np.inf
+    deadline = np.inf
     try:
         solved = solve(
             oracle.task.problem(oracle.lmo), left, on_pass=reporter, history=history
         )
     except InfeasibleConstraintError as error:
+        if estimator.margin is not None:
+            error.add_note(f"margin={estimator.margin!r} made the constraints stricter.")
         if not bounds:
             raise
         raise infeasible_with_confidence(estimator, bounds, error) from None
@@ -293,8 +298,9 @@ def warn_of_few_predictions(estimator):
         # `warn_of_constant` has said so.
         return
     why = f"nothing else is better for metric={estimator.metric!r} and the constraints"
-    names = [repr(label) for label in estimator.classes_.tolist()]
-    warn_of_few(estimator.diagnostics_, names, why)
+    labels, counts = estimator.classes_.tolist(), estimator.pos_label_
+    others = [i for i, label in enumerate(labels) if counts not in (None, label)]
+    warn_of_few(estimator.diagnostics_, [repr(label) for label in labels], why, others)
 
 
 def infeasible_with_confidence(estimator, bounds, error):
