@@ -69,7 +69,7 @@ SVMS = {
     "bcfw-cv": BCFWClassifierCV(Cs=2, cv=2, max_iter=5, random_state=0),
     "slack": SlackRescaledSSVM(max_iter=5, random_state=0),
     "bmrm": BMRMClassifier(max_iter=5),
-    "pragam": PragamClassifier(max_iter=5),
+    "pragam": PragamClassifier(max_iter=50),
     "sublbfgs": SubLBFGSClassifier(max_iter=5),
     "no intercept": SubLBFGSClassifier(fit_intercept=False, max_iter=5),
     "intercept of 10": BMRMClassifier(intercept_scaling=10.0, max_iter=5),

@@ -101,7 +101,6 @@ BAD_LABELS = {
     "number": (1, r"y\[1\] must be a 1-D array"),
     "ragged": ([[0], [1, 2], [0]], r"y\[1\] must be a 1-D array"),
     "lists": (as_objects([[0], [1], [2]]), r"y\[1\] has the label \[0\]"),
-    "missing": (as_objects([0, np.nan, 1]), r"y\[1\] has the label nan"),
     "no label": (np.array([], dtype=int), r"y\[1\] has 0 labels for the 3 positions"),
 }
 

@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 from values import Task
 
 from sklearn_structsvm import ConformalClassifier, CRFClassifier
-from sklearn_structsvm.structures import MISSING, Structure
+from sklearn_structsvm.structures import MISSING, GraphStructure, Structure
 
 RULES = ("ComplexMetricClassifier", "MultilabelMetricClassifier", "ConformalClassifier")
 ANSWERS = (
@@ -344,8 +344,11 @@ def check_objective(use):
         model, "class_weight", None
     ) is not None or not hasattr(structure, "labelings"):  # fmt: skip
         return
-    # Relaxations are maximized over more than the labelings.
+    # Relaxations are maximized over more than the labelings, and the sums of graphs with
+    # cycles are bounds.
     if getattr(structure, "inference_", "exact") not in EXACT:
+        return
+    if name == "CRFClassifier" and isinstance(structure, GraphStructure):
         return
     weights = use.options.get("sample_weight", np.ones(use.task.n))
     X, y = use.X, use.y
@@ -406,6 +409,8 @@ def check_refusal(model, error):
     names |= {"n_splits", *signature(model.fit).parameters}
     for value in parameters.values():
         parts = value if isinstance(value, (list, tuple)) else [value]
-        names |= {type(part).__name__ for part in parts if hasattr(part, "get_params")}
+        parts = [part for part in parts if hasattr(part, "get_params")]
+        names |= {type(part).__name__ for part in parts}
+        names.update(*(part.get_params() for part in parts))
     if names.isdisjoint(re.findall(r"\w+", str(error))):
         raise Broken(f"a refusal without a name: {error}")

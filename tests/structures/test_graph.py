@@ -872,7 +872,6 @@ def test_features_of_edges_that_do_not_fit_are_refused(edge_features, message):
     ("y", "message"),
     [
         ([0, 1], r"y\[1\] has 2 labels for the 3 nodes of X\[1\]\[0\]"),
-        ([0, 1, np.nan], r"y\[1\] has the label nan"),
         ([0.0, 1.0, 2.5], r"y\[1\] has floating-point labels"),
         (([0, 1, 1], [1.0, 1.0]), r"y\[1\]\[1\] must have shape"),
         (([0, 1, 1], [1.0, -1.0, 1.0]), r"y\[1\]\[1\] has the weight -1.0"),

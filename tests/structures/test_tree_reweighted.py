@@ -10,7 +10,12 @@ from scipy.special import logsumexp
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.structures import GraphStructure, TreeStructure, grid_edges
+from sklearn_structsvm.structures import (
+    MISSING,
+    GraphStructure,
+    TreeStructure,
+    grid_edges,
+)
 from sklearn_structsvm.structures.tree_reweighted import (
     MAX_ROUNDS,
     PRECISION,
@@ -277,6 +282,6 @@ def test_dask_collections_of_graphs_are_refused():
 
 def test_hidden_labels_of_graphs_are_refused():
     X, y = small_grids()
-    y[1] = [None, *y[1][1:].tolist()]
+    y[1] = [MISSING, *y[1][1:].tolist()]
     with pytest.raises(ValueError, match="may not be hidden here.*BCFWClassifier"):
         CRFClassifier("graph").fit(X, y)

@@ -260,12 +260,13 @@ def test_a_warm_start_goes_on_at_the_weights(step):
         random_state=0,
     ).fit(X, y)  # fmt: skip
     assert "center" in model._dual_state["state"]
-    gap, coef = model.dual_gap_, model.coef_.copy()
+    gap, objective = model.dual_gap_, model.objective_
     model.set_params(max_iter=1, tol=2 * gap).fit(X, y)
-    # The first check is of the weights that the last fit ended with.
+    # The first check is of the weights that the last fit ended with. It may have returned
+    # better ones that it had seen before.
     assert model.n_iter_ == 0
-    assert model.dual_gap_ == pytest.approx(gap, rel=1e-6)
-    np.testing.assert_allclose(model.coef_, coef, rtol=0, atol=1e-9)
+    assert gap * (1 - 1e-6) <= model.dual_gap_ <= 1.1 * gap
+    assert objective * (1 - 1e-9) <= model.objective_ <= objective + 0.1 * gap
     # A state as it was before there was acceleration begins at its dual point.
     del model._dual_state["state"]["center"]
     model.set_params(max_iter=10**4, tol=0.5 * gap).fit(X, y)

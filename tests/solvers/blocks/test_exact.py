@@ -246,9 +246,11 @@ def test_the_better_of_the_last_weights_and_their_average_is_returned(lam, max_i
     ascent = make_ascent(problem, lam)
     result = run_exact(ascent, acceleration=False, tol=0.0, max_iter=max_iter, rng=0)
     candidates = ascent.weights, ascent.average_weights
-    objectives = [0.5 * lam * w @ w + ascent.hinge(w) for w in candidates]
-    assert result.objective == pytest.approx(min(objectives), rel=1e-12)
-    np.testing.assert_array_equal(result.solution, candidates[np.argmin(objectives)])
+    candidates = result.solution, *candidates
+    found, *objectives = [0.5 * lam * w @ w + ascent.hinge(w) for w in candidates]
+    assert result.objective == pytest.approx(found, rel=1e-12)
+    # Or one that was seen before.
+    assert found <= min(objectives) * (1 + 1e-12)
 
 
 def test_dense_and_sparse_rows_give_the_same_up_to_rounding():
