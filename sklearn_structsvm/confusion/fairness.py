@@ -143,12 +143,15 @@ class GroupParity(Constraint):
         is_own = type(self).linear is not GroupParity.linear
         if self.reference == "overall" or is_own:
             return super()._conditions(cells)
+        found = [R for R, _ in self.rates(cells) if len(R) > 1]
+        # Three groups have as many pairs as halves.
+        if all(len(R) <= 3 for R in found):
+            return super()._conditions(cells)
         is_ratio = self.bound == "ratio"
         factor, slack = (self.ratio, 0.0) if is_ratio else (1.0, self.slack)
         G, h, D = [np.zeros((0, *cells.shape))], [], [np.zeros((0, *cells.shape))]
         halves = []
-        rates = [R for R, _ in self.rates(cells) if len(R) > 1]
-        for e, R in enumerate(rates, start=1):
+        for e, R in enumerate(found, start=1):
             G += [factor * R, -R]
             h += [-slack] * len(R) + [0.0] * len(R)
             D += [R, np.zeros_like(R)]

@@ -354,6 +354,8 @@ def check_objective(use):
     X, y = use.X, use.y
     if not structure.flat:
         X, y = structure.check_data(X, y)
+        # Examples without positions are left out.
+        weights = np.where([structure._is_empty(x) for x in X], 0.0, weights)
     w = model._weights
     total = 0.0
     for x, labels, weight in zip(X, y, weights, strict=True):
