@@ -293,14 +293,16 @@ def warn_of_constant(estimator):
 
 
 def warn_of_few_predictions(estimator):
-    """UserWarning for classes that are predicted for none or few, of several classes."""
-    if (estimator.confusion_.sum(axis=0) > NO_SHARE).sum() == 1:
-        # `warn_of_constant` has said so.
+    """UserWarning if the positive label is predicted for few."""
+    if estimator.pos_label_ is None:
         return
+    labels = estimator.classes_.tolist()
+    others = [i for i, label in enumerate(labels) if label != estimator.pos_label_]
+    names = [repr(label) for label in labels]
     why = f"nothing else is better for metric={estimator.metric!r} and the constraints"
-    labels, counts = estimator.classes_.tolist(), estimator.pos_label_
-    others = [i for i, label in enumerate(labels) if counts not in (None, label)]
-    warn_of_few(estimator.diagnostics_, [repr(label) for label in labels], why, others)
+    if (estimator.confusion_.sum(axis=0) > NO_SHARE).sum() > 1:
+        # Otherwise `warn_of_constant` has said so.
+        warn_of_few(estimator.diagnostics_, names, why, others)
 
 
 def infeasible_with_confidence(estimator, bounds, error):
