@@ -4,7 +4,10 @@ import pytest
 from _seeds import new_seed
 from outcomes import outcome
 
-pytestmark = pytest.mark.thread_unsafe(reason="figures and warnings are of the process")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.thread_unsafe(reason="figures and warnings are of the process"),
+]
 
 SAMPLES = {"fit": 12, "words": 12, "display": 8, "convert": 4}
 # Parts of the samples, for tests that run side by side.

@@ -19,6 +19,8 @@ from sklearn.base import clone
 from sklearn_structsvm import BMRMClassifier, SubLBFGSClassifier
 from sklearn_structsvm.distributed import dask_workers
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

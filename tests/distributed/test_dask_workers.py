@@ -25,6 +25,8 @@ from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
 from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, Examples
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 bag = pytest.importorskip("dask.bag")

@@ -50,7 +50,10 @@ from sklearn_structsvm.plotting import (
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.structures.lattice import LabelingLattice
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 # Against a test that hangs; no claim depends on it.
 TIMEOUT = 300

@@ -18,9 +18,13 @@ PIECE = 2**14
 UNIT = np.finfo(float).eps
 
 
-pytestmark = pytest.mark.skipif(
-    np.finfo(np.longdouble).eps >= UNIT, reason="long double is no longer than double"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        np.finfo(np.longdouble).eps >= UNIT,
+        reason="long double is no longer than double",
+    ),
+]
 
 
 class Path:

@@ -12,6 +12,8 @@ from sklearn_structsvm.solvers.batch.product_bundle import ProductBundle, make_b
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
+pytestmark = pytest.mark.slow
+
 LAM = 1e-3
 
 

@@ -42,6 +42,8 @@ from sklearn_structsvm.solvers.confusion.split_fw import (
 )
 from sklearn_structsvm.solvers.loop import History
 
+pytestmark = pytest.mark.slow
+
 TOL = 1e-3
 
 FREE = {
