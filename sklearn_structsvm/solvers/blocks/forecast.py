@@ -65,7 +65,8 @@ class GapForecast:
         row, *others = self.certify()
         # Before the first step no gap is known.
         if self.iterate.n_steps and seen > 0.0:
-            self.ratio = row["dual_gap"] / seen
+            with np.errstate(over="ignore"):
+                self.ratio = row["dual_gap"] / seen
         self.steps_at_check = self.iterate.n_steps
         return row, *others
 
