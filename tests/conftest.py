@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import _seeds
 import matplotlib
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -33,7 +34,14 @@ OPTIONAL = {
 }
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    words = "of a test with more cases than this, only so many, evenly chosen"
+    parser.addoption("--cases", type=int, metavar="N", help=words)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("cases"):
+        leave_some_cases(config, items)
     for item in items:
         if shared := OF_THE_PROCESS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.thread_unsafe(reason=f"of {shared}"))
@@ -42,6 +50,18 @@ def pytest_collection_modifyitems(items):
             for item in items:
                 if item.name.startswith(start):
                     item.add_marker(pytest.mark.skip(reason=f"needs {package}"))
+
+
+def leave_some_cases(config, items):
+    by_test = {}
+    for item in items:
+        by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = set()
+    for cases in by_test.values():
+        n = min(config.getoption("cases"), len(cases))
+        kept.update(cases[at] for at in np.linspace(0, len(cases) - 1, n).astype(int))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection_finish():
