@@ -42,7 +42,7 @@ def make_data(n=120, n_classes=3):
 
 def endless(**params):
     """A model that would go on for very long."""
-    return PragamClassifier(C=10.0, tol=0.0, max_iter=60, **params)
+    return PragamClassifier(C=0.01, tol=0.0, max_iter=60, **params)
 
 
 class Scripted:

@@ -127,6 +127,12 @@ OTHER_LABELS = (
 )
 
 
+REPETITIONS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
 def complex_expected_failed_checks(estimator):
     if estimator.metric == "f1":
         reason = "has labels of which none is the positive one: f1 asks for pos_label"
@@ -147,10 +153,16 @@ def complex_expected_failed_checks(estimator):
 @pytest.mark.filterwarnings("ignore:A fold trains without examples")
 @generated_checks(COMPLEX, complex_expected_failed_checks)
 def test_complex_metrics_pass_the_generated_checks(estimator, check):
+    if check.func.__name__ in REPETITIONS:
+        pytest.skip(
+            "It asks that a weight of 2 is two examples. What is counted is nearer to "
+            "the labels the more examples there are, and weights of any scale are as "
+            "many as their effective number."
+        )
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore:(Dual ascent|Newton's method) (stopped|made)")
+@pytest.mark.filterwarnings("ignore:(Dual asc|Newton's m|Cutting p).* (stopped|made)")
 @pytest.mark.parametrize(
     "check",
     [

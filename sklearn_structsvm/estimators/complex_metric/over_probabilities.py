@@ -2,17 +2,17 @@
 
 import copy
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
 from sklearn_structsvm._utils.snapshots import snapshot
-from sklearn_structsvm._utils.weights import effective_weights
+from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin
 from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
 from sklearn_structsvm.estimators.complex_metric.routing import route_fit
@@ -86,8 +86,9 @@ class OverProbabilities(
         The default classifier, whose penalty is per row, gets effective numbers of rows.
         """
         weights = metadata.get("sample_weight")
-        if self.estimator is None and np.ndim(weights) == 1:
-            metadata["sample_weight"] = effective_weights(np.asarray(weights, float))
+        if self.estimator is None and weights is not None:
+            weights = check_weights(weights, _num_samples(weights))
+            metadata["sample_weight"] = effective_weights(weights)
         to_fit = {
             name: None if self._is_fitted_already(classifier) else classifier
             for name, classifier in self._classifiers().items()
