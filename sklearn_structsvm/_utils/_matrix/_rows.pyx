@@ -27,8 +27,8 @@ cdef class Rows:
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
         Not copied if it is C-contiguous float32 or float64 with few zeros, or CSR with
-        32-bit indices, rising within each row. Otherwise only the parts that do not comply
-        are copied.
+        32-bit indices, rising within each row. Otherwise only the parts that do not
+        comply are copied.
     bias : float
         The constant feature; 0 for none.
 
