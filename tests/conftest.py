@@ -1,6 +1,5 @@
 """Settings that hold for the whole suite."""
 
-import gc
 import os
 from importlib.util import find_spec
 
@@ -62,11 +61,6 @@ def leave_some_cases(config, items):
         kept.update(cases[at] for at in np.linspace(0, len(cases) - 1, n).astype(int))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
-
-
-def pytest_collection_finish():
-    # The tests live until the end; the garbage collector need not look at them each time.
-    gc.freeze()
 
 
 if find_spec("highspy") is None:
