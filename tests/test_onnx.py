@@ -31,7 +31,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.estimators.complex_metric.cuts import Cuts
+from sklearn_structsvm.estimators.complex_metric.named_thresholds import NamedThresholds
 from sklearn_structsvm.metrics import Churn, EqualOpportunity, FBeta, PredictiveParity
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -413,7 +413,7 @@ def test_single_precision_has_the_thresholds_of_double_precision(named):
             L = np.zeros((1, 1, 2, 2))
             L[0, 0, :, named] = np.sign(at) if np.isinf(at) else sign * at
             L[0, 0, named, named] -= sign * np.isfinite(at)
-            cuts = Cuts(L, named)
+            cuts = NamedThresholds(L, named)
             near = np.float32(np.clip(at, 0.0, 1.0))
             ends = np.array([-1, 2], dtype=np.float32)
             p = np.concatenate([[near], np.nextafter(near, ends), [0.0, 0.5, 1.0]])

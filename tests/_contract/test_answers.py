@@ -160,7 +160,7 @@ def test_every_splitter_is_checked(fit, place):
         fit([(np.arange(30), np.array([31, place]))])
 
 
-class Cuts(TransformerMixin, BaseEstimator):
+class LosesRows(TransformerMixin, BaseEstimator):
     """A transformer of rows with a fault."""
 
     def __init__(self, fault=None):
@@ -198,10 +198,10 @@ def endless(X):
 )
 def test_what_a_transformer_of_rows_returns_is_checked(fault, message):
     X, y = chains()
-    with pytest.raises(ValueError, match=f"transform of Cuts {message}"):
-        SequenceTransformer(Cuts(fault)).fit(X).transform(X)
-    with pytest.raises(ValueError, match=f"transform of Cuts {message}"):
-        make_pipeline(SequenceTransformer(Cuts(fault)), BCFWClassifier()).fit(X, y)
+    with pytest.raises(ValueError, match=f"transform of LosesRows {message}"):
+        SequenceTransformer(LosesRows(fault)).fit(X).transform(X)
+    with pytest.raises(ValueError, match=f"transform of LosesRows {message}"):
+        make_pipeline(SequenceTransformer(LosesRows(fault)), BCFWClassifier()).fit(X, y)
 
 
 class Given(ClassifierMixin, BaseEstimator):

@@ -17,7 +17,7 @@ from sklearn_structsvm.confusion.lmo.plugin import (
     mixture_proba,
     predict_plugin,
 )
-from sklearn_structsvm.estimators.complex_metric.cuts import Cuts
+from sklearn_structsvm.estimators.complex_metric.named_thresholds import NamedThresholds
 
 
 class RandomizedRule:
@@ -116,10 +116,10 @@ class PluginMixture(RandomizedRule):
         return self.loss_matrices + prices[:, None, None, None] * means
 
     def cuts(self):
-        """The `Cuts` of all rules, of shape (T, m); None if they are no thresholds."""
+        """The `NamedThresholds` of all rules, (T, m); None if there are none."""
         if self.n_classes != 2 or self.n_groups > 1:
             return None
-        return Cuts(self.mean_losses(), self.named)
+        return NamedThresholds(self.mean_losses(), self.named)
 
     def _expected(self, t, probabilities, cells, costs):
         """Cost of each prediction by rule t, for examples with costs."""

@@ -14,11 +14,11 @@ from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.roc_points import RocPoints
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
-from sklearn_structsvm.estimators.complex_metric.cuts import named_losses
 from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
 )
+from sklearn_structsvm.estimators.complex_metric.named_thresholds import named_losses
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 

@@ -5,7 +5,7 @@ from inspect import signature
 
 import numpy as np
 
-from sklearn_structsvm.estimators.complex_metric.cuts import SIGNS
+from sklearn_structsvm.estimators.complex_metric.named_thresholds import SIGNS
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
 

@@ -12,7 +12,10 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import TunedThresholdClassifierCV
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.estimators.complex_metric.cuts import Cuts, named_losses
+from sklearn_structsvm.estimators.complex_metric.named_thresholds import (
+    NamedThresholds,
+    named_losses,
+)
 from sklearn_structsvm.metrics import (
     EqualOpportunity,
     FBeta,
@@ -182,7 +185,7 @@ def test_a_threshold_between_neighboring_numbers_tells_them_apart():
             sign = -1.0 if below else 1.0
             L = np.zeros((1, 1, 2, 2))
             L[0, 0, :, 1] = sign * at, sign * (at - 1.0)
-            cuts = Cuts(named_losses(L, q), 0)
+            cuts = NamedThresholds(named_losses(L, q), 0)
             assert cuts.below[0, 0] == below
             P, where = np.column_stack([p, q]), (0, np.zeros(len(p), dtype=int))
             expected = (q < at) if below else (q > at)
@@ -197,7 +200,7 @@ def test_cuts_are_the_plugin_rule_of_any_costs(named):
     P = rng.dirichlet([1.0, 1.0], size=200)
     for _ in range(200):
         L = rng.integers(-2, 3, (1, 1, 2, 2)) * rng.choice([0.5, 1.0, 3.0])
-        cuts, where = Cuts(L, named), (0, np.zeros(len(P), dtype=int))
+        cuts, where = NamedThresholds(L, named), (0, np.zeros(len(P), dtype=int))
         costs = P @ L[0, 0]
         clear = np.abs(costs[:, 0] - costs[:, 1]) > 1e-12
         clear |= np.ptp(L[0, 0], axis=1).max() == 0.0

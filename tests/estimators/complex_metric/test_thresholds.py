@@ -9,7 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.estimators.complex_metric.cuts import Cuts
+from sklearn_structsvm.estimators.complex_metric.named_thresholds import NamedThresholds
 from sklearn_structsvm.metrics import Coverage, EqualizedOdds, LinearLoss, Recall
 
 
@@ -54,7 +54,7 @@ def test_costs_of_mistakes_have_the_threshold_of_theory():
     ],
 )
 def test_every_loss_matrix_has_its_threshold(L, threshold):
-    found = Cuts(np.array(L, dtype=float), 1).told
+    found = NamedThresholds(np.array(L, dtype=float), 1).told
     assert found == threshold or (np.isnan(found) and np.isnan(threshold))
 
 

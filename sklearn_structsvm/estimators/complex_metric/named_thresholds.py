@@ -14,7 +14,7 @@ DECIMALS = 15
 SIGNS = {(0, False): ">=", (0, True): "<=", (1, False): ">", (1, True): "<"}
 
 
-class Cuts:
+class NamedThresholds:
     """The thresholds of rules, by the loss matrices that they stand for.
 
     Parameters
@@ -87,7 +87,7 @@ def named_losses(losses, scores):
     scores : ndarray of shape (n,)
         The p_1 of these rows.
     """
-    cuts, found = Cuts(losses, 1), losses.copy()
+    cuts, found = NamedThresholds(losses, 1), losses.copy()
     for where in map(tuple, np.argwhere(np.isfinite(cuts.at))):
         at, below = cuts.at[where], cuts.below[where]
         cut = round(1.0 - at, DECIMALS)
