@@ -1,6 +1,6 @@
 """Data of each kind for the estimators, and misbehaving structures in Python."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -99,23 +99,19 @@ class PythonMulticlass(Structure):
         return int((wrong * (one + scores - scores[y_true])).argmax())
 
 
-def _replaced(settings, **values):
-    return settings | {k: replace(settings[k], value=v) for k, v in values.items()}
-
-
 class ExactSSVM(SlackRescaledSSVM):
-    """A `SlackRescaledSSVM` with exact searches and without a cache."""
+    """A `SlackRescaledSSVM` with exact searches."""
 
-    _deprecated = _replaced(SlackRescaledSSVM._deprecated, search_rtol=0.0, cache=False)
+    _search_rtol = 0.0
 
 
 def exact_ssvm(structure, **params):
     """An `ExactSSVM`, optionally with settings that are not parameters."""
-    names = params.keys() & {"search_rtol", "max_queries", "cache"}
+    names = params.keys() & {"search_rtol", "max_queries"}
     settings = {name: params.pop(name) for name in names}
     model = ExactSSVM(structure, **params)
-    if settings:
-        model._deprecated = _replaced(model._deprecated, **settings)
+    for name, value in settings.items():
+        setattr(model, f"_{name}", value)
     return model
 
 
@@ -142,7 +138,8 @@ class Problem:
         defaults = {"max_iter": 10**4}
         if params.get("solver", "bcfw") == "bcfw":
             defaults["step"] = "pairwise"
-            defaults["cache"] = False
+            if self.model is not SlackRescaledSSVM:
+                defaults["cache"] = False
         defaults |= {"structure": self.structure, "random_state": 0}
         if self.model is SlackRescaledSSVM:
             if params.get("tol", 1.0) <= ACCURATE["tol"]:

@@ -173,7 +173,7 @@ def explicit_alpha(problem, solver):
     """Dual variables over the listed labelings, for a solver that stores labelings."""
     listed = problem.listed
     alpha = [np.zeros(len(loss)) for loss in listed.loss]
-    for i, atoms in enumerate(solver.get_state()["corners"]):
+    for i, atoms in enumerate(solver.get_state()["atoms"]):
         for labeling, mass, loss in atoms:
             labels = np.atleast_1d(labeling).tolist()
             key = (

@@ -10,7 +10,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils._param_validation import (
     HasMethods,
-    Hidden,
     Interval,
     Options,
     RealNotInt,
@@ -81,7 +80,6 @@ def accepts_weights(scorer):
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
-    "Hidden",
     "Interval",
     "Options",
     "RealNotInt",

@@ -1,7 +1,6 @@
 """Shared by all estimators: all-or-nothing fits, pickling and callbacks."""
 
 from contextlib import ExitStack
-from typing import ClassVar
 
 from sklearn import get_config
 
@@ -12,20 +11,11 @@ from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.constraints import check_ranges
-from sklearn_structsvm.estimators.deprecation import Deprecated, warn_of_deprecated
 from sklearn_structsvm.estimators.options import check_needs
 
 
 class AtomicFitMixin(FittedAside, DocumentedMixin):
-    """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`.
-
-    Attributes
-    ----------
-    _deprecated : dict
-        Deprecated parameters, by name.
-    """
-
-    _deprecated: ClassVar[dict[str, Deprecated]] = {}
+    """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`."""
 
     def __getstate__(self):
         return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
@@ -120,7 +110,6 @@ class Fit:
         if not get_config()["skip_parameter_validation"]:
             self.estimator._validate_params()
         self.estimator._check_parameters()
-        warn_of_deprecated(self.estimator)
         return self
 
     def __exit__(self, kind, error, traceback):

@@ -326,6 +326,7 @@ class BCFWClassifier(StructuredClassifier):
             average=self.average,
             bounds=bounds,
             algorithm=self.algorithm,
+            cache=self.cache,
             l1_ratio=self.l1_ratio,
         )
 

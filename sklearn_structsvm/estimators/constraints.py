@@ -2,7 +2,7 @@
 
 from numbers import Integral, Real
 
-from sklearn_structsvm._utils.compat import Hidden, Interval, StrOptions
+from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.named_structures import STRUCTURE_CONSTRAINT
 
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -39,7 +39,7 @@ def check_ranges(owner, values, constraints):
 
 
 # Types of constraints that allow no numbers, beside intervals.
-CLOSED = {Hidden, Interval, StrOptions, type(None)}
+CLOSED = {Interval, StrOptions, type(None)}
 
 # Parameters for reading X and y.
 DATA = {

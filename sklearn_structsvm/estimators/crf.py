@@ -13,13 +13,13 @@ from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.dual_ascent import MOST_MEMORY
-from sklearn_structsvm.estimators.hidden_labels import likelihood_steps
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import (
     StructureName,
     has_exact_steps,
     has_written_hessian,
 )
+from sklearn_structsvm.estimators.partial_labels import likelihood_steps
 from sklearn_structsvm.estimators.probabilistic import (
     DECODINGS,
     ProbabilisticClassifier,

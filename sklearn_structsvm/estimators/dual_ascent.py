@@ -5,9 +5,8 @@ from functools import partial
 import numpy as np
 
 from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, as_it_is
-from sklearn_structsvm.estimators.deprecation import value_of
-from sklearn_structsvm.estimators.hidden_labels import hinge_steps
 from sklearn_structsvm.estimators.method import Method
+from sklearn_structsvm.estimators.partial_labels import hinge_steps
 from sklearn_structsvm.estimators.warm_start import find_warm_start, warn_of_cold_start
 from sklearn_structsvm.solvers.blocks import bcfw, exact
 
@@ -27,6 +26,7 @@ def frank_wolfe(
     average,
     bounds,
     algorithm="block",
+    cache="auto",
     wrap=as_it_is,
     l1_ratio=0.0,
     **others,
@@ -36,11 +36,11 @@ def frank_wolfe(
     Parameters
     ----------
     estimator : StructuredClassifier
-        With the parameters `step`, `cache`, `sampling` and `acceleration`.
+        With the parameters `step`, `sampling` and `acceleration`.
     problem : LocalProblem or RemoteProblem
     previous : dict
         Attributes of the previous fit.
-    average, bounds : as for `start_bcfw`
+    average, bounds, cache : as for `start_bcfw`
     algorithm : as for `run_bcfw`
         Batch steps are plain and keep no active sets.
     wrap : callable
@@ -48,7 +48,7 @@ def frank_wolfe(
     l1_ratio : as for `start_bcfw`
     **others : as for `find_warm_start`
     """
-    step, cache = estimator.step, value_of(estimator, "cache")
+    step = estimator.step
     is_batch = algorithm == "batch"
     if is_batch:
         step, cache = "fw", False
@@ -114,7 +114,7 @@ def _started(estimator, problem, steps, start):
 
 def _with_active_sets(state, step):
     """A dual point for the requested steps, or None if it lacks data."""
-    if state is None or step in ("auto", "fw") or "corners" in state:
+    if state is None or step in ("auto", "fw") or "atoms" in state:
         return state
     warn_of_cold_start("the step is not that", "dual point has no active sets and is")
     return None

@@ -9,7 +9,6 @@ import numpy as np
 
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch_losses import L1_LOSSES, LOSSES
-from sklearn_structsvm.estimators.deprecation import value_of
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
     },
     "BCFWClassifierCV": {"step": [NO_CACHE]},
     "SlackRescaledSSVM": {
-        "step": [Need(None, "solver", ("bcfw",)), NO_CACHE],
-        "cache": [Need(None, "solver", ("bcfw",))],
+        "step": [Need(None, "solver", ("bcfw",))],
         "acceleration": [Need(None, "solver", ("bcfw",))],
         "warm_start": [
             Need(None, "solver", ("bcfw",), "Only it keeps its dual solution.")
@@ -132,7 +130,6 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(None, "solver", ("bcfw", "sgd")),
         ],
         "average": [Need(None, "solver", ("bcfw", "sgd"))],
-        "formulation": [Need(None, "solver", ("cutting_plane",))],
         "search": [
             Need(
                 ("sarawagi",),
@@ -186,8 +183,6 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
                 given={"penalty": "l2", "loss": "squared_hinge"},
             ),
         ],
-        "direction_tol": [Need(None, "solver", ("owlqn*",), given={"penalty": "l1"})],
-        "max_directions": [Need(None, "solver", ("owlqn*",), given={"penalty": "l1"})],
     },
     "ComplexMetricClassifier": {
         "group_estimator": [Need(None, "group_blind", (True,))],
@@ -269,12 +264,10 @@ def check_needs(estimator):
         return
     defaults = signature(kind.__init__).parameters
     for name, needs in NEEDS[kind.__name__].items():
-        value, default = value_of(estimator, name), defaults[name].default
-        if name in estimator._deprecated:
-            default = estimator._deprecated[name].value
+        value, default = getattr(estimator, name), defaults[name].default
         for need in needs:
             if _has(need, value, default) and _is_where(need, estimator):
-                other = value_of(estimator, need.other)
+                other = getattr(estimator, need.other)
                 if not _is_one(other, need.allowed):
                     raise ValueError(_words(name, value, need, other))
 

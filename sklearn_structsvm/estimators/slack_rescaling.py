@@ -1,21 +1,15 @@
 """Structural SVMs with slack rescaling."""
 
 from functools import partial
-from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.distributed.steps import as_it_is
 from sklearn_structsvm.estimators.base import fit_aside
-from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C, COUNT
-from sklearn_structsvm.estimators.deprecation import (
-    MAY_BE_UNSET,
-    Deprecated,
-    value_of,
-)
+from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import StructureName
@@ -31,19 +25,6 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
     served_searches,
 )
 from sklearn_structsvm.structures import Structure
-
-# A search may stop within this fraction of the largest violation. It is small compared
-# with the tol of a fit, and far above rounding.
-DEFAULT_SEARCH_RTOL = 1e-6
-
-# The largest number of decoder calls in one search. Most take about ten.
-MAX_QUERIES = 1000
-
-# The advice for these two.
-SEARCHES_ONE = (
-    "The default serves all data that we tried. To experiment with it, call "
-    "sklearn_structsvm.solvers.blocks.slack_search.find_most_violating."
-)
 
 
 class SlackRescaledSSVM(StructuredClassifier):
@@ -119,24 +100,6 @@ class SlackRescaledSSVM(StructuredClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class or,
         for chains and trees, the costs of the positions with that true label.
-    search_rtol : float, default=1e-6
-        Relative tolerance of the search. It may stop at an output whose violation is
-        within this fraction of the largest. The duality gap accounts for the difference,
-        so `tol` should not be smaller than this fraction of the objective.
-
-        .. deprecated:: 0.2
-            `search_rtol` will be removed in version 0.3.
-    max_queries : int, default=1000
-        Maximum number of decoder calls in one search.
-
-        .. deprecated:: 0.2
-            `max_queries` will be removed in version 0.3.
-    formulation : {"n-slack", "one-slack"}, default="n-slack"
-        One set of cutting planes per example, or one for all examples (cutting planes
-        only).
-
-        .. deprecated:: 0.2
-            `formulation` will be removed in version 0.3. Use ``solver="one_slack"``.
     step : {"auto", "corrective", "fw", "pairwise", "away"}, default="auto"
         Type of steps, see `BCFWClassifier` (BCFW only).
     sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
@@ -145,11 +108,6 @@ class SlackRescaledSSVM(StructuredClassifier):
         without acceleration, and "permuted" otherwise.
     acceleration : bool or "auto", default="auto"
         Whether to accelerate the steps, see `BCFWClassifier` (BCFW only).
-    cache : bool or "auto", default="auto"
-        Whether to try the outputs found before, ahead of a search (BCFW only).
-
-        .. deprecated:: 0.2
-            `cache` will be removed in version 0.3.
     average : bool or "auto", default="auto"
         Whether to return the weighted average of the iterates. BCFW does so only if a fit
         ends before it reaches `tol`. "auto" averages for SGD.
@@ -241,27 +199,19 @@ class SlackRescaledSSVM(StructuredClassifier):
     cache_: bool
     n_queries_: int
 
+    # A search may stop within this fraction of the largest violation. It is small
+    # compared with the tol of a fit, and far above rounding.
+    _search_rtol = 1e-6
+    # The largest number of decoder calls in one search. Most take about ten.
+    _max_queries = 1000
+
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
-        **BLOCK_STEPS,
+        "step": BLOCK_STEPS["step"],
         "rescaling": [StrOptions({"slack", "margin"})],
         "search": [StrOptions(set(SEARCHES))],
         "solver": [StrOptions({"bcfw", "sgd", "cutting_plane", "one_slack"})],
-        "search_rtol": [Interval(Real, 0, 1, closed="left"), MAY_BE_UNSET],
-        "max_queries": [*COUNT, MAY_BE_UNSET],
-        "formulation": [StrOptions({"n-slack", "one-slack"}), MAY_BE_UNSET],
-        "cache": [*BLOCK_STEPS["cache"], MAY_BE_UNSET],
         "average": ["boolean", StrOptions({"auto"})],
-    }
-    _deprecated: ClassVar[dict[str, Deprecated]] = {
-        "search_rtol": Deprecated(DEFAULT_SEARCH_RTOL, "0.2", "0.3", SEARCHES_ONE),
-        "max_queries": Deprecated(MAX_QUERIES, "0.2", "0.3", SEARCHES_ONE),
-        "formulation": Deprecated(
-            "n-slack", "0.2", "0.3", "Use solver='cutting_plane' or solver='one_slack'."
-        ),
-        "cache": Deprecated(
-            "auto", "0.2", "0.3", "Corrective steps, the default, keep what they need."
-        ),
     }
 
     def __init__(
@@ -276,13 +226,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-        search_rtol: float | Literal["deprecated"] = "deprecated",
-        max_queries: int | Literal["deprecated"] = "deprecated",
-        formulation: Literal["n-slack", "one-slack", "deprecated"] = "deprecated",
         step: Literal["auto", "corrective", "fw", "pairwise", "away"] = "auto",
         sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
         acceleration: bool | Literal["auto"] = "auto",
-        cache: bool | Literal["auto", "deprecated"] = "deprecated",
         average: bool | Literal["auto"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -302,13 +248,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.class_weight = class_weight
-        self.search_rtol = search_rtol
-        self.max_queries = max_queries
-        self.formulation = formulation
         self.step = step
         self.sampling = sampling
         self.acceleration = acceleration
-        self.cache = cache
         self.average = average
         self.tol = tol
         self.max_iter = max_iter
@@ -349,8 +291,8 @@ class SlackRescaledSSVM(StructuredClassifier):
             wrap = partial(
                 _slack_oracle,
                 search=self.search,
-                rtol=value_of(self, "search_rtol"),
-                max_queries=value_of(self, "max_queries"),
+                rtol=self._search_rtol,
+                max_queries=self._max_queries,
                 name=type(problem.structure).__name__,
             )
             if problem.is_remote:
@@ -382,8 +324,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         common = oracle, problem.weights, problem.lam(self.C)
         options = self._limits() | {"rng": self._rng(), "rounding": problem.rounding}
         if self.solver in ("cutting_plane", "one_slack"):
-            form = value_of(self, "formulation")
-            form = "one-slack" if self.solver == "one_slack" else form
+            form = "one-slack" if self.solver == "one_slack" else "n-slack"
             solve = partial(run_cutting_plane, *common, form=form, **options)
             return Method("Cutting planes", solve)
         solve = partial(
@@ -409,12 +350,12 @@ class SlackRescaledSSVM(StructuredClassifier):
                 f"search={self.search!r} is inexact, and its bounds can leave a gap that "
                 f"no solver closes: {remedy}"
             )
-        rtol = value_of(self, "search_rtol")
+        rtol = self._search_rtol
         if result.status != "stalled" and rtol * result.objective < self.tol:
             return ""
         return (
             f"Searches may stop within a fraction of {rtol:.3g} of the largest "
-            f"violation, or after {value_of(self, 'max_queries')} calls of a decoder: "
+            f"violation, or after {self._max_queries} calls of a decoder: "
             f"{remedy}"
         )
 

@@ -1,7 +1,7 @@
 """Linear classifiers trained by quasi-Newton methods for nonsmooth functions."""
 
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -14,18 +14,12 @@ from sklearn_structsvm.estimators.batch import (
     BatchClassifier,
 )
 from sklearn_structsvm.estimators.batch_losses import loss_of
-from sklearn_structsvm.estimators.constraints import COUNT, NON_NEGATIVE
-from sklearn_structsvm.estimators.deprecation import (
-    MAY_BE_UNSET,
-    Deprecated,
-    value_of,
-)
+from sklearn_structsvm.estimators.constraints import COUNT
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.proximal_newton import run_proximal_newton
-from sklearn_structsvm.solvers.batch.quasi_newton import DIRECTION_TOL, MAX_DIRECTIONS
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 
@@ -44,12 +38,6 @@ SOLVER_OPTIONS: dict[str, dict[str, dict]] = {
         "owlqn*": {"direction": "sub"},
     },
 }
-
-# The advice for the deprecated options of direction finding.
-DEFAULTS_SERVE = (
-    "The default serves all data that we tried. To experiment with it, call run_sublbfgs "
-    "of sklearn_structsvm.solvers.batch.sublbfgs, or run_owlqn."
-)
 
 
 class SubLBFGSClassifier(BatchClassifier):
@@ -142,16 +130,6 @@ class SubLBFGSClassifier(BatchClassifier):
     buffer : int, default=15
         Number of recent steps used to estimate the curvature. Not for "subbfgs" and
         "newton".
-    direction_tol : float, default=1e-5
-        Tolerance of the direction-finding procedure. Not for "owlqn".
-
-        .. deprecated:: 0.2
-            `direction_tol` will be removed in version 0.3.
-    max_directions : int, default=20
-        Maximum number of directions tried in one step. Not for "owlqn".
-
-        .. deprecated:: 0.2
-            `max_directions` will be removed in version 0.3.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         Cost of predicting a class (column) for a true class (row), in the order of
         `classes_`. For several labels, the required margin between a present label (row)
@@ -249,13 +227,7 @@ class SubLBFGSClassifier(BatchClassifier):
         "solver": [StrOptions({"auto", *SOLVER_OPTIONS["l2"], *SOLVER_OPTIONS["l1"]})],
         "line_search": [StrOptions({"exact", "wolfe"})],
         "buffer": COUNT,
-        "direction_tol": [*NON_NEGATIVE, MAY_BE_UNSET],
-        "max_directions": [*COUNT, MAY_BE_UNSET],
         "warm_start": ["boolean"],
-    }
-    _deprecated: ClassVar[dict[str, Deprecated]] = {
-        "direction_tol": Deprecated(DIRECTION_TOL, "0.2", "0.3", DEFAULTS_SERVE),
-        "max_directions": Deprecated(MAX_DIRECTIONS, "0.2", "0.3", DEFAULTS_SERVE),
     }
 
     def __init__(
@@ -290,8 +262,6 @@ class SubLBFGSClassifier(BatchClassifier):
         k: int | float | None = None,
         line_search: Literal["exact", "wolfe"] = "exact",
         buffer: int = 15,
-        direction_tol: float | Literal["deprecated"] = "deprecated",
-        max_directions: int | Literal["deprecated"] = "deprecated",
         label_costs: ArrayLike | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -311,8 +281,6 @@ class SubLBFGSClassifier(BatchClassifier):
         self.k = k
         self.line_search = line_search
         self.buffer = buffer
-        self.direction_tol = direction_tol
-        self.max_directions = max_directions
         self.label_costs = label_costs
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -337,8 +305,6 @@ class SubLBFGSClassifier(BatchClassifier):
             return Method("Newton's method", solve, resolved=resolved)
         options |= {
             "buffer": self.buffer,
-            "direction_tol": value_of(self, "direction_tol"),
-            "max_directions": value_of(self, "max_directions"),
             **SOLVER_OPTIONS[self.penalty][solver],
         }
         if self.penalty == "l1":

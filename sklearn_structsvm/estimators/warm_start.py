@@ -44,10 +44,10 @@ class WarmStart:
         if "loss" in state:
             state["loss"] = self._moved("loss", state["loss"])
             state["blocks"] = self._moved_blocks(state["blocks"], sizes)
-        if "corners" in state:
+        if "atoms" in state:
             # An empty block means the truth.
-            sets = as_tuple("corners (active sets)", state["corners"], len(self.sizes))
-            state["corners"] = [sets[j] if j >= 0 else [] for j in self.places.tolist()]
+            sets = as_tuple("atoms (active sets)", state["atoms"], len(self.sizes))
+            state["atoms"] = [sets[j] if j >= 0 else [] for j in self.places.tolist()]
         return state
 
     def _moved(self, name, rows):

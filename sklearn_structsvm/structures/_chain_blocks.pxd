@@ -51,7 +51,7 @@ cdef class ChainBlocks(BlockOracle):
     cdef const double* pairs(self, const double* work) noexcept nogil
     cdef Table node_table(self, double* out) noexcept nogil
     cdef Table edge_table(self, double* out) noexcept nogil
-    cdef void add_corners(
+    cdef void add_atoms(
         self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
         double* out) noexcept nogil
     cdef void add_nodes(

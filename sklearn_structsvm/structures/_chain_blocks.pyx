@@ -201,7 +201,7 @@ cdef class ChainBlocks(BlockOracle):
         return make_table(
             self.k * self.k + 1, out + self.edges_at, out + self.edges_room_at)
 
-    cdef void add_corners(
+    cdef void add_atoms(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* out) noexcept nogil:
         """Δ += Σ_j a_j (μ(s_j) - μ(y_i)); nodes are listed in their order."""
@@ -290,7 +290,7 @@ cdef class ChainBlocks(BlockOracle):
             table_fill(&nodes, self.n_nodes(i) * k)
         if c != 0.0:
             add(self.n_nodes(i) * k, c, &self.nodes[start, 0], out)
-        self.add_corners(i, n, a, s, out)
+        self.add_atoms(i, n, a, s, out)
         return self.complete(i, out, squared_norm)
 
     cdef int complete(

@@ -14,10 +14,10 @@ cdef class FlatOracle(BlockOracle):
     cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil
     cdef void find_norm(
         self, Py_ssize_t i, const double* out, double* squared_norm) noexcept nogil
-    cdef void add_corner(
+    cdef void add_atom(
         self, Py_ssize_t i, double coef, const int* labels,
         double* delta) noexcept nogil
-    cdef void add_corners(
+    cdef void add_atoms(
         self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
         double* delta) noexcept nogil
 

@@ -36,7 +36,7 @@ cdef class FlatOracle(BlockOracle):
         self.nu = np.zeros((self.n_blocks, k))
         self.row_norms = features.row_norms() + bias * bias
 
-    cdef void add_corner(
+    cdef void add_atom(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         """delta += coef * (μ(labels) - μ(y_i))."""
@@ -111,18 +111,18 @@ cdef class FlatOracle(BlockOracle):
         cdef Py_ssize_t j
         for j in range(self.k):
             out[j] = c * self.nu[i, j]
-        self.add_corners(i, n, a, s, out)
+        self.add_atoms(i, n, a, s, out)
         self.find_norm(i, out, squared_norm)
         return 0
 
-    cdef void add_corners(
+    cdef void add_atoms(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* delta) noexcept nogil:
         """delta += Σ_{j < n} a_j (μ(s_j) - μ(y_i))."""
         cdef Py_ssize_t j
         for j in range(n):
             if a[j] != 0.0:
-                self.add_corner(i, a[j], s + j * self.max_labels, delta)
+                self.add_atom(i, a[j], s + j * self.max_labels, delta)
 
     cdef int image(
             self, Py_ssize_t i, const double* direction, double* work
@@ -258,7 +258,7 @@ cdef class MulticlassOracle(FlatOracle):
     cdef void subtract_truth(self, Py_ssize_t i, double* marginals) noexcept nogil:
         marginals[self.y[i]] -= 1.0
 
-    cdef void add_corner(
+    cdef void add_atom(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         delta[self.y[i]] -= coef
@@ -345,7 +345,7 @@ cdef class IndicatorOracle(FlatOracle):
                 cost += self.costs[c, self.Y[i, c]]
         return cost
 
-    cdef void add_corner(
+    cdef void add_atom(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         cdef Py_ssize_t c

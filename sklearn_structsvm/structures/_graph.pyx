@@ -505,7 +505,7 @@ cdef class GraphOracle(ChainOracle):
 
     # ---------------------------------------------------------------- marginals
 
-    cdef void add_corners(
+    cdef void add_atoms(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* out) noexcept nogil:
         cdef Py_ssize_t j
@@ -513,9 +513,9 @@ cdef class GraphOracle(ChainOracle):
         table_fill(&nodes, self.n_nodes(i) * self.k)
         for j in range(n):
             if a[j] != 0.0:
-                self._add_corner(i, a[j], s + j * self.n_labels(i), out)
+                self._add_atom(i, a[j], s + j * self.n_labels(i), out)
 
-    cdef void _add_corner(
+    cdef void _add_atom(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         """delta += coef * (μ(labels) - μ(y_i)), of the nodes and of the edges."""

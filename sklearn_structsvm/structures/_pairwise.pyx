@@ -99,7 +99,7 @@ cdef class PairwiseOracle(IndicatorOracle):
         cdef double nodes = 0.0, pairs = 0.0, left, right, both, neither
         for j in range(self.k + self.n_pairs):
             out[j] = c * self.nu[i, j]
-        self.add_corners(i, n, a, s, out)
+        self.add_atoms(i, n, a, s, out)
         if squared_norm == NULL:
             return 0
         for j in range(self.k):
@@ -319,12 +319,12 @@ cdef class EnumerationOracle(PairwiseOracle):
         self._read_flips(i, (<Py_ssize_t*> plane.scratch)[j], labels)
         return 0
 
-    cdef void add_corner(
+    cdef void add_atom(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         cdef Py_ssize_t e, left, right
         cdef const signed char* truth = &self.Y[i, 0]
-        IndicatorOracle.add_corner(self, i, coef, labels, delta)
+        IndicatorOracle.add_atom(self, i, coef, labels, delta)
         for e in range(self.n_pairs):
             left, right = self.pairs[e, 0], self.pairs[e, 1]
             delta[self.k + e] += coef * (

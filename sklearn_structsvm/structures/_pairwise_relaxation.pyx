@@ -103,7 +103,7 @@ cdef class RelaxationOracle(PairwiseOracle):
             labels[1 + j] = <int> (10.0 * self._truth(i, j))
         return 0
 
-    cdef void add_corner(
+    cdef void add_atom(
             self, Py_ssize_t i, double coef, const int* labels,
             double* delta) noexcept nogil:
         cdef Py_ssize_t j

@@ -227,7 +227,7 @@ cdef class TreeOracle(ChainOracle):
                               - transition[y[p] * k + y[v]])
             scores[j] = total
 
-    cdef void add_corners(
+    cdef void add_atoms(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* out) noexcept nogil:
         cdef Py_ssize_t k = self.k, T = self.n_nodes(i), v, p, j

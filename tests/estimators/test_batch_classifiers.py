@@ -498,12 +498,9 @@ def test_one_dimensional_bundle_steps_come_near(kind):
         {"line_search": "wolfe"},
         {"solver": "subbfgs"},
         {"buffer": 1},
-        {"direction_tol": 1.0},
-        {"max_directions": 1},
     ],
     ids=repr,
 )
-@pytest.mark.filterwarnings("ignore:The parameter .* is deprecated:FutureWarning")
 def test_options_of_the_quasi_newton_steps_reach_them(option):
     X, y = make_data("multiclass")
     model = SubLBFGSClassifier(C=0.1, solver="sublbfgs", max_iter=30, tol=0.0)

@@ -217,17 +217,17 @@ def spoil_losses(state):
 
 
 def drop_an_active_set(state):
-    del state["corners"][-1]
+    del state["atoms"][-1]
 
 
 def name_an_unknown_label(state):
-    (saved, *rest), *_ = state["corners"][0]
-    state["corners"][0][0] = (np.full_like(saved, 10**6), *rest)
+    (saved, *rest), *_ = state["atoms"][0]
+    state["atoms"][0][0] = (np.full_like(saved, 10**6), *rest)
 
 
 def lengthen_a_labeling(state):
-    (saved, *rest), *_ = state["corners"][0]
-    state["corners"][0][0] = (np.append(saved, saved), *rest)
+    (saved, *rest), *_ = state["atoms"][0]
+    state["atoms"][0][0] = (np.append(saved, saved), *rest)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
     bcfw_path,
 )
-from sklearn_structsvm.estimators.hidden_labels import LogSums, Maxima
+from sklearn_structsvm.estimators.partial_labels import LogSums, Maxima
 from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.solvers.batch.lbfgs import RegularizedLogLoss
 from sklearn_structsvm.structures import (

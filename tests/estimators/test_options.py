@@ -22,8 +22,7 @@ from sklearn_structsvm import (
     bcfw_path,
     crf_path,
 )
-from sklearn_structsvm._utils.compat import Hidden, Interval, StrOptions
-from sklearn_structsvm.estimators.deprecation import value_of
+from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.options import NEEDS, check_needs
 from sklearn_structsvm.metrics import FBeta
 
@@ -49,7 +48,7 @@ def other_value(estimator, name):
     """Some value that is not the default, and asks for something."""
     if name in SOMETHING:
         return SOMETHING[name]
-    default = value_of(estimator, name)
+    default = getattr(estimator, name)
     for value in listed_values(estimator, name):
         if value is not False and value != default:
             return value
@@ -87,17 +86,12 @@ def test_the_words_name_both_parameters_and_their_values():
             "step='pairwise' requires solver='bcfw'; got solver='sgd'.",
         ),
         (
-            SlackRescaledSSVM(solver="cutting_plane", cache=True),
-            "cache=True requires solver='bcfw'; got solver='cutting_plane'.",
+            SlackRescaledSSVM(solver="cutting_plane", warm_start=True),
+            "warm_start=True requires solver='bcfw'; got solver='cutting_plane'.",
         ),
         (
             CRFClassifier(solver="newton", sampling="gap"),
             "sampling='gap' requires solver='auto' or 'dual'; got solver='newton'.",
-        ),
-        (
-            SubLBFGSClassifier("logistic", penalty="l1", direction_tol=0.1),
-            "direction_tol=0.1 requires solver='owlqn*' with penalty='l1'; got "
-            "solver='auto'.",
         ),
         (
             SubLBFGSClassifier(solver="subbfgs", buffer=3),
@@ -136,15 +130,15 @@ def test_defaults_and_false_and_nothing_are_never_refused():
     for name in NEEDS:
         check_needs(getattr(sklearn_structsvm, name)())
     for no in (False, np.False_):
-        check_needs(SlackRescaledSSVM(solver="sgd", acceleration=no, cache=no))
+        check_needs(SlackRescaledSSVM(solver="sgd", acceleration=no, warm_start=no))
         check_needs(BCFWClassifier(step="exact", average=no, cache=no))
     check_needs(MultilabelMetricClassifier(labels_per_row=2, constraints=[]))
     check_needs(BMRMClassifier(loss=FBeta(), class_weight="balanced"))
 
 
 def test_yes_may_be_numpys():
-    with pytest.raises(ValueError, match="cache=.*True.* requires solver='bcfw'"):
-        check_needs(SlackRescaledSSVM(solver="sgd", cache=np.True_))
+    with pytest.raises(ValueError, match="warm_start=.*True.* requires solver='bcfw'"):
+        check_needs(SlackRescaledSSVM(solver="sgd", warm_start=np.True_))
 
 
 def test_subclasses_have_the_needs_too():
@@ -203,7 +197,6 @@ def grids_of_numpy():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:The parameter .* is deprecated:FutureWarning")
 @pytest.mark.parametrize(("cls", "option"), [*grids_of_numpy()])
 def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
     rng = new_rng(2)
@@ -241,7 +234,7 @@ def numbers_out_of_range(kind):
         if not isinstance(constraints, list):
             continue
         ranges = [one for one in constraints if isinstance(one, Interval)]
-        others = {type(one) for one in constraints} - {Interval, StrOptions, Hidden}
+        others = {type(one) for one in constraints} - {Interval, StrOptions}
         if ranges and others <= {type(None)}:
             for value in NUMBERS:
                 if not any(value in interval for interval in ranges):

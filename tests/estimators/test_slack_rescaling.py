@@ -41,9 +41,9 @@ from sklearn_structsvm.structures import (
 from sklearn_structsvm.structures.constrained import in_angle
 
 SOLVERS = {
-    "bcfw": {"step": "pairwise", "cache": False},
-    "bcfw fw": {"step": "fw", "cache": False},
-    "bcfw cached": {"step": "away", "cache": True, "sampling": "uniform"},
+    "bcfw": {"step": "pairwise"},
+    "bcfw fw": {"step": "fw"},
+    "bcfw away": {"step": "away", "sampling": "uniform"},
     "sgd": {"solver": "sgd"},
     "n-slack": {"solver": "cutting_plane"},
     "one-slack": {"solver": "one_slack"},
@@ -312,7 +312,7 @@ def test_margin_rescaling_is_the_other_estimators_bit_for_bit(kind):
     params = problem.model(tol=1e-3, **SOLVERS["bcfw"]).get_params(deep=False)
     shared = BCFWClassifier().get_params(deep=False).keys() & params.keys()
     params = {name: params[name] for name in shared}
-    params |= {"average": False, "cache": False}
+    params |= {"average": False}
     expected = BCFWClassifier(**params).fit(problem.X, problem.y)
     model = problem.fit(rescaling="margin", tol=1e-3, **SOLVERS["bcfw"])
     assert model.n_queries_ == model.n_oracle_calls_
@@ -371,7 +371,7 @@ def test_a_best_labeling_that_is_the_worst_atom_by_rounding_ends_its_step(monkey
     problem = written("chain")
     weights = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 1.0, 2.0])
     model = problem.model(
-        tol=1e-10, max_iter=10**4, classes=[0, 1, 2], step="pairwise", cache=False
+        tol=1e-10, max_iter=10**4, classes=[0, 1, 2], step="pairwise"
     )
     assert model.fit(problem.X, problem.y, weights).dual_gap_ <= 1e-10
 

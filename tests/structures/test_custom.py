@@ -132,7 +132,7 @@ def test_each_labeling_is_kept_once(step):
     structure, X, y, _ = make("array")
     mine = solver(structure, X, y, step=step, cache_size=50)
     mine.run(np.tile(np.arange(7), 40))
-    for atoms in mine.get_state()["corners"]:
+    for atoms in mine.get_state()["atoms"]:
         kept = [tuple(labeling) for labeling, _, _ in atoms]
         assert len(set(kept)) == len(kept) <= 4
 
@@ -149,7 +149,7 @@ def test_steps_over_cached_labelings_call_nothing_of_the_structure(as_sparse):
     mine.run_cached(np.tile(np.arange(7), 9))
     assert mine.dual_objective >= before - 1e-15
     alpha = np.zeros((7, 4))
-    for i, atoms in enumerate(mine.get_state()["corners"]):
+    for i, atoms in enumerate(mine.get_state()["atoms"]):
         for labeling, mass, _ in atoms:
             alpha[i, structure.index(labeling)] += mass
     weights, loss = listed.dual_point(alpha, 0.05)

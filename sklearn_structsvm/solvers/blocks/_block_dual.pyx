@@ -430,7 +430,7 @@ cdef class BlockDual(BlockLabelings):
                         self.oracle.labeling_to_object(i, self.labels[:n_labels]),
                         atoms.alpha[c], atoms.loss[c]))
                 saved.append(mine)
-            state["corners"] = saved
+            state["atoms"] = saved
             if self.is_part:
                 state["before"] = [
                     [self.atoms.sets[i].before[c] for c in range(len(saved[i]))]
@@ -447,7 +447,7 @@ cdef class BlockDual(BlockLabelings):
         """
         cdef Py_ssize_t i, c, n = self.oracle.n_blocks
         cdef int[::1] labels
-        if self.keeps_mass and "corners" not in state:
+        if self.keeps_mass and "atoms" not in state:
             raise ValueError(
                 "The dual point was found by plain steps, or exact ones, and has no "
                 "active sets, which pairwise, away and corrective steps need.")
@@ -455,7 +455,7 @@ cdef class BlockDual(BlockLabelings):
         np.asarray(self.is_behind)[...] = False
         restore("loss", self.loss_bar, state["loss"])
         if self.keeps_mass:
-            atoms = as_tuple("corners (active sets)", state["corners"], n)
+            atoms = as_tuple("atoms (active sets)", state["atoms"], n)
             for i in range(n):
                 if not isinstance(atoms[i], list):
                     raise ValueError(f"The active set of example {i} must be a list.")

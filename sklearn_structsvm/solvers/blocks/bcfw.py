@@ -145,7 +145,7 @@ def start_bcfw(
     if step == "auto":
         expensive = oracle.relative_cost >= EXPENSIVE_FOR_STEPS
         if state is not None:
-            expensive = "corners" in state
+            expensive = "atoms" in state
         expensive_step = "pairwise" if cache is True or average else "corrective"
         step = expensive_step if expensive else "fw"
     if cache == "auto":

@@ -30,7 +30,7 @@ def moved(kind, batch=False, **options):
         else:
             solver.run(np.array([i]))
         record.append((*solver.dual_point(), solver))
-        if "corners" in solver.get_state():
+        if "atoms" in solver.get_state():
             record[-1] = (*record[-1][:2], explicit_alpha(problem, solver))
     return problem, solver, record
 

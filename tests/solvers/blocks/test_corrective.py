@@ -32,7 +32,7 @@ def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
         oracle = SlackOracle(oracle)
     solver = BlockFrankWolfe(oracle, problem.listed.uniform, LAM, step="corrective")
     solver.run(visits(N, passes=6))
-    atoms = solver.get_state()["corners"]
+    atoms = solver.get_state()["atoms"]
     assert max(map(len, atoms)) > (kind != "binary") + 1
     for i, block in enumerate(atoms):
         features = []
@@ -109,7 +109,7 @@ def test_gram_matrices_of_larger_structures_follow_moves(case, density, is_long)
     solver = BlockFrankWolfe(structure.make_oracle(X, y), p, 0.01, step="corrective")
     for _ in range(5):
         solver.run(rng.permutation(n))
-    masses = [[mass for _, mass, _ in block] for block in solver.get_state()["corners"]]
+    masses = [[mass for _, mass, _ in block] for block in solver.get_state()["atoms"]]
     assert max(map(len, masses)) > 2
     for i in range(n):
         # The weights that this example alone is worth.
@@ -157,13 +157,13 @@ def test_labelings_without_mass_go():
     solver = problem.solver(1e-3, step="corrective")
     for _ in range(10):
         solver.run(np.arange(N))
-    assert max(len(block) for block in solver.get_state()["corners"]) > 2
+    assert max(len(block) for block in solver.get_state()["atoms"]) > 2
     # For a large λ the whole mass of a block is on one labeling, though others may have
     # nearly its loss.
     solver.set_lambda(1e6)
     for _ in range(60):
         solver.run(np.arange(N))
-    assert max(len(block) for block in solver.get_state()["corners"]) == 1
+    assert max(len(block) for block in solver.get_state()["atoms"]) == 1
     assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-12)
 
 

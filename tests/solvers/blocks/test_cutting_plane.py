@@ -403,9 +403,9 @@ def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
         ]
     )
     eps = violations.min() + share * np.ptp(violations)
-    before = [len(atoms) for atoms in solver.get_state()["corners"]]
+    before = [len(atoms) for atoms in solver.get_state()["atoms"]]
     added = solver.extend(*risk.answers, eps)
-    after = [len(atoms) for atoms in solver.get_state()["corners"]]
+    after = [len(atoms) for atoms in solver.get_state()["atoms"]]
     grown = np.subtract(after, before)[active]
     np.testing.assert_array_equal(grown, violations > eps)
     assert 0 < added == grown.sum() < len(active)
@@ -414,7 +414,7 @@ def test_only_labelings_that_violate_by_more_than_eps_are_taken(share):
 @pytest.mark.parametrize("cache_size", [1, 2, 50])
 def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
     problem, _, solver, _ = with_cached_labelings("chain", 12, cache_size)
-    sizes = [len(atoms) for atoms in solver.get_state()["corners"]]
+    sizes = [len(atoms) for atoms in solver.get_state()["atoms"]]
     # The one added last, beside.
     assert max(sizes) <= cache_size + 1
     assert (max(sizes) > 3) == (cache_size == 50)

@@ -99,7 +99,7 @@ def solve(planes, tol, most=2000):
 def dual_over_labelings(problem, iterate, lam=LAM, p=None):
     """By the dual variables of all labelings, whatever the iterate says of itself."""
     state = iterate.get_state()
-    if "corners" in state:
+    if "atoms" in state:
         return problem.listed.dual(explicit_alpha(problem, iterate), lam, p)
     alpha = alpha_of_moves(problem, state["blocks"])
     return problem.listed.dual(alpha, lam, p)

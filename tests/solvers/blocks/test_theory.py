@@ -170,7 +170,7 @@ def test_an_active_set_holds_its_masses_and_nothing_else(kind, step):
     solver = problem.solver(LAM, step=step)
     for blocks in np.split(visits(N, passes=40), 10):
         solver.run(blocks)
-        for atoms in solver.get_state()["corners"]:
+        for atoms in solver.get_state()["atoms"]:
             masses = np.array([mass for _, mass, _ in atoms])
             assert masses.min() > 0.0
             assert masses.sum() == pytest.approx(1.0, abs=1e-13)

@@ -118,13 +118,13 @@ def test_a_full_cache_forgets_what_was_best_longest_ago():
     kept = []
     for _ in range(6):
         solver.run(np.array([0]))
-        kept.append({labeling for labeling, _, _ in solver.get_state()["corners"][0]})
+        kept.append({labeling for labeling, _, _ in solver.get_state()["atoms"][0]})
     assert kept[2:] == [{0, 2, 3}, {0, 3, 4}, {0, 3, 4}, {0, 3, 5}]
 
 
 def count_atoms(solver):
     """Labelings kept for each block, and those of them that carry dual mass."""
-    atoms = solver.get_state()["corners"]
+    atoms = solver.get_state()["atoms"]
     return (
         [len(block) for block in atoms],
         [sum(mass > 0.0 for _, mass, _ in block) for block in atoms],
