@@ -150,6 +150,10 @@ cdef class BlockOracle:
     has_candidates, has_constrained, has_marginals, has_sums : bool
         Whether `candidates`, `constrained_oracle`, `soft_oracle`, and the calls for
         conditional random fields are implemented.
+    slacks : ndarray of shape (n_blocks,), or None
+        What cutting planes are to write before each round: the slack of each example.
+    can_tighten : bool
+        Whether `log_loss` is an upper bound that `tighten` lowers.
 
     Notes
     -----
@@ -157,6 +161,9 @@ cdef class BlockOracle:
     for their subclasses, whose methods they do not know: a subclass sets these in its
     `__init__`, after the `__init__` of its parent.
     """
+
+    slacks = None
+    can_tighten = False
 
     def __cinit__(self):
         self.relative_cost = INFINITY

@@ -47,9 +47,11 @@ class Risk(ABC):
         Threads of products and kernels. Results do not depend on it, bit for bit.
     smooth : bool
         Whether R has a gradient everywhere; if not, it is a sum of maxima of planes.
+    is_remote : bool
+        Whether the rows are in other processes, so that each question takes long.
     """
 
-    smooth = False
+    smooth = is_remote = False
 
     def __init__(self, X, n_scores, sample_weight=None, *, bias=0.0, n_threads=1):
         self.X, self.bias = X, bias

@@ -12,7 +12,7 @@ from threading import Lock
 
 import numpy as np
 
-from sklearn_structsvm.distributed.steps import with_origin
+from sklearn_structsvm.distributed.examples import with_origin
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of

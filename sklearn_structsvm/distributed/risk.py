@@ -108,6 +108,10 @@ class DistributedRisk:
 
     # Its rows are not in this process.
     is_remote = True
+    # The sizes of the terms of gradients are not known.
+    mean_sizes = 0.0
+    # Each worker has its own.
+    n_threads = 1
 
     def __init__(self, ask, *, n_samples, n_scores, n_weights, n_entries, kind):
         self.ask = ask

@@ -23,10 +23,10 @@ from sklearn_structsvm.distributed.dask_workers import (
     n_places,
     start_workers,
 )
+from sklearn_structsvm.distributed.examples import Examples
 from sklearn_structsvm.distributed.problem import RemoteProblem
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import ChunkRows, Shard
-from sklearn_structsvm.distributed.steps import Examples
 from sklearn_structsvm.structures.answers import fit_to_checked
 
 

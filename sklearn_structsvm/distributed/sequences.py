@@ -18,8 +18,8 @@ from sklearn_structsvm.distributed.dask_workers import (
     parts_of,
     start_workers,
 )
+from sklearn_structsvm.distributed.examples import Examples
 from sklearn_structsvm.distributed.problem import RemoteProblem
-from sklearn_structsvm.distributed.steps import Examples
 from sklearn_structsvm.structures.answers import checked_data, fit_to_checked
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_structsvm.distributed.steps import with_origin
+from sklearn_structsvm.distributed.examples import with_origin
 
 
 @dataclass
@@ -78,6 +78,8 @@ class DistributedSums:
         Of `SumShard`.
     n_blocks, n_weights : int
     """
+
+    can_tighten = False
 
     def __init__(self, workers, n_blocks, n_weights):
         self.workers = workers

@@ -23,8 +23,6 @@ from sklearn_structsvm.risks import (
     SquaredHinge,
     TopKHinge,
 )
-from sklearn_structsvm.structures import MulticlassStructure
-from sklearn_structsvm.structures.ranking import RankingStructure
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,9 @@ class BatchLoss:
 def _row_hinge(model, problem, options):
     structure, kind = problem.structure, BinaryHinge
     options["label_costs"] = structure.label_costs_
-    if isinstance(structure, RankingStructure):
+    if structure.multi_label:
         kind = MultilabelHinge
-    elif isinstance(structure, MulticlassStructure):
+    elif structure.multi_class:
         kind = MulticlassHinge
         options["rescaled"] = model.loss == "slack_hinge"
     return problem.make_risk(kind, options)

@@ -42,7 +42,7 @@ from sklearn_structsvm.solvers.batch.proximal_newton import (
 from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
 from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
-from sklearn_structsvm.structures import MulticlassStructure, Structure
+from sklearn_structsvm.structures import Structure
 
 # On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
 # for each 5 weights. "auto" goes on with it if ascent needs more passes than that.
@@ -577,7 +577,7 @@ def make_log_loss(problem, n_threads):
     """The risk of a flat problem."""
     structure = problem.structure
     options = {"bias": structure.bias_, "n_threads": n_threads}
-    if isinstance(structure, MulticlassStructure):
+    if structure.multi_class:
         options["n_classes"] = len(structure.classes_)
         return problem.make_risk(Multinomial, options)
     return problem.make_risk(Logistic, options)

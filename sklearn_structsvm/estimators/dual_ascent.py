@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.partial_labels import hinge_steps
+from sklearn_structsvm.estimators.steps import BlockSteps, ExactSteps, as_it_is
 from sklearn_structsvm.estimators.warm_start import find_warm_start, warn_of_cold_start
 from sklearn_structsvm.solvers.blocks import bcfw, exact
 

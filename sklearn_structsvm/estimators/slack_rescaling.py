@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
-from sklearn_structsvm.distributed.steps import as_it_is
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
 from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import StructureName
+from sklearn_structsvm.estimators.steps import as_it_is
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.weight_bounds import check_bounds, refuse_bounds
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.distributed.steps import ExactSteps
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
     SAMPLE_LOSSES,
@@ -17,6 +16,7 @@ from sklearn_structsvm.estimators.batch_losses import loss_of
 from sklearn_structsvm.estimators.constraints import COUNT
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
+from sklearn_structsvm.estimators.steps import ExactSteps
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
 from sklearn_structsvm.solvers.batch.proximal_newton import run_proximal_newton
@@ -314,7 +314,7 @@ class SubLBFGSClassifier(BatchClassifier):
         if solver == "dual-hybrid":
             ascent, _ = problem.make_iterate(lam, ExactSteps())
             options["make_start"] = partial(DualStart, ascent)
-            options["n_threads"] = getattr(risk, "n_threads", 1)
+            options["n_threads"] = risk.n_threads
         solve = partial(run_sublbfgs, risk, lam, **options)
         return Method("subBFGS", solve, resolved=resolved)
 

@@ -31,6 +31,8 @@ class ProximalHinge(SmoothRisk):
         In [0, 1].
     """
 
+    smooths_hinge = True
+
     def __init__(
         self, X, y, sample_weight=None, *, label_costs=None, bias=0.0, n_threads=1
     ):

@@ -20,6 +20,9 @@ class SmoothRisk(Risk):
 
     # Whether B_ic depends on other scores of the example than its own.
     is_coupled = False
+    # Whether it smooths a hinge around a `center`, as the method of multipliers needs it:
+    # with `hinge`, `hinge_dual_value` and `width`.
+    smooths_hinge = False
 
     def value(self, Z):
         return float(self.weights @ self.sample_losses(Z))

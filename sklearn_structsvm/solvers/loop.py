@@ -99,8 +99,7 @@ class Rounding:
 
 def rounding_of(risk):
     """The `Rounding` of a risk over rows."""
-    sizes = getattr(risk, "mean_sizes", 0.0)
-    return Rounding(sizes, getattr(risk, "n_samples", 1))
+    return Rounding(risk.mean_sizes, risk.n_samples)
 
 
 def certified(objective, bound, error, n_oracle_calls):

@@ -100,6 +100,14 @@ class FlatStructure(Structure):
         self._fit_labels(np.asarray(y), classes, class_weight)
         self.n_weights_ = self._count_weights()
 
+    def _coded(self, y):
+        """y as kernels read it, with its costs.
+
+        Of labels that are present or absent: an indicator of shape (n, k), costs of shape
+        (k, 2). Of classes: their places, of shape (n,), costs of shape (k, k).
+        """
+        raise NotImplementedError
+
     def _with_own_indices(self, X):
         return with_own_indices(X)
 
@@ -309,10 +317,12 @@ class BinaryStructure(_SingleLabel):
                 "structure='auto'."
             )
 
-    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
+    def _coded(self, y):
         indicator = self._encode(y)[:, np.newaxis].astype(np.int8)
-        costs = np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
-        return MultilabelOracle(as_features(X), indicator, costs, self.bias_)
+        return indicator, np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
+
+    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
+        return MultilabelOracle(as_features(X), *self._coded(y), self.bias_)
 
     def _class_scores(self, X, w):
         return with_zeros(self.decision_function(X, w))
@@ -372,10 +382,11 @@ class MulticlassStructure(_SingleLabel):
         W = np.reshape(w, (-1, self._k))
         return np.ravel(W - W.mean(axis=1, keepdims=True))
 
+    def _coded(self, y):
+        return self._encode(y), self.label_costs_
+
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        return MulticlassOracle(
-            as_features(X), self._encode(y), self.label_costs_, self.bias_
-        )
+        return MulticlassOracle(as_features(X), *self._coded(y), self.bias_)
 
     def _predict(self, scores):
         return row_argmax(scores)
@@ -434,10 +445,11 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
     def _k(self):
         return len(self.classes_)
 
+    def _coded(self, y):
+        return self._encode(np.asarray(y)), self.label_costs_
+
     def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        return MultilabelOracle(
-            as_features(X), self._encode(np.asarray(y)), self.label_costs_, self.bias_
-        )
+        return MultilabelOracle(as_features(X), *self._coded(y), self.bias_)
 
     def _predict(self, scores):
         return as_codes(scores > 0.0)

@@ -126,6 +126,8 @@ class BoundedLogLoss:
     more of them.
     """
 
+    can_tighten = True
+
     def __init__(self, structure, X, y):
         self.structure, self.graphs = structure, ReweightedGraphs(structure, X)
         self.labels = structure._encode(y, self.graphs.offsets)

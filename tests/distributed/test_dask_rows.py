@@ -15,7 +15,8 @@ from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, SubLBFGSClassif
 from sklearn_structsvm.distributed import blocks, dask_workers
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
-from sklearn_structsvm.distributed.steps import ExactSteps, Examples
+from sklearn_structsvm.distributed.examples import Examples
+from sklearn_structsvm.estimators.steps import ExactSteps
 from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 from sklearn_structsvm.solvers.blocks.exact import certify
 from sklearn_structsvm.structures import (

@@ -25,7 +25,8 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed import blocks, dask_workers
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
-from sklearn_structsvm.distributed.steps import BlockSteps, Examples
+from sklearn_structsvm.distributed.examples import Examples
+from sklearn_structsvm.estimators.steps import BlockSteps
 from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture

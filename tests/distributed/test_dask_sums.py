@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
-from sklearn_structsvm.distributed.steps import Examples
+from sklearn_structsvm.distributed.examples import Examples
 from sklearn_structsvm.distributed.sums import DistributedSums, SumShard
 from sklearn_structsvm.structures import (
     ChainStructure,

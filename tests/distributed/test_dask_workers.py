@@ -23,7 +23,8 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.distributed import blocks, dask_workers
 from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
 from sklearn_structsvm.distributed.dask_workers import LocalWorkers
-from sklearn_structsvm.distributed.steps import BlockSteps, ExactSteps, Examples
+from sklearn_structsvm.distributed.examples import Examples
+from sklearn_structsvm.estimators.steps import BlockSteps, ExactSteps
 
 pytestmark = pytest.mark.slow
 

@@ -202,8 +202,7 @@ class LBFGSSteps(RestartedSteps):
         concave=None,
         rounding=None,
     ):
-        has_bounds = hasattr(oracle, "tighten")
-        kind = RegularizedBound if has_bounds else RegularizedLogLoss
+        kind = RegularizedBound if oracle.can_tighten else RegularizedLogLoss
         self.objective = kind(oracle, weights, lam, n_threads, w0, concave, rounding)
         self.inverse = LimitedMemory(oracle.n_weights, count_pairs(oracle.n_weights))
         squares = np.zeros(oracle.n_weights) if squares is None else squares

@@ -31,17 +31,15 @@ def make_bundle(risk, lam):
     -------
     Bundle
     """
-    is_remote = getattr(risk, "is_remote", False)
-    if has_long_planes(risk, TYPICAL_PLANES) and not is_remote:
+    if has_long_planes(risk, TYPICAL_PLANES) and not risk.is_remote:
         return ProductBundle(risk, lam)
     return Bundle(risk.n_weights, lam)
 
 
 def has_long_planes(risk, typical=MANY_PLANES):
     """Whether reading this many planes takes longer than a product with X."""
-    n_entries = getattr(risk, "n_entries", np.inf)
     long = risk.n_weights >= LONG
-    return long and typical * risk.n_weights > n_entries * risk.n_scores
+    return long and typical * risk.n_weights > risk.n_entries * risk.n_scores
 
 
 class ProductBundle(Bundle):

@@ -89,7 +89,7 @@ def run_proximal_newton(
        algorithm in convex programming", Mathematics of Operations Research 1, 1976.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        if hasattr(risk, "hinge"):
+        if risk.smooths_hinge:
             steps = MultiplierSteps(risk, lam, w0)
         else:
             steps = ProximalNewtonSteps(risk, lam, l1_ratio, w0)

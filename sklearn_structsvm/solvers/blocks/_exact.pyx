@@ -64,6 +64,8 @@ cdef class ExactAscent(ProximalIterate):
         λ > 0.
     """
 
+    is_rows = True
+
     def __init__(self, Rows rows, Py_ssize_t k, const double[::1] weights, double lam):
         cdef Py_ssize_t n = rows.n_rows
         check_shape("weights", weights, n)

@@ -75,7 +75,13 @@ cdef class ProximalIterate:
         large.
     has_box, is_mapped : bool
         Whether w has box constraints, and whether w differs from v.
+    is_rows, is_remote : bool
+        Whether the examples are rows, so that `hinge_along` searches along a line, and
+        whether they are in other processes.
     """
+
+    is_rows = False
+    is_remote = False
 
     def __init__(self, Py_ssize_t n_weights, double lam, lower=None, upper=None,
                  double l1_ratio=0.0):

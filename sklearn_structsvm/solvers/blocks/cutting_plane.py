@@ -183,7 +183,7 @@ class _WorkingSets:
 
     def ask(self):
         oracle = self.iterate.oracle
-        if hasattr(oracle, "slacks"):
+        if oracle.slacks is not None:
             oracle.slacks[:] = self.iterate.largest_cached()
         return self.risk.ask(self.weights, self.n_threads)
 
@@ -259,7 +259,7 @@ class _JointPlanes:
 
     def ask(self):
         oracle = self.risk.oracle
-        if hasattr(oracle, "slacks"):
+        if oracle.slacks is not None:
             self.risk.recall(self.weights, self.n_threads)
             oracle.slacks[:] = self.risk.block_values
         return self.risk.ask(self.weights, self.n_threads)

@@ -48,7 +48,7 @@ class DualStart:
     def __init__(self, ascent, tol=0.0, max_passes_left=np.inf, n_threads=1):
         self.ascent, self.tol = ascent, tol
         self.max_passes_left = max_passes_left
-        self.is_remote = getattr(ascent, "is_remote", False)
+        self.is_remote = ascent.is_remote
         self.forecast = GapForecast(ascent, tol, partial(certify, ascent, tol, n_threads))
         self.rng = np.random.default_rng(0)
         self.n_made = self.n_at_check = 0

@@ -81,8 +81,7 @@ class PlaneMixture:
 
     def __init__(self, iterate, n_threads=1, cached=False):
         self.iterate = iterate
-        is_rows = hasattr(iterate, "hinge_along")
-        kind = _SearchedCuts if is_rows else _DampedCuts
+        kind = _SearchedCuts if iterate.is_rows else _DampedCuts
         self.cuts = kind(iterate, n_threads, cached)
         self.forget()
 

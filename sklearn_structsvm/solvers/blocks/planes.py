@@ -122,7 +122,7 @@ class Planes:
         self.second_look = int(np.clip(look, earliest, latest))
         self.mixture, self.has_turn, self.n_taken = None, False, 0
         self.certified = self.first_gap = np.inf
-        self.is_rows = hasattr(iterate, "hinge_along")
+        self.is_rows = iterate.is_rows
         self.restart(forecast, accelerator)
 
     def restart(self, forecast, accelerator):

@@ -10,9 +10,9 @@ from _seeds import new_rng, new_seed
 from sklearn.datasets import make_classification
 
 from sklearn_structsvm import SubLBFGSClassifier
-from sklearn_structsvm.distributed.steps import make_ascent
 from sklearn_structsvm.estimators.batch_losses import loss_of
 from sklearn_structsvm.estimators.problem import bind_local
+from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
 from sklearn_structsvm.solvers.blocks.dual_start import (

@@ -10,7 +10,7 @@ from _seeds import new_rng, new_seed
 from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 
-from sklearn_structsvm.distributed.steps import make_ascent
+from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
 from sklearn_structsvm.solvers.blocks.exact import certify, run_exact
 from sklearn_structsvm.structures import MulticlassStructure

@@ -26,7 +26,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.distributed.steps import make_ascent
+from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.blocks import bcfw, exact
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
@@ -76,7 +76,7 @@ def start(problem, step, lam=LAM, p=None, **options):
 
 def begin(iterate, tol=0.0, n_threads=1):
     """Planes that have the turn."""
-    is_exact = hasattr(iterate, "hinge_along")
+    is_exact = iterate.is_rows
     certify = exact.certify if is_exact else bcfw.certify
     forecast = GapForecast(iterate, tol, partial(certify, iterate))
     planes = Planes(iterate, forecast, n_threads=n_threads)
@@ -422,10 +422,9 @@ def test_planes_of_stuck_rows_begin_after_the_first_pass(share, against, monkeyp
     monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
     n_weights = FEW_WEIGHTS + (against == "many weights")
     iterate = SimpleNamespace(
-        weights=np.zeros(n_weights), estimated_gap=1.0, kappa=0.0, l1_ratio=0.0
+        weights=np.zeros(n_weights), estimated_gap=1.0, kappa=0.0, l1_ratio=0.0,
+        is_rows=against != "structures",
     )
-    if against != "structures":
-        iterate.hinge_along = None
     accelerator = SimpleNamespace(first_dual=0.0, largest_ratio=100.0)
     planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3), accelerator)
     planes.certified = 1.9 if against != "a lower gap" else 2.1

@@ -2,62 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-
-import numpy as np
 
 from sklearn_structsvm._utils._matrix._rows import Rows
-from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm.solvers.blocks import exact
 from sklearn_structsvm.solvers.blocks._exact_blocks import ClassAscent, LabelAscent
 from sklearn_structsvm.solvers.blocks.bcfw import make_corrected_pass, start_bcfw
-from sklearn_structsvm.structures import BinaryStructure, MultilabelStructure
-from sklearn_structsvm.structures.answers import oracle_of
-
-
-def with_origin(function):
-    """A function of a shard and a message; errors tell which examples the shard has."""
-
-    @wraps(function)
-    def called(shard, message):
-        try:
-            return function(shard, message)
-        except ValueError as error:
-            if shard.examples.origin:
-                error.add_note(f"The example is one of {shard.examples.origin}.")
-            raise
-
-    return called
 
 
 def as_it_is(oracle):
     """The oracle of the structure itself."""
     return oracle
-
-
-@dataclass
-class Examples:
-    """Some examples, bound to a fitted structure.
-
-    Attributes
-    ----------
-    structure : Structure
-    X, y : examples and labelings as the structure checks them
-    weights : ndarray of shape (n,)
-        p_i, shares of all weight.
-    origin : str
-        Words for their place in the data, if they are not all.
-    """
-
-    structure: object
-    X: object
-    y: object
-    weights: np.ndarray
-    origin: str = ""
-
-    def make_oracle(self):
-        """A new dual state."""
-        return oracle_of(self.structure, self.X, self.y)
 
 
 @dataclass
@@ -130,13 +84,8 @@ class ExactSteps:
 
 def make_ascent(examples, lam):
     """A new `ExactAscent`."""
-    structure, X, y = examples.structure, examples.X, examples.y
-    rows, costs = Rows(X, structure.bias_), structure.label_costs_
-    if isinstance(structure, MultilabelStructure):
-        return LabelAscent(rows, structure._encode(y), costs, examples.weights, lam)
-    codes = encode(y, structure.classes_)
-    if isinstance(structure, BinaryStructure):
-        indicator = codes[:, np.newaxis].astype(np.int8)
-        costs = np.array([[costs[0, 1], costs[1, 0]]])
-        return LabelAscent(rows, indicator, costs, examples.weights, lam)
-    return ClassAscent(rows, codes, costs, examples.weights, lam)
+    structure = examples.structure
+    codes, costs = structure._coded(examples.y)
+    kind = ClassAscent if codes.ndim == 1 else LabelAscent
+    rows = Rows(examples.X, structure.bias_)
+    return kind(rows, codes, costs, examples.weights, lam)
