@@ -1,6 +1,7 @@
 """Shared by all estimators: all-or-nothing fits, pickling and callbacks."""
 
 from contextlib import ExitStack
+from typing import ClassVar
 
 from sklearn import get_config
 
@@ -11,11 +12,21 @@ from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.constraints import check_ranges
-from sklearn_structsvm.estimators.options import check_needs
+from sklearn_structsvm.estimators.options import Need, check_needs
 
 
 class AtomicFitMixin(FittedAside, DocumentedMixin):
-    """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`."""
+    """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`.
+
+    Attributes
+    ----------
+    _needs : dict
+        By the names of parameters, what they need of others. Parameters that all solvers
+        have, such as `tol`, need nothing. Neither do those that are ignored so that one
+        grid can contain several solvers.
+    """
+
+    _needs: ClassVar[dict[str, list[Need]]] = {}
 
     def __getstate__(self):
         return super().__getstate__() | {"_sklearn_structsvm_version": __version__}

@@ -1,7 +1,7 @@
 """Base class of the estimators that minimize a risk over all rows of X at once."""
 
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ from sklearn_structsvm.estimators.named_structures import (
     infer_structure,
     named_structure,
 )
-from sklearn_structsvm.estimators.options import refuse_row_options
+from sklearn_structsvm.estimators.options import Need, refuse_row_options
 from sklearn_structsvm.estimators.problem import bind_data
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.warm_start import warn_of_cold_start
@@ -43,6 +43,28 @@ BATCH_CONSTRAINTS = {
     "label_costs": ["array-like", None],
 }
 
+# What parameters of losses of rows need.
+BATCH_NEEDS = {
+    "k": [Need(None, "loss", tuple(k for k in LOSSES if LOSSES[k].takes_k))],
+    "label_costs": [
+        Need(
+            None,
+            "loss",
+            tuple(k for k in LOSSES if LOSSES[k].takes_label_costs),
+            "Use class_weight for weights of the classes.",
+        )
+    ],
+    "class_weight": [
+        Need(
+            None,
+            "loss",
+            (*(k for k in LOSSES if LOSSES[k].takes_class_weight), ConfusionMetric),
+            "The others count the rows of one class among the first k.",
+        )
+    ],
+}
+
+
 # Additional constraints of an estimator that supports losses of the whole sample.
 SAMPLE_LOSSES = {
     "loss": [
@@ -50,6 +72,12 @@ SAMPLE_LOSSES = {
         ConfusionMetric,
     ],
     "k": [*COUNT, *SHARE, None],
+}
+
+# Parameters that only risks of rows have, and the reason.
+RISK_OPTIONS = {
+    "loss": "see SlackRescaledSSVM for their slacks",
+    "label_costs": "a structure has its own loss",
 }
 
 # The rounding of scores relative to the largest one.
@@ -69,6 +97,8 @@ class BatchClassifier(StructuredClassifier):
 
     # y decides. A subclass may make it a parameter.
     structure = "auto"
+    # Parameters that need rows of X, and why.
+    _row_options: ClassVar[dict[str, str]] = {}
     takes_sequences = False
     takes_dask = True
     takes_dask_items = False

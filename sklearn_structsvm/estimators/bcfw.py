@@ -1,22 +1,36 @@
 """Structural SVMs trained by block-coordinate Frank-Wolfe."""
 
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.base import fit_aside
-from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
+from sklearn_structsvm.estimators.constraints import (
+    BLOCK_STEPS,
+    BLOCKS_OF_ONE_C,
+    DASK_BLOCKS,
+)
 from sklearn_structsvm.estimators.dual_ascent import exact_steps, frank_wolfe
 from sklearn_structsvm.estimators.named_structures import (
     StructureName,
     has_exact_steps,
 )
+from sklearn_structsvm.estimators.options import Need
+from sklearn_structsvm.estimators.remedies import CUTTING_PLANES, planes_for, slow_options
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.weight_bounds import check_bounds
+from sklearn_structsvm.solvers.blocks.steps import StepName, steps_that
 from sklearn_structsvm.structures import Structure
+
+NO_CACHE = Need(
+    ("corrective",),
+    "cache",
+    ("auto", False),
+    "Corrective steps keep the labelings that they need.",
+)
 
 
 class BCFWClassifier(StructuredClassifier):
@@ -228,11 +242,34 @@ class BCFWClassifier(StructuredClassifier):
     step_: str
     cache_: bool
 
+    _needs: ClassVar[dict[str, list[Need]]] = {
+        "step": [
+            Need(steps_that(is_plain=False), "algorithm", ("block",)),
+            Need(("exact",), "cache", ("auto", False)),
+            Need(("exact",), "average", (False,)),
+            Need(("exact",), "coef_bounds", (None,), "Use step='auto'."),
+            NO_CACHE,
+        ],
+        "l1_ratio": [
+            Need(None, "step", ("auto", *steps_that(takes_l1=True))),
+            Need(None, "algorithm", ("block",)),
+            Need(None, "average", (False,)),
+            Need(None, "coef_bounds", (None,)),
+        ],
+        "cache": [Need(None, "algorithm", ("block",))],
+        "sampling": [Need(None, "algorithm", ("block",))],
+        "acceleration": [Need(None, "algorithm", ("block",))],
+    }
+    _dask_options: ClassVar = {
+        "algorithm": ("block",),
+        **DASK_BLOCKS,
+        "l1_ratio": (0.0,),
+    }
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
         **BLOCK_STEPS,
         "l1_ratio": [Interval(Real, 0, 1, closed="left")],
-        "step": [StrOptions({"auto", "exact", "corrective", "fw", "pairwise", "away"})],
+        "step": [StrOptions(set(get_args(StepName)))],
         "algorithm": [StrOptions({"block", "batch"})],
         "average": ["boolean"],
         "coef_bounds": [tuple, list, None],
@@ -248,7 +285,7 @@ class BCFWClassifier(StructuredClassifier):
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-        step: Literal["auto", "exact", "corrective", "fw", "pairwise", "away"] = "auto",
+        step: StepName = "auto",
         sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
         acceleration: bool | Literal["auto"] = "auto",
         cache: bool | Literal["auto"] = "auto",
@@ -329,6 +366,16 @@ class BCFWClassifier(StructuredClassifier):
             cache=self.cache,
             l1_ratio=self.l1_ratio,
         )
+
+    def _another_way(self, problem):
+        if self.algorithm == "batch":
+            return "algorithm='block'"
+        slow = slow_options(self)
+        if slow or problem.is_remote or self.l1_ratio > 0.0:
+            return slow
+        if self.coef_bounds is not None or problem.structure.weight_bounds() is not None:
+            return ""
+        return f"{planes_for(problem)}, {CUTTING_PLANES}"
 
     def _refuse_bounded_weights(self, structure):
         if structure.weight_bounds() is not None:

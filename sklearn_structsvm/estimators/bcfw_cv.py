@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm.estimators.bcfw import BCFWClassifier
+from sklearn_structsvm.estimators.bcfw import NO_CACHE, BCFWClassifier
 from sklearn_structsvm.estimators.bcfw_path import (
     PATH_CONSTRAINTS,
     find_path,
@@ -24,6 +24,7 @@ from sklearn_structsvm.estimators.named_structures import StructureName
 from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.solvers.blocks.path import default_kappa, first_breakpoint
+from sklearn_structsvm.solvers.blocks.steps import StepName
 from sklearn_structsvm.structures import Structure
 
 # The end of the default grid of C. Beyond it, paths get long, and such values seldom win.
@@ -121,6 +122,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
     takes_hidden_labels = True
     _final_class = BCFWClassifier
+    _needs: ClassVar = {"step": [NO_CACHE]}
     _parameter_constraints: dict = {
         **{name: values for name, values in LIMITS.items() if name != "C"},
         **PATH_CONSTRAINTS,
@@ -141,7 +143,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-        step: Literal["auto", "exact", "corrective", "fw", "pairwise", "away"] = "auto",
+        step: StepName = "auto",
         sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
         acceleration: bool | Literal["auto"] = "auto",
         cache: bool | Literal["auto"] = "auto",

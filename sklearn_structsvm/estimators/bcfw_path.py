@@ -36,6 +36,7 @@ from sklearn_structsvm.solvers.blocks.path import (
     first_breakpoint,
     regularization_path,
 )
+from sklearn_structsvm.solvers.blocks.steps import StepName
 from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import Structure
 from sklearn_structsvm.structures.answers import bounds_of
@@ -81,7 +82,7 @@ def bcfw_path(
     intercept_scaling: float = 1.0,
     classes: ArrayLike | None = None,
     class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-    step: Literal["auto", "exact", "corrective", "fw", "pairwise", "away"] = "auto",
+    step: StepName = "auto",
     sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
     acceleration: bool | Literal["auto"] = "auto",
     cache: bool | Literal["auto"] = "auto",

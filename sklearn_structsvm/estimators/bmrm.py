@@ -1,7 +1,7 @@
 """Support vector machines trained by bundle methods."""
 
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,8 @@ from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
+    BATCH_NEEDS,
+    RISK_OPTIONS,
     SAMPLE_LOSSES,
     BatchClassifier,
 )
@@ -200,6 +202,13 @@ class BMRMClassifier(BatchClassifier):
     (40,)
     """
 
+    _needs = BATCH_NEEDS
+    _row_options: ClassVar = {
+        **RISK_OPTIONS,
+        "line_search": "each point would cost a decoding",
+        "subproblem": "all planes are minimized over",
+        "warm_start": "cutting planes start from nothing",
+    }
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
         **SAMPLE_LOSSES,
@@ -288,6 +297,15 @@ class BMRMClassifier(BatchClassifier):
             Fitted estimator.
         """
         return super().fit(X, y, sample_weight)
+
+    def _another_way(self, problem):
+        if problem.is_remote or problem.risk is not None:
+            if self.subproblem == "line":
+                return "subproblem='qp'"
+            if not self.line_search:
+                return "line_search=True"
+            return "SubLBFGSClassifier, which solves the same problem"
+        return "BCFWClassifier with this structure, which solves the same problem"
 
     def _risk_method(self, problem, options):
         solve = partial(

@@ -1,9 +1,11 @@
 """Valid values of parameters, in the groups that estimators share."""
 
 from numbers import Integral, Real
+from typing import get_args
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.named_structures import STRUCTURE_CONSTRAINT
+from sklearn_structsvm.solvers.blocks.steps import BlockStepName, steps_that
 
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
@@ -78,6 +80,14 @@ BLOCKS_OF_ONE_C = {
 
 # Frank-Wolfe steps on one example.
 BLOCK_STEPS = {
-    "step": [StrOptions({"auto", "fw", "pairwise", "away", "corrective"})],
+    "step": [StrOptions(set(get_args(BlockStepName)))],
     "cache": ["boolean", StrOptions({"auto"})],
+}
+
+# The values that parameters may have if the examples are on the workers of a cluster.
+DASK_BLOCKS = {
+    "average": (False, "auto"),
+    "step": ("auto", *steps_that(is_plain=False)),
+    "sampling": ("auto", "permuted"),
+    "warm_start": (False,),
 }

@@ -2,7 +2,7 @@
 
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from sklearn_structsvm.estimators.named_structures import (
     has_exact_steps,
     has_written_hessian,
 )
+from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.estimators.partial_labels import likelihood_steps
 from sklearn_structsvm.estimators.probabilistic import (
     DECODINGS,
@@ -47,6 +48,23 @@ from sklearn_structsvm.structures import Structure
 # On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
 # for each 5 weights. "auto" goes on with it if ascent needs more passes than that.
 PASSES_PER_WEIGHT = 2.0
+
+
+# Parameters of the dual ascent.
+DUAL_NEEDS = {
+    "sampling": [Need(None, "solver", ("auto", "dual"))],
+    "acceleration": [Need(None, "solver", ("auto", "dual"))],
+}
+
+
+def _without_squares(other, *allowed):
+    """The requirements of dual ascent if the penalty has no squares."""
+    hint = "Or use l1_ratio=0.99, with which the penalty is strongly convex."
+    return [
+        Need((1.0,), other, allowed, hint, {"solver": solver})
+        for solver in ("auto", "dual")
+    ]
+
 
 
 class CRFClassifier(ProbabilisticClassifier):
@@ -262,6 +280,21 @@ class CRFClassifier(ProbabilisticClassifier):
     takes_hidden_labels = True
     solver_: str
 
+    _needs: ClassVar[dict[str, list[Need]]] = {
+        **DUAL_NEEDS,
+        "l1_ratio": [
+            Need(
+                (1.0,),
+                "solver",
+                ("auto", "dual", "newton"),
+                "Or use l1_ratio=0.99: without squares in the penalty, OWL-QN cannot "
+                "tell how far it is from the optimum.",
+            ),
+            *_without_squares("acceleration", "auto", True),
+            *_without_squares("sampling", "auto", "uniform", "permuted"),
+        ],
+    }
+    _dask_options: ClassVar = {"solver": ("auto", "lbfgs"), "warm_start": (False,)}
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -337,6 +370,22 @@ class CRFClassifier(ProbabilisticClassifier):
             Fitted estimator.
         """
         return fit_aside(self, X=X, y=y, sample_weight=sample_weight)
+
+    def _another_way(self, problem):
+        if problem.is_remote:
+            return ""
+        ratio = getattr(self, "l1_ratio", 0.0)
+        if ratio > 0.0 and has_exact_steps(problem.structure):
+            return "solver='newton'" if self.solver in ("dual", "lbfgs") else ""
+        if has_written_hessian(problem.structure) and not problem.has_hidden:
+            return "solver='newton'" if self.solver != "newton" else ""
+        if ratio == 1.0:
+            return "l1_ratio=0.99, which needs fewer passes"
+        if ratio > 0.0:
+            return "solver='auto'" if self.solver == "lbfgs" else ""
+        if self.solver == "lbfgs" and has_exact_steps(problem.structure):
+            return "solver='newton'"
+        return "solver='auto'" if self.solver in ("dual", "lbfgs") else ""
 
     def _method(self, problem, previous):
         self._check_class_weight(problem.structure)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.crf import DUAL_NEEDS, CRFClassifier
 from sklearn_structsvm.estimators.crf_path import LARGEST_C, SMALLEST_C
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
@@ -118,6 +118,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
 
     takes_hidden_labels = True
     _final_class = CRFClassifier
+    _needs = DUAL_NEEDS
     _parameter_constraints: dict = {
         **{
             name: constraint

@@ -6,13 +6,18 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm.estimators.batch import BATCH_CONSTRAINTS, BatchClassifier
+from sklearn_structsvm.estimators.batch import (
+    BATCH_CONSTRAINTS,
+    RISK_OPTIONS,
+    BatchClassifier,
+)
 from sklearn_structsvm.estimators.dual_ascent import MOST_MEMORY
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import (
     STRUCTURE_CONSTRAINT,
     StructureName,
 )
+from sklearn_structsvm.estimators.remedies import planes_for
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
 from sklearn_structsvm.solvers.blocks._crf import dual_memory
@@ -166,6 +171,7 @@ class PragamClassifier(BatchClassifier):
     (40,)
     """
 
+    _row_options = RISK_OPTIONS
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
         "structure": STRUCTURE_CONSTRAINT,
@@ -224,6 +230,9 @@ class PragamClassifier(BatchClassifier):
             Fitted estimator.
         """
         return super().fit(X, y, sample_weight)
+
+    def _another_way(self, problem):
+        return f"{planes_for(problem)}, which needs fewer iterations"
 
     def _risk_method(self, problem, options):
         is_binary = isinstance(problem.structure, BinaryStructure)

@@ -7,12 +7,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.columns import describe_columns
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm.estimators.batch_losses import loss_of
-from sklearn_structsvm.estimators.named_structures import (
-    has_exact_steps,
-    has_written_hessian,
-)
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
+from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.structures import (
     BinaryStructure,
     MulticlassStructure,
@@ -89,7 +85,7 @@ def convergence_message(estimator, problem, result, name, hint=""):
             words += f" At this rate, {limit} would have to be about {needed}."
         else:
             words += f" A larger {limit} would help little."
-        another = another_way(estimator, problem)
+        another = estimator._another_way(problem)
         if another:
             ways.insert(0, f"try {another}")
     words += f" {_advice(scaling, ways)}"
@@ -147,18 +143,10 @@ def _advice(scaling, ways):
     return f"{words[0].upper()}{words[1:]}."
 
 
-def another_way(estimator, problem):
-    """Options, or an estimator, that reach the same optimum sooner; may be empty."""
-    for kind in type(estimator).__mro__:
-        if kind.__name__ in WAYS:
-            return WAYS[kind.__name__](estimator, problem)
-    return ""
-
-
-def _slow_options(estimator):
+def slow_options(estimator):
     """The parameters whose defaults give faster steps, in words."""
     ways = []
-    if estimator.step in ("fw", "pairwise", "away"):
+    if estimator.step != "auto" and not STEPS[estimator.step].is_fast:
         ways.append("step='auto'")
     if estimator.acceleration != "auto":
         ways.append("acceleration='auto'")
@@ -167,87 +155,12 @@ def _slow_options(estimator):
     return " and ".join(ways)
 
 
-def _of_bcfw(estimator, problem):
-    if estimator.algorithm == "batch":
-        return "algorithm='block'"
-    slow = _slow_options(estimator)
-    if slow or problem.is_remote or estimator.l1_ratio > 0.0:
-        return slow
-    if estimator.coef_bounds is not None or problem.structure.weight_bounds() is not None:
-        return ""
-    return f"{_planes_for(problem)}, {CUTTING_PLANES}"
-
-
-def _of_slack_rescaling(estimator, problem):
-    if estimator.solver != "bcfw":
-        return "solver='bcfw'"
-    slow = _slow_options(estimator)
-    is_bounded = problem.structure.weight_bounds() is not None
-    if slow or is_bounded or problem.is_remote:
-        return slow
-    return "solver='cutting_plane'"
-
-
-def _of_crf(estimator, problem):
-    if problem.is_remote:
-        return ""
-    ratio = getattr(estimator, "l1_ratio", 0.0)
-    if ratio > 0.0 and has_exact_steps(problem.structure):
-        return "solver='newton'" if estimator.solver in ("dual", "lbfgs") else ""
-    if has_written_hessian(problem.structure) and not problem.has_hidden:
-        return "solver='newton'" if estimator.solver != "newton" else ""
-    if ratio == 1.0:
-        return "l1_ratio=0.99, which needs fewer passes"
-    if ratio > 0.0:
-        return "solver='auto'" if estimator.solver == "lbfgs" else ""
-    if estimator.solver == "lbfgs" and has_exact_steps(problem.structure):
-        return "solver='newton'"
-    return "solver='auto'" if estimator.solver in ("dual", "lbfgs") else ""
-
-
-def _of_bmrm(estimator, problem):
-    if problem.is_remote or problem.risk is not None:
-        if estimator.subproblem == "line":
-            return "subproblem='qp'"
-        if not estimator.line_search:
-            return "line_search=True"
-        return "SubLBFGSClassifier, which solves the same problem"
-    return "BCFWClassifier with this structure, which solves the same problem"
-
-
-def _of_sublbfgs(estimator, problem):
-    if estimator.penalty == "l1":
-        is_newton = estimator._resolved_solver(problem) == "newton"
-        return "" if is_newton or problem.is_remote else "solver='newton'"
-    if loss_of(estimator).is_smooth:
-        slow = estimator.solver in ("sublbfgs", "subbfgs") and not problem.is_remote
-        return "solver='newton'" if slow else ""
-    if estimator.solver in ("sublbfgs", "subbfgs"):
-        # Its `_convergence_hint` says so.
-        return ""
-    return f"BMRMClassifier, {CUTTING_PLANES}"
-
-
-def _of_pragam(estimator, problem):
-    return f"{_planes_for(problem)}, which needs fewer iterations"
-
-
-def _planes_for(problem):
+def planes_for(problem):
+    """The estimator of cutting planes for a problem, in words."""
     # With rows and labels alone, they would be ranked, or misread.
     is_plain = type(problem.structure) in (BinaryStructure, MulticlassStructure)
     has_risk = problem.risk is not None
     return "BMRMClassifier" + ("" if is_plain or has_risk else " with this structure")
-
-
-# By names of estimators; the entries also apply to subclasses.
-WAYS = {
-    "BCFWClassifier": _of_bcfw,
-    "SlackRescaledSSVM": _of_slack_rescaling,
-    "CRFClassifier": _of_crf,
-    "BMRMClassifier": _of_bmrm,
-    "SubLBFGSClassifier": _of_sublbfgs,
-    "PragamClassifier": _of_pragam,
-}
 
 
 def _share_left(result, tol):

@@ -1,17 +1,23 @@
 """Structural SVMs with slack rescaling."""
 
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.estimators.base import fit_aside
-from sklearn_structsvm.estimators.constraints import BLOCK_STEPS, BLOCKS_OF_ONE_C
+from sklearn_structsvm.estimators.constraints import (
+    BLOCK_STEPS,
+    BLOCKS_OF_ONE_C,
+    DASK_BLOCKS,
+)
 from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import StructureName
+from sklearn_structsvm.estimators.options import Need
+from sklearn_structsvm.estimators.remedies import slow_options
 from sklearn_structsvm.estimators.steps import as_it_is
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.weight_bounds import check_bounds, refuse_bounds
@@ -24,6 +30,7 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
     check_search,
     served_searches,
 )
+from sklearn_structsvm.solvers.blocks.steps import BlockStepName
 from sklearn_structsvm.structures import Structure
 
 
@@ -205,6 +212,33 @@ class SlackRescaledSSVM(StructuredClassifier):
     # The largest number of decoder calls in one search. Most take about ten.
     _max_queries = 1000
 
+    _needs: ClassVar[dict[str, list[Need]]] = {
+        "step": [Need(None, "solver", ("bcfw",))],
+        "acceleration": [Need(None, "solver", ("bcfw",))],
+        "warm_start": [
+            Need(None, "solver", ("bcfw",), "Only it keeps its dual solution.")
+        ],
+        "sampling": [
+            Need(
+                ("gap",),
+                "solver",
+                ("bcfw",),
+                "With solver='sgd' use 'permuted' or 'uniform'.",
+            ),
+            Need(None, "solver", ("bcfw", "sgd")),
+        ],
+        "average": [Need(None, "solver", ("bcfw", "sgd"))],
+        "search": [
+            Need(
+                ("sarawagi",),
+                "solver",
+                ("cutting_plane", "one_slack"),
+                "Only cutting planes know the slack of each example. search='binary' "
+                "does not need it.",
+            )
+        ],
+    }
+    _dask_options: ClassVar = {"solver": ("bcfw",), **DASK_BLOCKS}
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
         "step": BLOCK_STEPS["step"],
@@ -226,7 +260,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-        step: Literal["auto", "corrective", "fw", "pairwise", "away"] = "auto",
+        step: BlockStepName = "auto",
         sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
         acceleration: bool | Literal["auto"] = "auto",
         average: bool | Literal["auto"] = "auto",
@@ -336,6 +370,15 @@ class SlackRescaledSSVM(StructuredClassifier):
             **options,
         )
         return Method("SGD", solve)
+
+    def _another_way(self, problem):
+        if self.solver != "bcfw":
+            return "solver='bcfw'"
+        slow = slow_options(self)
+        is_bounded = problem.structure.weight_bounds() is not None
+        if slow or is_bounded or problem.is_remote:
+            return slow
+        return "solver='cutting_plane'"
 
     def _convergence_hint(self, problem, result):
         if self.rescaling == "margin" or self.search == "exact":

@@ -1,5 +1,7 @@
 """Base class of the structured estimators. Subclasses choose the solver."""
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -41,6 +43,9 @@ class StructuredClassifier(
     takes_dask_items = True
     # Whether labels of y may be hidden.
     takes_hidden_labels = False
+    # The values that parameters may have if the examples stay with the workers of a
+    # cluster.
+    _dask_options: ClassVar[dict[str, tuple]] = {}
 
     # What a fit sets, for editors and type checkers.
     coef_: np.ndarray
@@ -54,6 +59,10 @@ class StructuredClassifier(
     history_: dict[str, np.ndarray]
     n_features_in_: int
     feature_names_in_: np.ndarray
+
+    def _another_way(self, problem):
+        """Options, or an estimator, that reach the same optimum sooner; may be empty."""
+        return ""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

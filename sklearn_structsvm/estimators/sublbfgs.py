@@ -1,7 +1,7 @@
 """Linear classifiers trained by quasi-Newton methods for nonsmooth functions."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
@@ -9,13 +9,16 @@ from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
+    BATCH_NEEDS,
     SAMPLE_LOSSES,
     BatchClassifier,
 )
-from sklearn_structsvm.estimators.batch_losses import loss_of
+from sklearn_structsvm.estimators.batch_losses import L1_LOSSES, LOSSES, loss_of
 from sklearn_structsvm.estimators.constraints import COUNT
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import has_exact_steps
+from sklearn_structsvm.estimators.options import Need
+from sklearn_structsvm.estimators.remedies import CUTTING_PLANES
 from sklearn_structsvm.estimators.steps import ExactSteps
 from sklearn_structsvm.solvers.batch.newton import run_newton
 from sklearn_structsvm.solvers.batch.owlqn import run_owlqn
@@ -38,6 +41,11 @@ SOLVER_OPTIONS: dict[str, dict[str, dict]] = {
         "owlqn*": {"direction": "sub"},
     },
 }
+
+
+ORTHANT = ("owlqn", "owlqn*")
+_SMOOTH = tuple(k for k in LOSSES if LOSSES[k].is_smooth)
+_NOT_SMOOTH = (*(k for k in LOSSES if not LOSSES[k].is_smooth), ConfusionMetric)
 
 
 class SubLBFGSClassifier(BatchClassifier):
@@ -219,6 +227,34 @@ class SubLBFGSClassifier(BatchClassifier):
 
     solver_: str
 
+    _needs: ClassVar[dict[str, list[Need]]] = {
+        **BATCH_NEEDS,
+        "loss": [Need(("logistic",), "penalty", ("l1",))],
+        "penalty": [Need(("l1",), "loss", tuple(L1_LOSSES))],
+        "solver": [
+            Need(("dual-hybrid", "hybrid", "sublbfgs", "subbfgs"), "penalty", ("l2",)),
+            Need(ORTHANT, "penalty", ("l1",)),
+            Need(("dual-hybrid", "hybrid"), "loss", _NOT_SMOOTH, "Use solver='newton'."),
+            Need(ORTHANT, "loss", _SMOOTH, "Use solver='newton'."),
+            Need(("newton",), "loss", _SMOOTH, given={"penalty": "l2"}),
+        ],
+        "line_search": [
+            Need(None, "penalty", ("l2",), "OWL-QN has a line search of its own.")
+        ],
+        "buffer": [
+            Need(
+                None, "solver", ("auto", "dual-hybrid", "hybrid", "sublbfgs", *ORTHANT)
+            ),
+            # For these, "auto" can take Newton's method, which has no buffer.
+            Need(None, "solver", ORTHANT, given={"penalty": "l1"}),
+            Need(
+                None,
+                "solver",
+                ("sublbfgs",),
+                given={"penalty": "l2", "loss": "squared_hinge"},
+            ),
+        ],
+    }
     _parameter_constraints: dict = {
         **BATCH_CONSTRAINTS,
         **SAMPLE_LOSSES,
@@ -351,6 +387,18 @@ class SubLBFGSClassifier(BatchClassifier):
                 "loss='hinge' with penalty='l1' needs data in memory. For Dask "
                 "collections use loss='squared_hinge' or penalty='l2'."
             )
+
+    def _another_way(self, problem):
+        if self.penalty == "l1":
+            is_newton = self._resolved_solver(problem) == "newton"
+            return "" if is_newton or problem.is_remote else "solver='newton'"
+        if loss_of(self).is_smooth:
+            slow = self.solver in ("sublbfgs", "subbfgs") and not problem.is_remote
+            return "solver='newton'" if slow else ""
+        if self.solver in ("sublbfgs", "subbfgs"):
+            # Its `_convergence_hint` says so.
+            return ""
+        return f"BMRMClassifier, {CUTTING_PLANES}"
 
     def _lacks_dual_start(self, problem):
         """The reason why dual ascent does not apply, or ''."""

@@ -23,8 +23,15 @@ from sklearn_structsvm import (
     crf_path,
 )
 from sklearn_structsvm._utils.compat import Interval, StrOptions
-from sklearn_structsvm.estimators.options import NEEDS, check_needs
+from sklearn_structsvm.estimators.options import check_needs
 from sklearn_structsvm.metrics import FBeta
+
+# What parameters need of others, by the names of estimators.
+NEEDS = {
+    name: kind._needs
+    for name in sklearn_structsvm.__all__
+    if getattr(kind := getattr(sklearn_structsvm, name), "_needs", {})
+}
 
 # For parameters whose values are not listed: one that asks for something.
 SOMETHING = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from sklearn_structsvm.estimators.complex_metric.written_rule import (
     WrittenRule,
     write_rule,
 )
+from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 
@@ -459,6 +460,38 @@ class ComplexMetricClassifier(TrainedMixture):
     n_features_in_: int
     feature_names_in_: np.ndarray
 
+    _needs: ClassVar[dict[str, list[Need]]] = {
+        "group_estimator": [Need(None, "group_blind", (True,))],
+        "constraint_confidence": [
+            Need(
+                None,
+                "confusion",
+                ("auto", "labels"),
+                given={"constraint_calibration": "uniform"},
+            ),
+            Need(
+                None,
+                "lmo",
+                ("plugin",),
+                "Only it uses class probabilities.",
+                given={"constraint_calibration": "uniform"},
+            ),
+        ],
+        "cv": [
+            Need(("prefit",), "lmo", ("plugin",), "Only it uses class probabilities.")
+        ],
+        "confusion": [
+            Need(
+                ("probabilities",),
+                "lmo",
+                ("plugin",),
+                "Only it uses class probabilities.",
+            )
+        ],
+        "group_blind": [
+            Need(None, "lmo", ("plugin",), "Only it uses class probabilities.")
+        ],
+    }
     _parameter_constraints: dict = {
         # What it needs depends on `lmo` and `cv`.
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],

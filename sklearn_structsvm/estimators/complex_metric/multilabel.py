@@ -3,7 +3,7 @@
 import warnings
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,6 +57,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 )
 from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
 from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.estimators.options import Need
 
 
 class MultilabelMetricClassifier(LabelPredictor):
@@ -266,6 +267,13 @@ class MultilabelMetricClassifier(LabelPredictor):
     n_features_in_: int
     feature_names_in_: np.ndarray
 
+    _needs: ClassVar[dict[str, list[Need]]] = {
+        name: [
+            Need(values, "labels_per_row", (None,), "It is for thresholds only."),
+            Need(values, "average", ("macro", "micro"), "It is for thresholds only."),
+        ]
+        for name, values in (("constraints", None), ("confusion", ("labels",)))
+    }
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
         "metric": [str, HasMethods(["resolve"])],

@@ -14,6 +14,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAc
 from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.planes import Planes
+from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
 
 # The criterion for a cache hit, max(F g_i, ν/n g), with the paper's values (section 3.3).
@@ -149,11 +150,12 @@ def start_bcfw(
         expensive_step = "pairwise" if cache is True or average else "corrective"
         step = expensive_step if expensive else "fw"
     if cache == "auto":
-        cache = step != "corrective" and oracle.relative_cost >= EXPENSIVE_FOR_CACHE
-    if step == "corrective" and cache:
+        is_expensive = oracle.relative_cost >= EXPENSIVE_FOR_CACHE
+        cache = STEPS[step].takes_cache and is_expensive
+    if cache and not STEPS[step].takes_cache:
         raise ValueError(
-            "step='corrective' keeps the labelings it needs, and has no use for a "
-            "cache: use cache='auto'."
+            f"step={step!r} keeps the labelings it needs, and has no use for a cache: "
+            "use cache='auto'."
         )
     lower, upper = (None, None) if bounds is None else bounds
     iterate = BlockFrankWolfe(
