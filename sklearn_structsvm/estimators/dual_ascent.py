@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import numpy as np
-
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.partial_labels import hinge_steps
 from sklearn_structsvm.estimators.steps import BlockSteps, ExactSteps, as_it_is
@@ -65,8 +63,6 @@ def frank_wolfe(
         options["sampling"] = "permuted"
     else:
         options |= {"algorithm": algorithm, "average": average}
-        if start.state is not None and start.places is not None:
-            options["new_blocks"] = np.flatnonzero(start.places < 0)
         n_threads = options["n_threads"]
         certify = partial(bcfw.certify, iterate, average, estimator.tol, n_threads)
     solve = partial(bcfw.run_bcfw, iterate, **options)

@@ -79,10 +79,6 @@ class Passes:
         """Make one pass, with the team if there is one; it stops at the deadline."""
         raise NotImplementedError
 
-    def make_first(self, deadline):
-        """Make the steps that precede the first pass. Returns whether there were any."""
-        return False
-
     def certify(self, tol, n_threads):
         """Arguments of `History.note`, for the iterate."""
         raise NotImplementedError
@@ -148,9 +144,6 @@ def run_ascent(
             return "stalled"
         if planes.has_turn:
             planes.make_pass()
-            return None
-        if not is_remote and passes.make_first(deadline):
-            # This pass says nothing about the pace of the others.
             return None
         if accelerator is not None:
             accelerator.before_pass()

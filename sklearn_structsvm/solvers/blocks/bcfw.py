@@ -61,11 +61,6 @@ CORRECTIONS_OF_COSTLY_PASS = 10
 # 310 passes instead of 1,660, and less time.
 PATIENCE = 100
 
-# Steps that each new block gets before the others make any, within one pass. On OCR
-# words, a tenth of them new, all values from one to ten serve pairwise steps equally
-# well: 172 to 185 passes to a gap of 1e-3 instead of 196.
-STEPS_OF_NEW_BLOCKS = 5
-
 # If the known block gaps have fallen to this share of the last true gap, the rest of that
 # gap belongs to blocks whose gaps have risen unseen. Gap sampling would not draw these
 # before the next check.
@@ -185,7 +180,6 @@ def run_bcfw(
     at_once=False,
     algorithm="block",
     average=False,
-    new_blocks=(),
     planes=None,
     team=None,
     rng=None,
@@ -215,10 +209,6 @@ def run_bcfw(
     average : bool
         Return the weighted average of the iterates (`iterate` must keep it), unless the
         iterate itself gets within `tol`.
-    new_blocks : array-like of int, default=()
-        If the iterate starts from the dual point of other blocks: the blocks that this
-        point lacks. The first pass visits only these, unless steps are corrective or on
-        all blocks at once.
     planes : Planes or None
         The planes of earlier runs with the same iterate; see `make_planes`.
     team : DistributedBlocks or None
@@ -258,7 +248,7 @@ def run_bcfw(
         accelerator = make_acceleration(iterate, limits.tol, at_once)
     if sampling == "auto":
         sampling = "gap" if accelerator is None else "permuted"
-    passes = FrankWolfePasses(iterate, sampling, rng, algorithm, average, new_blocks)
+    passes = FrankWolfePasses(iterate, sampling, rng, algorithm, average)
     return run_ascent(
         passes,
         limits,
@@ -299,17 +289,11 @@ class FrankWolfePasses(Passes):
     ----------
     iterate : BlockFrankWolfe
     sampling : {"gap", "uniform", "permuted"}
-    rng, algorithm, average, new_blocks : as for `run_bcfw`
+    rng, algorithm, average : as for `run_bcfw`
     """
 
     def __init__(
-        self,
-        iterate,
-        sampling,
-        rng=None,
-        algorithm="block",
-        average=False,
-        new_blocks=(),
+        self, iterate, sampling, rng=None, algorithm="block", average=False
     ):
         super().__init__(iterate)
         self.sampling, self.average = sampling, average
@@ -318,19 +302,6 @@ class FrankWolfePasses(Passes):
         self.can_be_shared = sampling == "permuted" and not self.is_batch
         self.mixes_cached = mixes_cached(iterate)
         self.n_made = 0
-        self.new_blocks = ()
-        # Corrective steps solve these blocks in one visit or two.
-        if not self.is_batch and len(new_blocks) and not iterate.is_corrective:
-            self.new_blocks = np.intersect1d(new_blocks, iterate.active_blocks)
-
-    def make_first(self, deadline):
-        new, self.new_blocks = self.new_blocks, ()
-        if len(new) == 0:
-            return False
-        n_steps = min(STEPS_OF_NEW_BLOCKS, len(self.iterate.active_blocks) // len(new))
-        draws = np.concatenate([self.rng.permutation(new) for _ in range(n_steps)])
-        _make_steps(self.iterate, "permuted", draws, deadline)
-        return True
 
     def make(self, deadline, team, predicts_convergence):
         if self.is_batch:

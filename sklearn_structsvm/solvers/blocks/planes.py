@@ -31,14 +31,6 @@ MOST_PASSES = 1000.0
 FEW_WEIGHTS = 64
 SURELY = 2.0
 
-# A second pass over rows costs up to two and a half calls for each of them. With few
-# weights, planes begin after the first one if more than this share of the gap at w = 0 is
-# left, and if accelerated steps, at best, are foreseen to need AT_ONCE times as many
-# passes as would be enough for planes to begin later. For structures the second pass is
-# worth its calls.
-STILL_LEFT = 0.5
-AT_ONCE = 5.0
-
 # Otherwise, the pace of block steps is first examined after this share of the passes that
 # planes need (at least 8 and at most 16 passes), and then each time the number of passes
 # has doubled. Planes begin if block steps are expected to need LIKELY times as many
@@ -122,7 +114,6 @@ class Planes:
         self.second_look = int(np.clip(look, earliest, latest))
         self.mixture, self.has_turn, self.n_taken = None, False, 0
         self.certified = self.first_gap = np.inf
-        self.is_rows = iterate.is_rows
         self.restart(forecast, accelerator)
 
     def restart(self, forecast, accelerator):
@@ -178,26 +169,14 @@ class Planes:
         """The forecast of accelerated passes after the first few."""
         accelerator, iterate = self.accelerator, self.iterate
         is_known = accelerator is not None and accelerator.foreseen is not None
-        if self.due == np.inf or not is_known:
+        if self.due == np.inf or not is_known or iterate.kappa == 0.0:
             return 0.0
-        if iterate.kappa == 0.0:
-            return self._foreseen_at_once()
         if self.n_weights > FEW_WEIGHTS and iterate.estimated_gap < self.first_gap:
             self.due = np.inf
             return 0.0
         foreseen = accelerator.foreseen
         ratio = 1.0 + iterate.kappa / iterate.lam
         return foreseen / np.sqrt(ratio) if np.isfinite(foreseen) else 0.0
-
-    def _foreseen_at_once(self):
-        """The same after the first pass over rows; 0 if a second one may help."""
-        if not self.is_rows or self.n_passes > 1 or self.n_weights > FEW_WEIGHTS:
-            return 0.0
-        is_cold = self.accelerator.first_dual == 0.0
-        is_left = self.iterate.estimated_gap > STILL_LEFT * self.certified
-        left = self.accelerator.foreseen / np.sqrt(self.accelerator.largest_ratio)
-        is_sure = AT_ONCE * self.due <= left < np.inf
-        return left if is_cold and is_left and is_sure else 0.0
 
     def _foreseen(self):
         """The number of passes needed at the last pace; 0 if it is acceptable."""
@@ -228,9 +207,6 @@ class Planes:
         self.was_accelerated = self.iterate.kappa > 0.0
         first = self.iterate.best_weights
         first = self.iterate.weights.copy() if first is None else first
-        if self.is_rows and self.n_passes == 1 and self.n_taken == 0:
-            # The search finds how far to go.
-            first = np.zeros_like(first)
         if self.was_accelerated:
             self.iterate.set_kappa(0.0)
         # Steps have left rounding errors in w, which planes would reveal.

@@ -38,7 +38,6 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     minimize_on_segment,
 )
 from sklearn_structsvm.solvers.blocks.planes import (
-    AT_ONCE,
     FEW_WEIGHTS,
     IDLE,
     LIKELY,
@@ -410,39 +409,6 @@ def test_what_is_foreseen_at_first_is_of_accelerated_steps(ratio, share, monkeyp
     planes.after_pass()
     is_due = ratio > 1.0 and share > 1.0
     assert begun == ([pytest.approx(left)] if is_due else [])
-
-
-@pytest.mark.parametrize("share", [0.95, 1.05])
-@pytest.mark.parametrize(
-    "against",
-    [None, "structures", "a second pass", "many weights", "a warm start", "a lower gap"],
-)
-def test_planes_of_stuck_rows_begin_after_the_first_pass(share, against, monkeypatch):
-    begun = []
-    monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
-    n_weights = FEW_WEIGHTS + (against == "many weights")
-    iterate = SimpleNamespace(
-        weights=np.zeros(n_weights), estimated_gap=1.0, kappa=0.0, l1_ratio=0.0,
-        is_rows=against != "structures",
-    )
-    accelerator = SimpleNamespace(first_dual=0.0, largest_ratio=100.0)
-    planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3), accelerator)
-    planes.certified = 1.9 if against != "a lower gap" else 2.1
-    accelerator.first_dual += against == "a warm start"
-    planes.n_passes += against == "a second pass"
-    left = share * AT_ONCE * SURELY * planes.need
-    accelerator.foreseen = 10.0 * left
-    planes.after_pass()
-    is_due = against is None and share > 1.0
-    assert begun == ([pytest.approx(left)] if is_due else [])
-
-
-@pytest.mark.parametrize("name", ["offset", "offset, three classes", "columns"])
-def test_stuck_rows_cost_one_pass_before_planes_begin(name):
-    """A call per row for the gap at 0, for the pass, and for each plane."""
-    X, y, C = raw_rows(name)
-    model = BCFWClassifier(C=C, random_state=0).fit(X, y)
-    assert model.n_oracle_calls_ == len(y) * (model.n_iter_ + 1)
 
 
 @pytest.mark.parametrize("step", ["pairwise", "exact"])
