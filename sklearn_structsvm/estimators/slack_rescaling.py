@@ -183,7 +183,6 @@ class SlackRescaledSSVM(StructuredClassifier):
     See Also
     --------
     BCFWClassifier : Margin rescaling, with a few more options.
-    sklearn_structsvm.plotting.LabelMapDisplay : Plots what a search sees.
 
     References
     ----------

@@ -11,7 +11,6 @@ from sklearn_structsvm.plotting._fairness_report import (
     FairnessReport,
     fairness_report,
 )
-from sklearn_structsvm.plotting._label_map import LabelMapDisplay
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
 from sklearn_structsvm.plotting._tagging import TaggingDisplay
 from sklearn_structsvm.plotting._threshold import ThresholdDisplay
@@ -22,7 +21,6 @@ __all__ = [
     "ChainWeightsDisplay",
     "ConvergenceDisplay",
     "FairnessReport",
-    "LabelMapDisplay",
     "RegularizationPathDisplay",
     "TaggingDisplay",
     "ThresholdDisplay",

@@ -9,6 +9,8 @@ from sklearn_structsvm._utils.borders import as_floats, as_tuple
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
+from sklearn_structsvm.estimators.complex_metric.confusion_plane import ConfusionPlane
+from sklearn_structsvm.estimators.complex_metric.confusion_sample import ConfusionSample
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     PYPLOT,
@@ -20,8 +22,6 @@ from sklearn_structsvm.plotting._common import (
     show_legend_below,
     style_of,
 )
-from sklearn_structsvm.plotting._confusion_sample import ConfusionSample
-from sklearn_structsvm.plotting._plane import ConfusionPlane
 
 # Margin of the axes, as a share of the largest coordinates.
 _AXES_MARGIN = 0.03

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.estimators.complex_metric.levels import MEASURES, fit_at_levels
 from sklearn_structsvm.plotting._common import (
     PYPLOT,
     Display,
@@ -21,7 +22,6 @@ from sklearn_structsvm.plotting._common import (
     show_legend,
     style_of,
 )
-from sklearn_structsvm.plotting._level_fits import MEASURES, fit_at_levels
 
 # Height of the scores' axes relative to that of the violations'.
 _HEIGHTS = (3, 2)

@@ -22,8 +22,8 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.estimators.complex_metric.levels import fit_at_levels
 from sklearn_structsvm.metrics import Coverage
-from sklearn_structsvm.plotting._level_fits import fit_at_levels
 from sklearn_structsvm.preprocessing import SequenceTransformer
 
 

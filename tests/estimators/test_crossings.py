@@ -2,7 +2,6 @@
 
 import warnings
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from _seeds import new_rng
@@ -10,7 +9,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
-from sklearn_structsvm.plotting import LabelMapDisplay
 from sklearn_structsvm.structures import (
     MISSING,
     ChainStructure,
@@ -177,8 +175,3 @@ def test_empty_items_have_an_empty_feature_and_no_answer(fitted):
     for name, arguments in methods.items():
         with pytest.raises(ValueError, match="^x is empty, and has nothing to label"):
             getattr(structure, name)(x, *arguments)
-    with (
-        mpl.rc_context({"backend": "agg"}),
-        pytest.raises(ValueError, match="^x is empty, and has nothing to label"),
-    ):
-        LabelMapDisplay.from_estimator(model, x, [])

@@ -42,7 +42,6 @@ from sklearn_structsvm.export import export_tagger
 from sklearn_structsvm.metrics import GMean, neg_token_log_loss_scorer
 from sklearn_structsvm.plotting import (
     ChainWeightsDisplay,
-    LabelMapDisplay,
     TaggingDisplay,
     ThresholdDisplay,
     fairness_report,
@@ -205,7 +204,6 @@ def public_methods(model):
 ASK_OF = {
     "BCFWClassifier": {
         "copy": lambda model, X, y: vars(copy.copy(model)) | {"history_": None},
-        "labels": lambda model, X, y: shown(LabelMapDisplay, model, X[0], y[0]),
     },
     "ComplexMetricClassifier": {
         "scorer": lambda model, X, y: GMean().scorer()(model, X, y),

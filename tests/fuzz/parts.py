@@ -75,7 +75,6 @@ DISPLAYS = {
     "AchievableSetDisplay": COMPLEX,
     "ChainWeightsDisplay": OVER_CHAINS,
     "ConvergenceDisplay": (tuple(ESTIMATORS), KINDS),
-    "LabelMapDisplay": (("SlackRescaledSSVM",), FLAT[:2]),
     "RegularizationPathDisplay": (("BCFWClassifierCV", "CRFClassifierCV"), FLAT[:2]),
     "TaggingDisplay": OVER_CHAINS,
     "ThresholdDisplay": COMPLEX,
@@ -192,8 +191,6 @@ class PartCall(Call):
         }  # fmt: skip
         if name == "ConvergenceDisplay":
             given |= {"x": self.pick(["pass", "seconds"]), "y": "dual_gap"}
-        if name == "LabelMapDisplay":
-            given["y"] = self.task.y[0]
         function = kind if maker == "__call__" else getattr(kind, maker)
         self.name += f"({maker})"
         display = self.call_with(function, given)

@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 from _estimators import make_problem
 
-from sklearn_structsvm import ComplexMetricClassifier, CRFClassifier, SlackRescaledSSVM
+from sklearn_structsvm import ComplexMetricClassifier, CRFClassifier
 from sklearn_structsvm.metrics import DemographicParity
 from sklearn_structsvm.plotting import (
     AchievableSetDisplay,
     ChainWeightsDisplay,
     ConvergenceDisplay,
     FairnessReport,
-    LabelMapDisplay,
     RegularizationPathDisplay,
     TaggingDisplay,
     ThresholdDisplay,
@@ -176,18 +175,6 @@ def test_styles_that_are_no_dicts_are_refused(kind, options):
     with pytest.raises(TypeError, match="_kw must be a dict or None"):
         kind(**CONTENTS[kind]).plot(**options)
     assert plt.get_fignums() == []
-
-
-def test_limits_of_a_search_are_integers():
-    problem = make_problem("multiclass", model=SlackRescaledSSVM)
-    model = SlackRescaledSSVM(max_iter=1).fit(problem.X, problem.y)
-    draw = LabelMapDisplay.from_estimator
-    for options in ({"max_queries": [1]}, {"max_labelings": "x"}):
-        with pytest.raises(TypeError, match=f"^{[*options][0]} must be an integer"):
-            draw(model, problem.X[0], problem.y[0], **options)
-    display = draw(model, problem.X[0], problem.y[0])
-    with pytest.raises(TypeError, match="^result must be a SlackSearchResult"):
-        LabelMapDisplay(points=display.points, result=3).plot()
 
 
 def test_names_of_a_level_are_a_sequence():

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.outlines import convex_outline, swept_outline
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.problem import ConfusionProblem
-from sklearn_structsvm.plotting._hull import convex_outline, swept_outline
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 

@@ -38,7 +38,7 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_structsvm.plotting._hull import convex_outline
+    >>> from sklearn_structsvm._utils.outlines import convex_outline
     >>> corners = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
     >>> convex_outline(lambda d: corners[np.argmax(corners @ d)])
     array([[2., 0.],

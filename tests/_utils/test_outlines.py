@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from sklearn_structsvm.plotting._hull import convex_outline, swept_outline
+from sklearn_structsvm._utils.outlines import convex_outline, swept_outline
 
 
 class Counted:
