@@ -373,6 +373,9 @@ cdef class BlockOracle:
                                 &terms[t, 0], &terms[t, 1])
         return result
 
+    def keep_grams(self):
+        """Prepare for many steps on the same blocks. Nothing needs to be done."""
+
     def log_loss(self, weights, w, int n_threads=1):
         """Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ and its gradient, if `has_sums`.
 

@@ -46,6 +46,12 @@ class ConfusionProblem:
         As the metric is.
     exact : bool
         Whether the oracle's bounds hold.
+    separable : bool
+        Whether C[a] depends on L[a] only, for each cell a.
+    examples : callable or None
+        () -> cells and masses of the examples, or None; see `PluginLMO`.
+    piece_halves : None
+        No piece of a metric belongs to a parity in halves.
     conditions : Conditions
         The linear ones of all constraints, parities in halves. D has ones (for a lower
         half zeros) where a condition is not one on a rate multiplied by <D[p], C>.
@@ -71,6 +77,8 @@ class ConfusionProblem:
     ('converged', True)
     """
 
+    piece_halves = None
+
     def __init__(self, metric, oracle, cells, constraints=()):
         self.metric = metric
         self.oracle = oracle
@@ -86,6 +94,8 @@ class ConfusionProblem:
         self.convex = bool(metric.convex)
         self.smooth = bool(metric.smooth)
         self.exact = bool(getattr(oracle, "exact", False))
+        self.separable = bool(getattr(oracle, "separable", False))
+        self.examples = getattr(oracle, "examples", None)
         self._take(constraints)
 
     def _take(self, constraints):
@@ -197,6 +207,10 @@ class ConfusionProblem:
         problem = copy.copy(self)
         problem._take(constraints)
         return problem
+
+    def linearized(self, L):
+        """The problem with the linear metric <L, C>, L of shape (m, k, k)."""
+        return LinearProblem(self, L)
 
     @property
     def uniform(self):
@@ -395,6 +409,44 @@ class ConfusionProblem:
                 np.zeros(self.cells.n_cells, int) if groups is None else groups
             ]
         return self._padded(np.broadcast_to(G, self.cells.shape))
+
+
+class LinearProblem(ConfusionProblem):
+    """min <L, C> under the constraints of another problem.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+        Its metric depends on the same entries of C.
+    L : ndarray of shape (m, k, k)
+    """
+
+    def __init__(self, problem, L):
+        vars(self).update(vars(problem), L=L, convex=True, smooth=True)
+
+    def value(self, C):
+        """<L, C>."""
+        return float(np.vdot(self.L, C))
+
+    def gradient(self, C):
+        """L."""
+        return self.L
+
+    def tangent(self, C):
+        """(L, 0)."""
+        return self.L, 0.0
+
+    def pieces(self):
+        """One piece."""
+        return self.L[None], np.zeros(1)
+
+    def ratio(self):
+        """None, since `pieces` describes it."""
+        return None
+
+    def ratio_terms(self):
+        """None."""
+        return None
 
 
 class ConvexConstraint:

@@ -158,7 +158,7 @@ L1_LOSSES = {
 
 def losses_of(model):
     """The named losses of an estimator, by its penalty."""
-    return L1_LOSSES if getattr(model, "penalty", "l2") == "l1" else LOSSES
+    return L1_LOSSES if model.penalty == "l1" else LOSSES
 
 
 def loss_of(model):

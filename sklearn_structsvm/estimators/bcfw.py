@@ -238,7 +238,7 @@ class BCFWClassifier(StructuredClassifier):
     (10,)
     """
 
-    takes_hidden_labels = True
+    takes_hidden_labels = takes_completions = True
     step_: str
     cache_: bool
 

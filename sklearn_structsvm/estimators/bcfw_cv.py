@@ -120,7 +120,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     step_: str
     cache_: bool
 
-    takes_hidden_labels = True
+    takes_hidden_labels = takes_completions = True
     _final_class = BCFWClassifier
     _needs: ClassVar = {"step": [NO_CACHE]}
     _parameter_constraints: dict = {
@@ -183,7 +183,7 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
 
     def _follow(self):
         limits = ("eps", "heuristic", "max_iter", "max_time")
-        options = {name: getattr(self, name) for name in limits}
+        options = {name: vars(self)[name] for name in limits}
         return partial(_follow_path, options=options)
 
 

@@ -374,7 +374,7 @@ class CRFClassifier(ProbabilisticClassifier):
     def _another_way(self, problem):
         if problem.is_remote:
             return ""
-        ratio = getattr(self, "l1_ratio", 0.0)
+        ratio = self.l1_ratio
         if ratio > 0.0 and has_exact_steps(problem.structure):
             return "solver='newton'" if self.solver in ("dual", "lbfgs") else ""
         if has_written_hessian(problem.structure) and not problem.has_hidden:

@@ -215,9 +215,9 @@ def crf_path(
     check_scale(estimator, problem, float(grid[-1]))
     points = [_zero_point(estimator, problem, C) for C in grid[grid <= first]]
     for _ in warm_fits(estimator, problem, grid[grid > first]):
-        names = ("coef_", "objective_", "dual_gap_", "n_iter_")
-        coef, *others = (getattr(estimator, name) for name in names)
-        points.append((coef, getattr(estimator, "intercept_", None), *others))
+        found = vars(estimator)
+        others = (found[name] for name in ("objective_", "dual_gap_", "n_iter_"))
+        points.append((found["coef_"], found.get("intercept_"), *others))
     coefs, intercepts, objectives, gaps, n_iter = zip(*points, strict=True)
     stacked = sparse.vstack if l1_ratio > 0.0 else np.vstack
     to_row = sparse.csr_array if l1_ratio > 0.0 else np.asarray

@@ -234,7 +234,7 @@ class CrossValidatedMixin:
             limit = next(path.stopped_by for path in paths if path.stopped_by)
             advice = cut_words(self, problem, f"increase {limit}", "try smaller Cs")
             raise ValueError(
-                f"No C can be chosen: {limit}={getattr(self, limit)} cut the path of a "
+                f"No C can be chosen: {limit}={vars(self)[limit]} cut the path of a "
                 f"fold short before C={Cs[0]:.3g}, the smallest. {advice}"
             )
         return scores_path, gaps_path
@@ -310,7 +310,7 @@ class CrossValidatedMixin:
             advice = cut_words(self, problem, f"increase {limits[0]}", "end Cs there")
             warn_caller(
                 f"The paths of {len(limits)} of {len(stopped_by)} folds were cut short "
-                f"by {limits[0]}={getattr(self, limits[0])}, so that C above "
+                f"by {limits[0]}={vars(self)[limits[0]]}, so that C above "
                 f"{Cs[len(means) - 1]:.3g} has no score. {advice}",
                 ConvergenceWarning,
             )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_structsvm._contract.iterate import Iterate
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm.estimators.oracle_faults import (
     check_nothing_to_learn,
@@ -26,7 +27,7 @@ class Method:
         The name in the warning about convergence.
     solve : callable
         (on_pass, history) -> SolverResult.
-    iterate : object or None
+    iterate : Iterate or None
         The object that `solve` modifies, if it is a consistent dual point at any moment.
     certify : callable or None
         () -> the arguments of `History.note` for the iterate.
@@ -41,7 +42,7 @@ class Method:
 
     name: str
     solve: Callable[..., Any]
-    iterate: Any = None
+    iterate: Iterate | None = None
     certify: Callable[[], tuple] | None = None
     kept: dict | None = None
     resolved: dict[str, Any] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class Method:
         """The best weights known during a run."""
         if self.iterate is None or history.is_settled:
             return history.solution
-        best = getattr(self.iterate, "best_weights", None)
+        best = self.iterate.best_weights
         return self.iterate.weights if best is None else best
 
     def interrupted(self, history):
@@ -72,7 +73,7 @@ def run(fit, problem, method):
     method : Method
     """
     estimator, structure = fit.estimator, problem.structure
-    wrong = wrong_words(structure, getattr(estimator, "loss", None))
+    wrong = wrong_words(structure, estimator.loss)
     history = History(wrong)
 
     def snapshot():
@@ -104,15 +105,12 @@ def run(fit, problem, method):
 
 def _may_center(estimator, structure):
     """Whether shorter weights with the same differences of scores are better."""
-    is_l2 = getattr(estimator, "penalty", "l2") == "l2"
-    is_l2 = is_l2 and getattr(estimator, "l1_ratio", 0.0) == 0.0
+    is_l2 = estimator.penalty == "l2" and estimator.l1_ratio == 0.0
     # Other losses look at each score by itself.
-    is_l2 = is_l2 and getattr(estimator, "loss", "hinge") in ("hinge", "slack_hinge")
-    in_box = getattr(estimator, "coef_bounds", None) is not None
-    in_box = in_box or structure.weight_bounds() is not None
-    compiled = getattr(type(structure), "_compiled_oracle", None)
-    is_own = type(structure).make_oracle is not compiled
-    return is_l2 and not (in_box or is_own)
+    is_hinge = estimator.loss in (None, "hinge", "slack_hinge")
+    in_box = estimator.coef_bounds is not None or structure.weight_bounds() is not None
+    is_own = type(structure).make_oracle is not type(structure)._compiled_oracle
+    return is_l2 and is_hinge and not (in_box or is_own)
 
 
 def _center(result, problem, lam):

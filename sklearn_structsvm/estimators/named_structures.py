@@ -100,7 +100,7 @@ def wants_indicator(structure):
 
 def class_options(estimator, structure):
     """`classes` and `class_weight` for a structure that has classes, {} for others."""
-    options = {name: getattr(estimator, name) for name in ("classes", "class_weight")}
+    options = {"classes": estimator.classes, "class_weight": estimator.class_weight}
     if structure.has_classes:
         return options
     for name, value in options.items():

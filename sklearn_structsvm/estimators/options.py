@@ -46,12 +46,12 @@ def check_needs(estimator):
 
     Requirements that depend on the data are checked later.
     """
-    defaults = _defaults(estimator)
+    defaults, params = _defaults(estimator), vars(estimator)
     for name, needs in estimator._needs.items():
-        value, default = getattr(estimator, name), defaults[name].default
+        value, default = params[name], defaults[name].default
         for need in needs:
-            if _has(need, value, default) and _is_where(need, estimator):
-                other = getattr(estimator, need.other)
+            if _has(need, value, default) and _is_where(need, params):
+                other = params[need.other]
                 if not _is_one(other, need.allowed):
                     raise ValueError(_words(name, value, need, other))
 
@@ -59,7 +59,7 @@ def check_needs(estimator):
 def check_dask_options(estimator):
     """ValueError if a parameter of an estimator needs data in memory."""
     for name, allowed in estimator._dask_options.items():
-        value = getattr(estimator, name)
+        value = vars(estimator)[name]
         if value not in allowed:
             raise ValueError(
                 f"{name}={value!r} needs data in memory; with Dask it must be "
@@ -71,7 +71,7 @@ def refuse_row_options(estimator, structure):
     """ValueError if a parameter is for rows, and the data are of a structure."""
     defaults = _defaults(estimator)
     for name, reason in estimator._row_options.items():
-        value = getattr(estimator, name)
+        value = vars(estimator)[name]
         if not _is_one(value, (defaults[name].default,)):
             raise ValueError(
                 f"{name}={value!r} is for rows whose structure is read from y, and not "
@@ -94,8 +94,8 @@ def _has(need, value, default):
     return not (asks_for_nothing or _is_one(value, (default,)))
 
 
-def _is_where(need, estimator):
-    return all(_is_one(getattr(estimator, k), (v,)) for k, v in need.given.items())
+def _is_where(need, params):
+    return all(_is_one(params[k], (v,)) for k, v in need.given.items())
 
 
 def _is_one(value, allowed):

@@ -358,7 +358,7 @@ class PredictionMixin:
         require_y(self, y)
         if not self.structure_.flat:
             entries = None
-            if hasattr(self.structure_, "split_hidden"):
+            if self.structure_.splits_hidden:
                 y, entries = self.structure_.split_hidden(y)
             _, y = checked_data(self.structure_, X, y)
             if entries is not None:

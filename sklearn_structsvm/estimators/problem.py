@@ -89,9 +89,9 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
     if not flat:
         require_y(estimator, y)
         y_given = y
-        if hasattr(structure, "split_hidden"):
+        if structure.splits_hidden:
             y, entries = structure.split_hidden(y)
-        if hasattr(structure, "complete"):
+        if structure.completes:
             check_completes(estimator, structure)
         if entries is not None:
             check_takes_hidden(estimator, structure, entries)
@@ -122,7 +122,7 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
     weights = example_weights(structure, X, y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
     problem = LocalProblem(structure, X, y, weights / total, total, given, allowed)
-    if hasattr(structure, "complete"):
+    if structure.completes:
         problem.partial = y
         problem.y = problem.completed(None)
     check_scale(estimator, problem)
@@ -368,9 +368,8 @@ def warn_of_odd_classes(structure, y):
 
 def refuse_sparse(estimator):
     """ValueError if the penalty has an L1 norm, which hidden labels do not go with."""
-    given = getattr(estimator, "l1_ratios", None)
-    given = [getattr(estimator, "l1_ratio", 0.0)] if given is None else list(given)
-    ratio = max(given, default=0.0)
+    given = estimator.l1_ratios
+    ratio = estimator.l1_ratio if given is None else max(given, default=0.0)
     if ratio > 0.0:
         raise ValueError(
             f"y has labels that are not known, of which a fit with l1_ratio={ratio} "
@@ -381,7 +380,7 @@ def refuse_sparse(estimator):
 def check_completes(estimator, structure):
     """Raise ValueError if the estimator does not support structures with `complete`."""
     # Their likelihoods are sums, which no structure in Python has.
-    if not (estimator.takes_hidden_labels and hasattr(estimator, "step")):
+    if not estimator.takes_completions:
         raise ValueError(
             f"{type(structure).__name__} has a method `complete`, for labelings of which "
             f"a part is hidden, of which {type(estimator).__name__} cannot learn: use "
@@ -445,8 +444,7 @@ def check_scale(estimator, problem, C=None):
         )
     # ||w|| <= C Σ_i s_i ||x_i||. With an L1 penalty there are no squares of w.
     C = getattr(estimator, "C", 0.0) if C is None else C
-    has_squares = getattr(estimator, "penalty", "l2") == "l2"
-    if has_squares and length * C * float(problem.total) > MAX_NORM:
+    if estimator.penalty == "l2" and length * C * float(problem.total) > MAX_NORM:
         raise ValueError(
             f"C={C} is too large for features as large as {largest:.3g} and a sum of "
             f"weights of {problem.total:.3g}, as squares of C Σ_i s_i x_i overflow: "

@@ -69,7 +69,7 @@ def convergence_message(estimator, problem, result, name, hint=""):
             hint = f"Rounding errors prevent further progress. {advice}"
         return f"{name} made no further progress, but {gap} remains. {hint}"
     words = (
-        f"{name} stopped at {limit}={getattr(estimator, limit)} with {gap}: the "
+        f"{name} stopped at {limit}={vars(estimator)[limit]} with {gap}: the "
         "objective is at most that far from its optimum."
     )
     ways = ["use a smaller C"]

@@ -1,6 +1,6 @@
 """Base class of the structured estimators. Subclasses choose the solver."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -43,6 +43,14 @@ class StructuredClassifier(
     takes_dask_items = True
     # Whether labels of y may be hidden.
     takes_hidden_labels = False
+    # Whether y may hold parts of labelings that the structure completes itself.
+    takes_completions = False
+    # Parameters that some estimators lack, and what a fit is without them.
+    loss: Any = None
+    penalty = "l2"
+    l1_ratio: Any = 0.0
+    l1_ratios: Any = None
+    coef_bounds: Any = None
     # The values that parameters may have if the examples stay with the workers of a
     # cluster.
     _dask_options: ClassVar[dict[str, tuple]] = {}

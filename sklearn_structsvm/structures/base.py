@@ -140,6 +140,12 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
     # Whether sums over all labelings are available, as conditional random fields need
     # them: True for a class that defines `marginals` and whose oracle `has_sums`.
     has_sums = False
+    # Whether it learns around labels that are hidden: those of nodes, by `split_hidden`,
+    # or its own, for a class that defines `complete`.
+    splits_hidden = False
+    completes = False
+    # `make_oracle` of the class that has the decoders, if it is compiled.
+    _compiled_oracle: Any = None
     # Whether upper bounds of the sums are available: True for a class that defines
     # `_make_sums`. `marginals` then belong to the bounds.
     has_bounded_sums = False
@@ -147,6 +153,7 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
     def __init_subclass__(cls: Any, **kwargs: Any) -> None:
         """Remove inherited claims that the subclass's own methods invalidate."""
         super().__init_subclass__(**kwargs)
+        cls.completes = hasattr(cls, "complete")
         if cls.make_oracle is not Structure.make_oracle:
             _check_overrides(cls)
             cls._compiled_oracle = cls.make_oracle
@@ -248,7 +255,7 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
         """
         if not self.flat:
             X, y = Structure.check_data(self, X, as_list(y, "y"))
-        y_0 = self.complete(X[0], y[0], None) if hasattr(self, "complete") else y[0]
+        y_0 = self.complete(X[0], y[0], None) if self.completes else y[0]
         self.n_weights_ = Answer("joint_feature", self, 0).length(
             self.joint_feature(X[0], y_0)
         )

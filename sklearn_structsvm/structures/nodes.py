@@ -62,7 +62,7 @@ class NodeStructure(Structure):
     an example by `_rows`, and the use of the weights.
     """
 
-    has_classes = True
+    has_classes = splits_hidden = True
     _parameter_constraints: dict[str, Any] = {
         **dict.fromkeys(("transition", "bias", "normalize_loss"), ["boolean"]),
         "emission": ["boolean", StrOptions({"given", "both"})],

@@ -89,11 +89,12 @@ class ConfusionPlane:
     def feasible(self, lmo, constraints):
         """Outline of those that meet the constraints; without rows if none does."""
 
+        problem = ConfusionProblem(_Linear(), lmo, self.cells, constraints)
+
         def support(direction):
             L = -np.tensordot(direction, self.U, axes=1)
-            problem = _LinearProblem(L, lmo, self.cells, constraints)
             result = run_column_generation(
-                problem, tol=_PROGRAM_TOL, max_iter=_PROGRAM_ITER
+                problem.linearized(L), tol=_PROGRAM_TOL, max_iter=_PROGRAM_ITER
             )
             return self.project(result.solution.confusion)
 
@@ -135,31 +136,11 @@ class ConfusionPlane:
 
 
 class _Linear(ConfusionMetric):
-    """Properties of the objective of `_LinearProblem`, which computes its values."""
+    """What linear functions of all cells have in common."""
 
     convex = True
     smooth = True
     needs_groups = True
-
-
-class _LinearProblem(ConfusionProblem):
-    """min <L, C> under constraints, L of shape (m, k, k): one loss matrix per cell."""
-
-    def __init__(self, L, lmo, cells, constraints):
-        super().__init__(_Linear(), lmo, cells, constraints)
-        self.L = L
-
-    def value(self, C):
-        return float(np.vdot(self.L, C))
-
-    def gradient(self, C):
-        return self.L
-
-    def tangent(self, C):
-        return self.L, 0.0
-
-    def pieces(self):
-        return self.L[None], np.zeros(1)
 
 
 def _read_entries(entries, cells):

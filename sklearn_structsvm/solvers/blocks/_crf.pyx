@@ -100,8 +100,7 @@ cdef class MarginalAscent(BlockDual):
             self.starts, self.factors = whole.starts, whole.factors
             self.lengths, self.tilted = whole.lengths, np.zeros_like(whole.tilted)
             return
-        if hasattr(oracle, "keep_grams"):
-            oracle.keep_grams()
+        oracle.keep_grams()
         sizes = np.array([oracle.n_factors(i) for i in range(n)], dtype=np.intp)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.factors = np.zeros(max(self.starts[n], 1))

@@ -208,6 +208,9 @@ class Successor:
         (w) -> the steps that go on from there once these make no progress.
     """
 
+    # No weights are better than `weights`.
+    best_weights = None
+
     def __init__(self, steps, row, w, then=None):
         self.steps, self.then = steps, then
         self.row, self.w = row, w

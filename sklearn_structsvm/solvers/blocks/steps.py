@@ -45,8 +45,5 @@ STEPS = {
 
 def steps_that(**traits):
     """The names of the steps with these attributes."""
-    return tuple(
-        name
-        for name, step in STEPS.items()
-        if all(getattr(step, trait) == value for trait, value in traits.items())
-    )
+    has = traits.items()
+    return tuple(name for name, step in STEPS.items() if has <= vars(step).items())

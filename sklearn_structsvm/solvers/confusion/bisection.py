@@ -28,49 +28,6 @@ INNER = {"column_generation": run_column_generation, "gda": run_gda}
 INNER_TOL_SHARE = 0.25
 
 
-class LinearizedProblem:
-    """A problem with the same constraints, but with the linear metric <L, C>.
-
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    L : ndarray of shape (m, k, k)
-    """
-
-    convex = smooth = True
-
-    def __init__(self, problem, L):
-        self._problem, self.L = problem, L
-
-    def __getattr__(self, name):
-        # Everything that does not concern the metric.
-        return getattr(self._problem, name)
-
-    def value(self, C):
-        """<L, C>."""
-        return float(np.vdot(self.L, C))
-
-    def gradient(self, C):
-        """L."""
-        return self.L
-
-    def tangent(self, C):
-        """(L, 0)."""
-        return self.L, 0.0
-
-    def pieces(self):
-        """One piece."""
-        return self.L[None], np.zeros(1)
-
-    def ratio(self):
-        """None, since `pieces` describes it."""
-        return None
-
-    def ratio_terms(self):
-        """None."""
-        return None
-
-
 class Bisection(ConfusionSolver):
     """Minimize ψ(C) = <A, C> / <B, C> over the achievable confusion tensors.
 
@@ -164,7 +121,7 @@ class Bisection(ConfusionSolver):
             return weights, least, True
         tol = INNER_TOL_SHARE * self.tol * max(self.below[0], self.tol)
         found = INNER[self.inner](
-            LinearizedProblem(self.problem, L),
+            self.problem.linearized(L),
             tol=tol,
             max_iter=self.inner_max_iter,
             max_time=incumbent.seconds_left,

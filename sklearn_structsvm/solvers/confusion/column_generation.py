@@ -190,7 +190,7 @@ class ColumnGeneration(ConfusionSolver):
         self.parts = PartsMaster(self.problem)
         for C, handle in zip(self.columns.tensors, self.columns.handles, strict=True):
             self.parts.add(C, handle)
-        examples = self.problem.oracle.examples()
+        examples = self.problem.examples()
         if examples is not None and examples[1].size <= MAX_WHOLE:
             self.certify_whole(*examples)
         return self.go_on_with(self.parts.solve(), 1.0)
@@ -373,6 +373,7 @@ class ViolationProblem:
     """
 
     convex, smooth, constrained, convex_constraints = True, False, False, ()
+    leveled = ()
 
     def __init__(self, problem, level=0.0, tries_constants=False):
         self.problem, self.level = problem, level

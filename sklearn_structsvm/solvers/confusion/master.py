@@ -381,7 +381,7 @@ class PiecewiseMaster(Master):
         super().__init__(problem, columns)
         G, h = problem.pieces()
         self.pieces = LinearRows(columns, G.reshape(len(h), -1), h)
-        halves = getattr(problem, "piece_halves", None)
+        halves = problem.piece_halves
         self.piece_halves = np.zeros(len(h), dtype=int) if halves is None else halves
 
     def objective(self, weights, interior):

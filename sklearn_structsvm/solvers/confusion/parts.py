@@ -31,7 +31,7 @@ def mixes_parts(problem):
         problem.exact
         and problem.constrained
         and not problem.convex_constraints
-        and getattr(getattr(problem, "oracle", None), "separable", False)
+        and problem.separable
         and (
             problem.pieces() is not None
             or ratio_form(problem) is not None

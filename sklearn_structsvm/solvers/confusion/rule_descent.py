@@ -32,8 +32,6 @@ class AskedOracle:
 
     def __init__(self, oracle):
         self.oracle, self.found = oracle, []
-        self.separable = getattr(oracle, "separable", False)
-        self.examples = getattr(oracle, "examples", None)
 
     def __call__(self, L):
         answer = self.oracle(L)

@@ -116,7 +116,7 @@ def search_rules(
     -------
     FoundRule
     """
-    if getattr(problem, "leveled", ()):
+    if problem.leveled:
         return _search_levels(problem, points, low, tol, starts, deadline)
     return _Search(problem, points, tol, enough).run(low, starts, deadline)
 
@@ -173,8 +173,9 @@ class _Search:
         self.pieces = self.terms = None
         if pieces is not None:
             self.pieces = [self._function(G, h) for G, h in zip(*pieces, strict=True)]
-            no_halves = np.zeros(len(self.pieces), dtype=int)
-            self.piece_halves = getattr(problem, "piece_halves", no_halves)
+            self.piece_halves = problem.piece_halves
+            if self.piece_halves is None:
+                self.piece_halves = np.zeros(len(self.pieces), dtype=int)
         elif not problem.convex:
             self.terms = [
                 (weight, self._function(A, 0.0), self._function(B, 0.0))

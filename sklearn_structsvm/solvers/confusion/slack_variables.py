@@ -148,7 +148,7 @@ def check_convex(problem, name):
     if not problem.convex:
         raise ValueError(
             f"solver {name!r} is for convex metrics, and "
-            f"{getattr(problem, 'metric', problem)!r} is not: use 'column_generation'"
+            f"{problem.metric!r} is not: use 'column_generation'"
             + (", or 'bisection'." if problem.ratio() is not None else ".")
         )
 

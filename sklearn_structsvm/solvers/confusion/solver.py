@@ -165,7 +165,7 @@ class ConfusionSolver:
         """
         cls.check_options(options)
         max_iter = cls.MAX_ITER if max_iter is None else max_iter
-        if getattr(problem, "leveled", ()):
+        if problem.leveled:
             return run_over_levels(
                 cls.run,
                 problem,
