@@ -210,7 +210,8 @@ def parts_of(model, split):
     held_out, scaled = np.empty((2, *inside.shape))
     held_out[rows] = scaled[rows] = probabilities
     if inside.shape[1] == 2:
-        scaled[rows] = on_scale_of(inside, probabilities, folds, seen)
+        weights = np.ones(len(y))
+        scaled[rows] = on_scale_of(inside, probabilities, folds, seen, weights)
     return (
         Part(y, group, inside),
         Part(y, group, held_out),

@@ -26,6 +26,8 @@ import numpy as np
 # Below a recall of this xCOLUMNs' metrics have no gradient worth the name.
 TINY = 1e-9
 COVERAGE_SLACK = 0.01
+# The cost of a positive that is missed, of bench_decision_peers.py.
+MISSED = 5.0
 # Of the paper's code for SplitFW under coverage.
 SPLIT_PENALTY = 10.0
 SPLIT_STEPS = (10.0, 5.0, 0.1)
@@ -76,7 +78,17 @@ def xcolumns_metric(name, default):
         hits = anp.sum(tp * counted)
         return 2.0 * hits / (anp.sum((2.0 * tp + fp + fn) * counted) + TINY)
 
+    def mcc(tp, fp, fn, tn):
+        # Of two classes; what is true of one is false of the other.
+        a, b, c, d = tp[1], fp[1], fn[1], tp[0]
+        sides = (a + b + TINY) * (a + c + TINY) * (d + b + TINY) * (d + c + TINY)
+        return (a * d - b * c) / anp.sqrt(sides)
+
     return {
+        "f1": lambda tp, fp, fn, tn: 2 * tp[1] / (2 * tp[1] + fp[1] + fn[1] + TINY),
+        "balanced": lambda tp, fp, fn, tn: anp.mean(recalls(tp, fn)),
+        "mcc": mcc,
+        "cost": lambda tp, fp, fn, tn: -fp[1] - MISSED * fn[1],
         "h_mean": lambda tp, fp, fn, tn: 1.0 / anp.mean(1.0 / (recalls(tp, fn) + TINY)),
         "q_mean": lambda tp, fp, fn, tn: (
             1.0 - anp.sqrt(anp.mean((1.0 - recalls(tp, fn)) ** 2))
