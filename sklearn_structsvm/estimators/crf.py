@@ -25,7 +25,7 @@ from sklearn_structsvm.estimators.probabilistic import (
     DECODINGS,
     ProbabilisticClassifier,
 )
-from sklearn_structsvm.estimators.warm_start import find_warm_start
+from sklearn_structsvm.estimators.warm_start import WarmStart, find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.chain_newton import (
@@ -446,7 +446,11 @@ class CRFClassifier(ProbabilisticClassifier):
                 # Without squares, the dual point of another C is farther from the optimum
                 # than the distributions that its weights give.
                 state = {"weights": state["weights"]}
+            at_truth = ascent.dual_objective
             ascent.set_state(state, start.places)
+            if start.has_moved and ascent.dual_objective < at_truth:
+                # What canceled in the dual point may no longer do so.
+                return self._dual_ascent(problem, oracle, WarmStart(start.kept), False)
 
         curvature = self._curvature_for_auto(problem)
 

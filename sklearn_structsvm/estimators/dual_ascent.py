@@ -91,11 +91,18 @@ def exact_steps(estimator, problem, previous):
 
 
 def _started(estimator, problem, steps, start):
-    """The iterate, the resolved values of "auto", and the solver's options."""
-    rng = estimator._rng()
-    iterate, resolved = problem.make_iterate(
-        problem.lam(estimator.C), steps, rng=rng, state=start.dual_state()
-    )
+    """The iterate, the resolved values of "auto", and the solver's options.
+
+    Where examples or their weights have changed, what canceled in the dual point may no
+    longer do so. If its value is then below zero, that of the truth, it is dropped.
+    """
+    rng, lam = estimator._rng(), problem.lam(estimator.C)
+    state = start.dual_state()
+    iterate, resolved = problem.make_iterate(lam, steps, rng=rng, state=state)
+    is_comparable = start.has_moved and not problem.has_hidden
+    if is_comparable and iterate.dual_objective < 0.0:
+        start.drop()
+        iterate, resolved = problem.make_iterate(lam, steps, rng=rng)
     options = {
         "sampling": estimator.sampling,
         "acceleration": estimator.acceleration,

@@ -28,12 +28,20 @@ class WarmStart:
         place has changed.
     sizes : ndarray of shape (m,), dtype intp, or None
         The number of labels of each previous example, 1 for rows.
+    has_moved : bool
+        Whether the state is of other examples, or of other weights of the same ones.
     """
 
     kept: dict | None = None
     state: dict | None = None
     places: np.ndarray | None = None
     sizes: np.ndarray | None = None
+    has_moved: bool = False
+
+    def drop(self):
+        """Forget the previous fit."""
+        self.state = self.places = self.sizes = None
+        self.has_moved = False
 
     def dual_state(self):
         """The state with the blocks of these examples. New ones are at their truth."""
@@ -110,7 +118,8 @@ def find_warm_start(estimator, problem, previous, entries, **others):
     before = previous.get("_dual_state")
     if before is None:
         return WarmStart(kept)
-    check_entries("_dual_state", before, "key", "examples", "sizes", "state")
+    names = ("key", "examples", "sizes", "weights", "state")
+    check_entries("_dual_state", before, *names)
     check_entries("_dual_state['state']", before["state"], *entries)
     if not (isinstance(before["key"], str) and before["key"] == kept["key"]):
         names = ["the structure", "what it learned (classes, costs)", *others]
@@ -120,7 +129,8 @@ def find_warm_start(estimator, problem, previous, entries, **others):
     examples = check_rows("_dual_state['examples']", before["examples"], len(sizes), 2)
     now = kept["examples"]
     if np.array_equal(examples, now):
-        return WarmStart(kept, before["state"])
+        has_moved = not np.array_equal(before["weights"], kept["weights"])
+        return WarmStart(kept, before["state"], has_moved=has_moved)
     # Log factors are feasible for any features. Lists belong to Python structures.
     blocks = before["state"].get("blocks")
     by_labels = problem.structure._dual_is_of_labels and not isinstance(blocks, list)
@@ -128,7 +138,7 @@ def find_warm_start(estimator, problem, previous, entries, **others):
     if not (places >= 0).any():
         warn_of_cold_start("no example is one", "dual point is")
         return WarmStart(kept)
-    return WarmStart(kept, before["state"], places, sizes)
+    return WarmStart(kept, before["state"], places, sizes, has_moved=True)
 
 
 def check_rows(name, rows, n, n_columns=None):
@@ -146,7 +156,7 @@ def check_rows(name, rows, n, n_columns=None):
 
 
 def _identity(problem, others):
-    """The identity of a state: of the structure, and of each example."""
+    """The identity of a state: of the structure, of each example, and its weight."""
     structure = problem.structure
     learned = {name: own for name, own in vars(structure).items() if name[-1:] == "_"}
     try:
@@ -161,7 +171,8 @@ def _identity(problem, others):
     if isinstance(structure, NodeStructure):
         labels = map(structure._labels_of, problem.y)
         sizes = np.fromiter(map(len, labels), np.intp, len(examples))
-    return {"key": key, "examples": examples, "sizes": sizes}
+    shares = np.array(problem.weights)
+    return {"key": key, "examples": examples, "sizes": sizes, "weights": shares}
 
 
 def warn_of_cold_start(other, useless):

@@ -271,3 +271,27 @@ def test_fingerprints_tell_examples_from_one_another():
     np.testing.assert_array_equal(fingerprints(X[::2], y[::2]), found[::2])
     items = [X[:2], X[2:5], X[5:6]]
     assert len(set(fingerprints(items, [y[:2], y[2:5], y[5:6]])[:, 1].tolist())) == 3
+
+
+@pytest.mark.parametrize("change", ["weights", "examples"])
+@pytest.mark.parametrize("name", sorted({*MODELS} - {"lbfgs"}))
+def test_refits_after_changes_begin_no_lower_than_others(name, change):
+    """Large terms of a dual point that canceled need not do so with other weights."""
+    kind = "multiclass" if name == "exact" else "chain"
+    problem, rng = make_problem(kind, n=20), new_rng(5)
+    X, y = [1e4 * np.asarray(x) for x in problem.X], list(problem.y)
+    X = np.array(X) if name == "exact" else X
+    model = clone(MODELS[name]).set_params(warm_start=True, C=100.0, max_iter=20)
+    weights, kept = np.ones(20), 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y, sample_weight=weights)
+        if change == "weights":
+            weights = rng.uniform(0.1, 2.0, 20)
+        else:
+            kept = 15
+        own = X[:kept], y[:kept], weights[:kept]
+        model.fit(*own)
+        cold = clone(model).fit(*own)
+    first, zero = (m.history_["dual_objective"][0] for m in (model, cold))
+    assert first >= zero - 1e-9 * abs(zero)
