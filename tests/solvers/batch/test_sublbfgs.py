@@ -427,3 +427,14 @@ def test_one_iteration_costs_one_product_of_each_kind():
     assert counts["gradient"] - start["gradient"] <= 20 + extra
     # One for the slope along each direction, and one where the step ends.
     assert counts["plane"] - start["plane"] == 2 * 20 + extra
+
+
+def test_objectives_of_near_ties_are_not_those_of_the_lower_planes():
+    """A plane of a tie is less than the risk, by more than the rounding of either."""
+    n = 50
+    risk = MulticlassHinge(np.ones((n, 1)), np.zeros(n, dtype=int), n_classes=3)
+    near = 0.5 + 1e-13
+    w = np.array([0.0, 0.5, near])
+    history = run_sublbfgs(risk, 0.1, w0=w, max_iter=1).history
+    expected = 0.05 * (w @ w) + 1.0 + near
+    assert history["objective"][0] == pytest.approx(expected, abs=2e-15)
