@@ -15,7 +15,7 @@ from sklearn_structsvm._utils.binomial import upper_limit
 from sklearn_structsvm._utils.borders import as_canonical, check_choice, refuse_masked
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.compat import _check_method_params, _safe_indexing
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import listed, plain
 from sklearn_structsvm._utils.tables import listed_names
@@ -188,8 +188,11 @@ class CalibratingMixin:
                 UserWarning,
             )
 
-    def _calibrate(self, data, models, folds, X):
-        """`data` with the classes, and a `Threshold` for each stratum."""
+    def _calibrate(self, data, models, folds, X, params):
+        """`data` with the classes, and a `Threshold` for each stratum.
+
+        `params` are those of the method that scores are made of, for all examples.
+        """
         everything = data.y[:0] if self._is_prefit() else data.y
         data.classes = data.outputs.classes_of(models, everything)
         if self.condition == "class":
@@ -211,7 +214,8 @@ class CalibratingMixin:
             if data.score == "likelihood":
                 largest.append(likelihood_gaps(model, own, truth))
                 continue
-            scores = self._ask(data, model, own)
+            own_params = _check_method_params(X, params, indices=test)
+            scores = self._ask(data, model, own, own_params)
             largest.append(data.outputs.largest(scores, truth, data.classes))
             if self.coverage == "average":
                 needed = data.outputs.needed(scores, truth, data.classes)
@@ -258,7 +262,7 @@ class CalibratingMixin:
                 UserWarning,
             )
 
-    def _ask(self, data, model, X):
+    def _ask(self, data, model, X, params):
         """Nonconformity scores; random shares are a function of the row alone."""
         refuse_masked("X", X)
         X, shares = as_canonical(X), None
@@ -266,4 +270,4 @@ class CalibratingMixin:
             shares = data.row_hash.choices(X, _num_samples(X))
         if not callable(data.score):
             check_choice("The score of the calibration", data.score, data.outputs.scores)
-        return data.outputs.ask(model, X, data.score, data.classes, shares)
+        return data.outputs.ask(model, X, data.score, data.classes, shares, params)

@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -28,10 +27,14 @@ from sklearn_structsvm._utils.compat import (
 from sklearn_structsvm._utils.snapshots import Draft, of_one_fit
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
+from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 
 # The common attributes of this estimator and its inner one.
 TAGS = ("estimator_type", "classifier_tags", "target_tags", "input_tags")
+
+# Methods of the estimator that scores are made of, and that metadata reach.
+SCORING = ("predict_proba", "decision_function")
 
 
 def _inner_has(method):
@@ -247,7 +250,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
             The groups of ``condition="group"``.
         **fit_params : dict
             Parameters of the estimator's `fit`, such as ``sample_weight``. With metadata
-            routing, they go to whoever requests them. Calibration is not weighted.
+            routing, they go to whoever requests them, also to the method that scores are
+            made of. Calibration is not weighted.
 
         Returns
         -------
@@ -280,7 +284,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
                 fit_to(clone(model), X, data.y, train, routed.estimator.fit)
                 for train, _ in folds
             )
-        self._calibrate(data, models, folds, X)
+        asked = routed.estimator.get(data.outputs.method(data.score), {})
+        self._calibrate(data, models, folds, X, asked)
         self.estimators_, self.estimator_ = models, models[0]
         if len(models) > 1:
             self.estimator_ = clone(model)
@@ -291,7 +296,12 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
                 setattr(self, name, getattr(self.estimator_, name))
 
     def conformalize(
-        self, X: Any, y: Any, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        **params: Any,
     ) -> Self:
         """Calibrate anew, without fitting the estimator.
 
@@ -300,6 +310,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         X, y, sensitive_features : as in `fit`
             Examples that the estimator was not fitted to, and that are exchangeable with
             those to come.
+        **params : as in `predict_set`
 
         Returns
         -------
@@ -307,13 +318,13 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
             With other `thresholds_`.
         """
         if self._is_prefit():
-            return self.fit(X, y, sensitive_features=sensitive_features)
+            return self.fit(X, y, sensitive_features=sensitive_features, **params)
         draft = Draft(self)
-        draft.estimator._recalibrate(X, y, sensitive_features)
+        draft.estimator._recalibrate(X, y, sensitive_features, params)
         draft.replace()
         return self
 
-    def _recalibrate(self, X, y, sensitive_features):
+    def _recalibrate(self, X, y, sensitive_features, params):
         check_is_fitted(self)
         self._validate_params()
         self._check_parameters()
@@ -327,43 +338,55 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         data = self._read(X, y, sensitive_features)
         folds = [(None, np.arange(_num_samples(X)))]
         self._check_numbers(data, [folds[0][1]])
-        self._keep(self._calibrate(data, self.estimators_, folds, X))
+        asked = self._asked(data, params, sensitive_features)
+        self._keep(self._calibrate(data, self.estimators_, folds, X, asked))
 
     @of_one_fit
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, **params: Any) -> np.ndarray:
         """Predict the best output by `estimator_`.
 
         Parameters
         ----------
         X : as in `fit`
             Input data.
+        **params : as in `predict_set`
 
         Returns
         -------
         ndarray
             What the estimator predicts.
         """
-        return self._checked_estimator(X=X).predict(as_canonical(X))
+        estimator, params = self._checked_estimator(X=X), self._passed("predict", params)
+        return estimator.predict(as_canonical(X), **params)
 
     @available_if(_inner_has("predict_proba"))
     @of_one_fit
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, **params: Any) -> np.ndarray:
         """Compute probabilities by `estimator_`.
 
         Parameters
         ----------
         X : as in `fit`
             Input data.
+        **params : as in `predict_set`
 
         Returns
         -------
         ndarray
             What the estimator computes.
         """
-        return self._checked_estimator(X=X).predict_proba(as_canonical(X))
+        estimator = self._checked_estimator(X=X)
+        params = self._passed("predict_proba", params)
+        return estimator.predict_proba(as_canonical(X), **params)
 
     @of_one_fit
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        **params: Any,
+    ) -> float:
         """Score the predictions of `estimator_`, as it does itself.
 
         Parameters
@@ -372,6 +395,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
             Test data.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the examples.
+        **params : as in `predict_set`
 
         Returns
         -------
@@ -379,7 +403,8 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         """
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         estimator = self._checked_estimator(X=X, y=y, **weights)
-        return estimator.score(as_canonical(X), y, **weights)
+        params = self._passed("score", params) | weights
+        return estimator.score(as_canonical(X), y, **params)
 
     def _checked_estimator(self, **data):
         """The fitted `estimator_`, which need not look for masks of these data."""
@@ -400,6 +425,10 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         mapping = MethodMapping()
         if not self._is_prefit():
             mapping.add(caller="fit", callee="fit")
+        for method in SCORING:
+            mapping.add(caller="fit", callee=method).add(caller=method, callee=method)
+        for method in ("predict", "score"):
+            mapping.add(caller=method, callee=method)
         router.add(estimator=self._model(), method_mapping=mapping)
         return router.add(
             splitter=self.cv,
@@ -426,8 +455,27 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
     def _model(self):
         return default_classifier() if self.estimator is None else self.estimator
 
+    def _passed(self, method, params):
+        """The parameters that the estimator's method gets; without routing, all."""
+        if not routes_metadata():
+            return params
+        return process_routing(self, method, **params).estimator[method]
+
+    def _asked(self, data, params, sensitive_features):
+        """The parameters of the method that scores are made of."""
+        method = data.outputs.method(data.score)
+        if method not in SCORING:
+            if params:
+                raise TypeError(f"{method} of the estimator takes no {sorted(params)}.")
+            return {}
+        if sensitive_features is not None and routes_metadata():
+            own = {"sensitive_features": sensitive_features}
+            wanted = self.get_metadata_routing().consumes(method, own)
+            params = params | {name: own[name] for name in wanted}
+        return self._passed(method, params)
+
     def _routed(self, fit_params, sensitive_features):
-        if get_config()["enable_metadata_routing"]:
+        if routes_metadata():
             own = {}
             if sensitive_features is not None:
                 own["sensitive_features"] = sensitive_features

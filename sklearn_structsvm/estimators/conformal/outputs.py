@@ -111,14 +111,12 @@ class Outputs:
                     "A callable conformity_score is of the probabilities of classes; y "
                     f"holds {self.name}. Use one of {list(self.scores)}."
                 )
-            needed = "predict_proba"
         elif name not in self.scores:
             raise ValueError(
                 f"conformity_score={name!r} is not for {self.name}. Use one of "
                 f"{list(self.scores)}."
             )
-        else:
-            needed = self.method(name)
+        needed = self.method(name)
         final, _ = unwrapped(model, None)
         if not (hasattr(model, needed) or hasattr(final, needed)):
             hint = " Use conformity_score='margin'." if name != "margin" else ""
@@ -130,7 +128,8 @@ class Outputs:
 
     def method(self, name):
         """The estimator's method from which a score is computed."""
-        return "predict_proba" if name in OF_PROBABILITIES else "decision_function"
+        of_probabilities = callable(name) or name in OF_PROBABILITIES
+        return "predict_proba" if of_probabilities else "decision_function"
 
     def classes_of(self, models, y):
         """All labels of fitted models and of y."""
@@ -153,11 +152,11 @@ class ClassOutputs(Outputs):
     scores = ("lac", "aps", "raps", "margin")
     conditions = ("class", "group")
 
-    def ask(self, model, X, score, classes, shares):
+    def ask(self, model, X, score, classes, shares, params):
         n, k = _num_samples(X), len(model.classes_)
         if score == "margin":
             answer = Answer("decision_function", model)
-            values = model.decision_function(X)
+            values = model.decision_function(X, **params)
             if np.ndim(values) == 1:
                 values = answer.array(values, n)
                 # Of one class, if it has seen no other, there is one column.
@@ -165,7 +164,7 @@ class ClassOutputs(Outputs):
             found = margin(_doubles(answer.array(values, n, k)))
         else:
             answer = Answer("predict_proba", model)
-            values = _doubles(answer.probabilities(model.predict_proba(X), n, k))
+            values = _doubles(answer.probabilities(model.predict_proba(X, **params), n, k))
             if isinstance(score, str):
                 found = CLASS_SCORES[score](values, shares)
             else:
@@ -201,12 +200,12 @@ class LabelOutputs(Outputs):
         is_list = isinstance(classes, np.ndarray) and classes.shape == y.shape[1:]
         return classes if is_list else np.arange(y.shape[1])
 
-    def ask(self, model, X, score, classes, shares):
+    def ask(self, model, X, score, classes, shares, params):
         n, k = _num_samples(X), len(classes)
         if score == "margin":
             answer = Answer("decision_function", model)
-            return -_doubles(answer.array(model.decision_function(X), n, k))
-        answer, found = Answer("predict_proba", model), model.predict_proba(X)
+            return -_doubles(answer.array(model.decision_function(X, **params), n, k))
+        answer, found = Answer("predict_proba", model), model.predict_proba(X, **params)
         if isinstance(found, list):
             # scikit-learn's classifiers with several outputs return a table for each.
             known = list(model.classes_)
@@ -250,11 +249,11 @@ class NodeOutputs(Outputs):
     def method(self, name):
         return "predict_proba" if name == "lac" else "max_marginals"
 
-    def ask(self, model, X, score, classes, shares):
+    def ask(self, model, X, score, classes, shares, params):
         k, n = len(model.classes_), _num_samples(X)
         if score == "lac":
             answer = Answer("predict_proba", model)
-            rows = answer.of_each(model.predict_proba(X), n)
+            rows = answer.of_each(model.predict_proba(X, **params), n)
             found = [
                 lac(_doubles(own.probabilities(values, "T", k)))
                 for own, values in answer.by_example(rows)

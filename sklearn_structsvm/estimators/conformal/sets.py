@@ -26,10 +26,11 @@ class SetsMixin(CalibratingMixin):
     estimators_: list[Any]
     conformity_score_: Any
     thresholds_: np.ndarray
+    _asked: Any
 
     @of_one_fit
     def predict_set(
-        self, X: Any, *, sensitive_features: ArrayLike | None = None
+        self, X: Any, *, sensitive_features: ArrayLike | None = None, **params: Any
     ) -> np.ndarray:
         """Predict sets that contain the truth as often as `confidence_level` says.
 
@@ -39,6 +40,10 @@ class SetsMixin(CalibratingMixin):
             Input data.
         sensitive_features : array-like or None, default=None
             The groups, for ``condition="group"``.
+        **params : dict
+            Parameters of the estimator's method that is called. With metadata routing,
+            those that it requests: for sets the requests of `predict_proba`, or of
+            `decision_function` where scores are made of that.
 
         Returns
         -------
@@ -48,12 +53,13 @@ class SetsMixin(CalibratingMixin):
             may be empty, and may hold all classes: see `set_report`.
         """
         check_is_fitted(self)
+        asked = self._asked(self._calibrated, params, sensitive_features)
         if self.conformity_score_ == "likelihood":
             found = self.predict_lattice(X, sensitive_features=sensitive_features)
             return as_object_array([lattice.nodes for lattice in found])
         strata = self._strata_of(X, sensitive_features)
         data = self._calibrated
-        scores = [self._ask(data, model, X) for model in self.estimators_]
+        scores = [self._ask(data, model, X, asked) for model in self.estimators_]
         if not self._calibrated.outputs.has_nodes:
             return self._included(scores, strata)
         n_nodes = [len(own) for own in scores[0]]
@@ -116,7 +122,12 @@ class SetsMixin(CalibratingMixin):
 
     @of_one_fit
     def set_report(
-        self, X: Any, y: Any, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        **params: Any,
     ) -> dict[str, Any]:
         """Count how often sets hold the truth, and how much they say.
 
@@ -124,6 +135,7 @@ class SetsMixin(CalibratingMixin):
         ----------
         X, y, sensitive_features : as in `fit`
             Test data.
+        **params : as in `predict_set`
 
         Returns
         -------
@@ -148,7 +160,7 @@ class SetsMixin(CalibratingMixin):
             shares = outputs.covered(sets, y, self.classes_)
             is_covered = [labels in own for labels, own in zip(y, found, strict=True)]
         else:
-            sets = self.predict_set(X, sensitive_features=sensitive_features)
+            sets = self.predict_set(X, sensitive_features=sensitive_features, **params)
             shares = outputs.covered(sets, y, self.classes_)
             is_covered = shares == 1.0
         rows = np.concatenate(list(sets)) if outputs.has_nodes else sets

@@ -275,6 +275,91 @@ def test_metadata_reach_who_requests_them():
         assert piped[-1].strata_ == [0, 1]
 
 
+class Shifted(LogisticRegression):
+    """Its scores are of X plus an offset, which fits without one do not know."""
+
+    def predict(self, X, offset=0.0):
+        return super().predict(X + np.reshape(offset, (-1, 1)))
+
+    def predict_proba(self, X, offset=0.0):
+        return super().predict_proba(X + np.reshape(offset, (-1, 1)))
+
+    def decision_function(self, X, offset=0.0):
+        return super().decision_function(X + np.reshape(offset, (-1, 1)))
+
+    def score(self, X, y, sample_weight=None, offset=0.0):
+        return super().score(X + np.reshape(offset, (-1, 1)), y, sample_weight)
+
+
+@pytest.mark.parametrize("cv", [0.5, 4, "prefit"])
+@pytest.mark.parametrize("score", ["lac", "margin"])
+def test_metadata_reach_the_method_that_scores_are_made_of(score, cv):
+    X, y = classes()
+    offset = new_rng(2).integers(-8, 9, len(X)) / 8.0
+    options = {"conformity_score": score, "cv": cv, "random_state": 0}
+    X_moved = X + offset[:, np.newaxis]
+    fitted = Shifted().fit(X_moved, y)
+    expected = ConformalClassifier(clone(fitted) if cv != "prefit" else fitted, **options)
+    expected.fit(X_moved, y)
+
+    class FittedToMoved(Shifted):
+        def fit(self, X, y, offset):
+            return super().fit(X + offset[:, np.newaxis], y)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = Shifted()
+        if cv != "prefit":
+            inner = FittedToMoved().set_fit_request(offset=True)
+        for name in ("predict", "predict_proba", "decision_function", "score"):
+            getattr(inner, f"set_{name}_request")(offset=True)
+        if cv == "prefit":
+            inner.fit(X_moved, y)
+        model = ConformalClassifier(inner, **options).fit(X, y, offset=offset)
+        np.testing.assert_array_equal(model.thresholds_, expected.thresholds_)
+        found = model.predict_set(X, offset=offset)
+        np.testing.assert_array_equal(found, expected.predict_set(X_moved))
+        np.testing.assert_array_equal(
+            model.predict(X, offset=offset), expected.predict(X_moved)
+        )
+        np.testing.assert_array_equal(
+            model.predict_proba(X, offset=offset), expected.predict_proba(X_moved)
+        )
+        assert model.score(X, y, offset=offset) == expected.score(X_moved, y)
+        report = model.set_report(X, y, offset=offset)
+        assert report == expected.set_report(X_moved, y)
+        if cv != 4:
+            model.conformalize(X, y, offset=offset)
+            expected.conformalize(X_moved, y)
+            np.testing.assert_array_equal(model.thresholds_, expected.thresholds_)
+
+
+class OfGroups(LogisticRegression):
+    def predict_proba(self, X, sensitive_features):
+        found = super().predict_proba(X)
+        return np.where(np.equal(sensitive_features, 1)[:, np.newaxis], found, 0.5)
+
+
+def test_groups_reach_probabilities_that_request_them():
+    X, y = classes(k=2)
+    groups = np.arange(80) // 2 % 2
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = OfGroups().set_predict_proba_request(sensitive_features=True)
+        model = ConformalClassifier(inner, condition="group", cv=0.5, random_state=0)
+        model.set_fit_request(sensitive_features=True)
+        model.fit(X, y, sensitive_features=groups)
+        sets = model.predict_set(X, sensitive_features=groups)
+    assert model.thresholds_[0] == 0.5
+    assert sets[groups == 0].all() and not sets[groups == 1].all()
+
+
+def test_metadata_that_scores_cannot_take_are_refused():
+    X, y = chains()
+    model = ConformalClassifier(clone(FIELD), conformity_score="likelihood", cv=0.5)
+    model.fit(X, y)
+    with pytest.raises(TypeError, match=r"max_marginals .* takes no \['offset'\]"):
+        model.predict_set(X, offset=np.zeros(60))
+
+
 def test_labels_of_rows_may_come_in_all_the_ways_of_scikit_learn():
     X, _ = classes()
     Y = (new_rng(2).random((80, 3)) < 0.5).astype(int)
