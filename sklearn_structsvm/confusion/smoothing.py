@@ -4,7 +4,8 @@ A rule fits the labels that are counted. The labels of few examples are noisy, a
 best rule for them is not the best for new examples. Probabilities do not have this noise,
 but may be wrong. Smoothed labels lie between the two, and are closer to the labels the
 more of these there are. Weights of any scale say as much as their effective number of
-examples. The constants are the same for all data, see benchmarks/README.md.
+examples. The constants are the same for all data,
+see benchmarks/bench_default_decisions.py.
 """
 
 import numpy as np

@@ -48,7 +48,8 @@ from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintErro
 from sklearn_structsvm.solvers.loop import History
 
 # So many rows, or as many as have the label, support its precision, see `LabelLoss`. It
-# was chosen by simulated labels, and the same on real ones, see benchmarks/README.md.
+# was chosen by simulated labels, and the same on real ones, see
+# benchmarks/bench_default_decisions.py.
 SUPPORT = 3.0
 
 # A share of the rows that changes no ratio of shares but 0/0.
