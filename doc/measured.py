@@ -1,9 +1,9 @@
 """What is measured, as tables and drawings; none of its figures is typed by hand.
 
-``python doc/measured.py`` writes the tables of ``README.md`` and ``benchmarks/README.md``,
-and the pages in ``benchmarks/pages``, from ``benchmarks/results``. As an extension of Sphinx it writes tables of
-the guide, and draws charts for the landing page and for the page on benchmarks, in the
-page's own colors.
+``python doc/measured.py`` writes the tables of the two READMEs and the pages in
+``benchmarks/pages`` from ``benchmarks/results``. As an extension of Sphinx it writes
+tables of the guide, and draws charts for the landing page and for the page on benchmarks,
+in the page's own colors.
 """
 
 import json
@@ -89,8 +89,8 @@ TOPICS = {
     "sequences": (
         "Sequences",
         "ocr_pass ocr_gap prototypes ocr_crfsuite conll crf elastic_net given_scores "
-        "embeddings reading tagging growing_data slack_chain many_labels parallel workers "
-        "scaling",
+        "embeddings reading tagging growing_data slack_chain many_labels parallel "
+        "workers scaling",
     ),
     "rows": (
         "Rows of a matrix",
