@@ -164,7 +164,8 @@ class ClassOutputs(Outputs):
             found = margin(_doubles(answer.array(values, n, k)))
         else:
             answer = Answer("predict_proba", model)
-            values = _doubles(answer.probabilities(model.predict_proba(X, **params), n, k))
+            told = model.predict_proba(X, **params)
+            values = _doubles(answer.probabilities(told, n, k))
             if isinstance(score, str):
                 found = CLASS_SCORES[score](values, shares)
             else:
