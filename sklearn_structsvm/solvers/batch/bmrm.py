@@ -17,10 +17,7 @@ def run_bmrm(
     w0=None,
     bundle=None,
     tol=1e-3,
-    max_iter=1000,
-    max_time=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + R(w), R a convex risk that gives planes below itself.
 
@@ -51,7 +48,7 @@ def run_bmrm(
     bundle : Bundle or None
         Planes below the risk that are already known, for the same λ. The method adds
         more.
-    tol, max_iter, max_time, on_pass, history
+    tol, **limits
         As for `run_passes`. "n_oracle_calls" counts planes.
 
     Returns
@@ -76,7 +73,8 @@ def run_bmrm(
     >>> import numpy as np
     >>> from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
     >>> class Distance:
-    ...     n_weights = n_scores = 1
+    ...     n_weights = n_scores = n_samples = 1
+    ...     mean_sizes = 0.0
     ...     def empty(self):
     ...         return np.empty((1, 1))
     ...     def scores(self, w, out):
@@ -111,10 +109,7 @@ def run_bmrm(
         lambda deadline: "stalled" if method.improve() else None,
         lambda done: (method.row(tol), method.weights),
         tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )
 
 

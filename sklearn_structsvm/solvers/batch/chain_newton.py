@@ -27,14 +27,10 @@ def run_chain_newton(
     lam,
     l1_ratio,
     *,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     n_threads=1,
     w0=None,
     rounding=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
 
@@ -42,8 +38,7 @@ def run_chain_newton(
 
     Parameters
     ----------
-    oracle, weights, lam, l1_ratio, n_threads, w0, rounding, tol, max_iter, max_time, \
-            on_pass, history
+    oracle, weights, lam, l1_ratio, n_threads, w0, rounding, **limits
         As for `run_elastic_net`.
     hessian : callable
         w -> second derivatives of the loss at w.
@@ -57,14 +52,7 @@ def run_chain_newton(
     steps = ChainNewtonSteps(
         oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding
     )
-    return run_steps(
-        steps,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
+    return run_steps(steps, **limits)
 
 
 class ChainNewtonSteps(ModelSteps):

@@ -13,15 +13,11 @@ def run_elastic_net(
     lam,
     l1_ratio,
     *,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     n_threads=1,
     w0=None,
     squares=None,
     rounding=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
 
@@ -37,8 +33,7 @@ def run_elastic_net(
 
     Parameters
     ----------
-    oracle, weights, lam, n_threads, w0, squares, rounding, tol, max_iter, max_time, \
-            on_pass, history
+    oracle, weights, lam, n_threads, w0, squares, rounding, **limits
         As for `run_lbfgs`.
     l1_ratio : float
         ρ, above 0 and at most 1.
@@ -50,14 +45,7 @@ def run_elastic_net(
         sums over the labelings of an example.
     """
     steps = SparseSteps(oracle, weights, lam, l1_ratio, n_threads, w0, squares, rounding)
-    return run_steps(
-        steps,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
+    return run_steps(steps, **limits)
 
 
 class SparseSteps(OrthantSteps):

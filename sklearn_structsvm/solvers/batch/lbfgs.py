@@ -23,16 +23,12 @@ def run_lbfgs(
     weights,
     lam,
     *,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     n_threads=1,
     w0=None,
     squares=None,
     concave=None,
     rounding=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize P(w) = λ/2 ||w||² + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
 
@@ -61,7 +57,7 @@ def run_lbfgs(
         `sklearn_structsvm.solvers.blocks.concave_convex.LogSums`. The bound is then that
         of the convex problem with the plane of A at w.
     rounding : Rounding or None
-    tol, max_iter, max_time, on_pass, history
+    **limits
         As for `run_passes`.
 
     Returns
@@ -76,17 +72,10 @@ def run_lbfgs(
        optimization", Mathematical Programming 45, 1989.
     """
     steps = LBFGSSteps(oracle, weights, lam, n_threads, w0, squares, concave, rounding)
-    history = History() if history is None else history
     if concave is not None:
-        history.step = 0
-    return run_steps(
-        steps,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
+        limits["history"] = limits.get("history") or History()
+        limits["history"].step = 0
+    return run_steps(steps, **limits)
 
 
 class RegularizedLogLoss:

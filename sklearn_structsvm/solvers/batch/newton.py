@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     SHRINK,
     SUFFICIENT_DECREASE,
 )
-from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
+from sklearn_structsvm.solvers.loop import certified, rounding_of, run_steps
 
 # The residual of a Newton direction, as a share of the gradient, is at most this and at
 # most the square root of the share of the first gradient that is left. So the last
@@ -43,11 +43,8 @@ def run_newton(
     lam,
     *,
     tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     w0=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize P(w) = λ/2 ||w||² + R(w) for a smooth risk R.
 
@@ -66,7 +63,7 @@ def run_newton(
         λ > 0.
     w0 : ndarray of shape (n_weights,) or None
         Zero by default.
-    tol, max_iter, max_time, on_pass, history
+    tol, **limits
         As for `run_passes`. A pass is a Newton step.
 
     Returns
@@ -84,20 +81,7 @@ def run_newton(
     # problem.
     with np.errstate(over="ignore", invalid="ignore"):
         steps = NewtonSteps(risk, lam, tol, w0)
-
-    def move(deadline):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return None if steps.move(deadline) else "stalled"
-
-    return run_passes(
-        move,
-        lambda done: (steps.row(), steps.weights),
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
+    return run_steps(steps, tol=tol, **limits)
 
 
 class NewtonSteps:
@@ -152,6 +136,7 @@ class NewtonSteps:
         n_calls = self.n_calls * np.count_nonzero(self.risk.weights)
         return certified(self.value, self.value - gap - error, error, n_calls)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
         direction, along = self._direction(deadline)

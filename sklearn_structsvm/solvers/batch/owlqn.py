@@ -26,16 +26,12 @@ def run_owlqn(
     lam,
     *,
     direction="owlqn",
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     buffer=BUFFER,
     direction_tol=DIRECTION_TOL,
     max_directions=MAX_DIRECTIONS,
     w0=None,
     rng=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ ||w||₁ + R(w) for a smooth risk, with a certificate.
 
@@ -59,7 +55,7 @@ def run_owlqn(
         Draws the subgradient with which direction finding starts. None takes the smallest
         one, which OWL-QN requires: with others it soon finds no direction of descent,
         while Algorithm 2 still does (OWL-QNr and OWL-QN*r of [2]_).
-    tol, max_iter, max_time, on_pass, history
+    **limits
         As for `run_passes`.
 
     Returns
@@ -87,11 +83,7 @@ def run_owlqn(
     return run_passes(
         lambda deadline: "stalled" if method.move() else None,
         lambda done: (objective.row(), objective.weights),
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )
 
 

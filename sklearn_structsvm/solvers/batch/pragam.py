@@ -42,11 +42,8 @@ def run_pragam(
     *,
     fit_intercept=False,
     lipschitz=None,
-    tol=1e-3,
     max_iter=10_000,
-    max_time=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i⟩ with its dual.
 
@@ -72,7 +69,7 @@ def run_pragam(
     lipschitz : float or None
         L. None estimates it during the run (Nesterov's adaptive scheme [2]_). A value
         that proves too small is replaced by an estimate.
-    tol, max_iter, max_time, on_pass, history
+    **limits
         As for `run_passes`. "n_oracle_calls" counts products Xᵀ B.
 
     Returns
@@ -112,11 +109,8 @@ def run_pragam(
     return run_passes(
         lambda deadline: method.improve(),
         lambda done: (method.row(), method.weights),
-        tol=tol,
         max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )
 
 

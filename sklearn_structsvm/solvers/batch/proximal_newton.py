@@ -43,12 +43,8 @@ def run_proximal_newton(
     lam,
     l1_ratio,
     *,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     w0=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a smooth risk R, or the hinge.
 
@@ -71,7 +67,7 @@ def run_proximal_newton(
         ρ, above 0 and at most 1.
     w0 : ndarray of shape (n_weights,) or None
         Zero by default.
-    tol, max_iter, max_time, on_pass, history
+    **limits
         As for `run_passes`. A pass is a step.
 
     Returns
@@ -93,14 +89,7 @@ def run_proximal_newton(
             steps = MultiplierSteps(risk, lam, w0)
         else:
             steps = ProximalNewtonSteps(risk, lam, l1_ratio, w0)
-    return run_steps(
-        steps,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
-    )
+    return run_steps(steps, **limits)
 
 
 class ModelSteps:

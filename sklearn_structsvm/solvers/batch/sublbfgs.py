@@ -133,8 +133,6 @@ def run_sublbfgs(
     lam,
     *,
     tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     buffer=BUFFER,
     line_search="exact",
     direction_tol=DIRECTION_TOL,
@@ -144,8 +142,7 @@ def run_sublbfgs(
     make_start=None,
     n_threads=1,
     w0=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + R(w) with a certificate.
 
@@ -179,7 +176,7 @@ def run_sublbfgs(
         Threads for the checks of that start.
     w0 : ndarray of shape (d,) or None
         Zero by default. If it is given, there are no dual passes.
-    tol, max_iter, max_time, on_pass, history
+    tol, **limits
         As for `run_passes`. "n_oracle_calls" counts evaluations of R with a subgradient.
 
     Returns
@@ -218,12 +215,9 @@ def run_sublbfgs(
         lambda deadline: "stalled" if method.move(deadline) else None,
         lambda done: method.check(tol),
         tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
         gap_check_interval=GAP_CHECK_INTERVAL,
         predicts_convergence=lambda: method.predicts_convergence,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )
 
 

@@ -48,13 +48,10 @@ def run_cutting_plane(
     form="n-slack",
     cache_size=None,
     tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     n_threads=1,
     rng=None,
     rounding=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
@@ -89,7 +86,7 @@ def run_cutting_plane(
     rng : numpy.random.Generator, seed or None
         Determines the order of the examples in passes over the working sets. Default: 0.
     rounding : Rounding or None
-    tol, max_iter, max_time, on_pass, history
+    tol, **limits
         As for `run_passes`. A pass is a round. A round that has begun to call the oracle
         is finished.
 
@@ -146,10 +143,7 @@ def run_cutting_plane(
         ),
         check,
         tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )
 
 

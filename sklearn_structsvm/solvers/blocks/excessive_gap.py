@@ -51,13 +51,10 @@ def run_excessive_gap(
     weights,
     lam,
     *,
-    tol=1e-3,
     max_iter=10_000,
-    max_time=None,
     n_threads=1,
     rounding=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
@@ -77,7 +74,7 @@ def run_excessive_gap(
     n_threads : int
         For the oracle.
     rounding : Rounding or None
-    tol, max_iter, max_time, on_pass, history
+    **limits
         As for `run_passes`. "n_oracle_calls" counts examples. Each call finds the most
         violating labeling and the marginals of an example.
 
@@ -108,11 +105,8 @@ def run_excessive_gap(
     return run_passes(
         lambda deadline: "stalled" if method.improve() else None,
         lambda done: (method.row(), method.weights, method.risk.most_negative_gap),
-        tol=tol,
         max_iter=max_iter,
-        max_time=max_time,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )
 
 

@@ -15,15 +15,11 @@ def run_sgd(
     *,
     sampling="permuted",
     average=True,
-    tol=1e-3,
-    max_iter=1000,
-    max_time=None,
     gap_check_interval=10,
     n_threads=1,
     rng=None,
     rounding=None,
-    on_pass=None,
-    history=None,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
@@ -48,8 +44,8 @@ def run_sgd(
     average : bool
         Return 2 / (k (k + 1)) Σ_t t w_t over all k steps instead of the last iterate.
     rounding : Rounding or None
-    tol, max_iter, max_time, gap_check_interval, n_threads, rng, on_pass, history
-        As for `run_bcfw`.
+    gap_check_interval, n_threads, rng : as for `run_bcfw`
+    **limits : as for `run_passes`
 
     Returns
     -------
@@ -87,10 +83,6 @@ def run_sgd(
     return run_passes(
         lambda deadline: make_pass(iterate, sampling, rng, deadline),
         check,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
         gap_check_interval=gap_check_interval,
-        on_pass=on_pass,
-        history=history,
+        **limits,
     )

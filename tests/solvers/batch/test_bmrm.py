@@ -28,7 +28,7 @@ class Hadamard:
     some columns the others are at zero, which is all that the proofs use.
     """
 
-    n_samples = 1
+    n_samples, mean_sizes, is_remote = 1, 0.0, False
 
     def __init__(self, d, last=False):
         self.A = hadamard(d) / np.sqrt(d)
