@@ -452,14 +452,11 @@ class CRFClassifier(ProbabilisticClassifier):
                 # What canceled in the dual point may no longer do so.
                 return self._dual_ascent(problem, oracle, WarmStart(start.kept), False)
 
-        curvature = self._curvature_for_auto(problem)
-
         def hand_over(row):
-            name, steps = self._successor(problem, lam, n_threads, curvature)
+            name, steps, then = self._successor(problem, lam, n_threads)
             # With an L1 penalty, the row describes the best weights so far.
             w = ascent.weights if self.l1_ratio == 0.0 else ascent.best_weights
-            last = self._last_steps(problem, lam, n_threads)
-            method.iterate = successor = Successor(steps, row, w.copy(), last)
+            method.iterate = successor = Successor(steps, row, w.copy(), then)
             method.certify = successor.check
             method.resolved["solver_"] = name
             return successor
@@ -471,9 +468,10 @@ class CRFClassifier(ProbabilisticClassifier):
             method.resolved["solver_"] = "dual"
 
         is_sparse = self.l1_ratio > 0.0
-        goes_to_newton = curvature is not None or has_exact_steps(problem.structure)
+        has_chain_newton = self._has_chain_newton(problem)
+        goes_to_newton = has_chain_newton or has_exact_steps(problem.structure)
         least_left = 0.0
-        if curvature is not None:
+        if is_sparse and has_chain_newton:
             least_left = min(PASSES_PER_WEIGHT * oracle.n_weights, self.max_iter)
         solve = partial(
             run_crf,
@@ -498,36 +496,34 @@ class CRFClassifier(ProbabilisticClassifier):
         )
         return method
 
-    def _successor(self, problem, lam, n_threads, curvature):
-        """The solver that replaces a slow ascent: its name and its steps.
+    def _successor(self, problem, lam, n_threads):
+        """The solver that replaces a slow ascent: its name, its steps, and what follows.
 
         It starts from zero: the scores after ascent are too large for Newton's method,
-        which would need a hundred times as many products.
+        which would need a hundred times as many products. What follows is (w) -> steps
+        from where L-BFGS stalls, on columns as raw as Unix time, or None. It stalls near
+        the optimum, but the gradient by a column of 1e9 is noise to it. A few steps of
+        Newton's method take that away, so that there is a certificate. With an L1
+        penalty Newton's method is the successor itself; without, L-BFGS does well.
         """
         if has_exact_steps(problem.structure):
             risk = make_log_loss(problem, n_threads)
             if self.l1_ratio > 0.0:
-                return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio)
-            return "newton", NewtonSteps(risk, lam, self.tol)
-        if curvature is not None:
-            return "newton", self._chain_newton(problem, curvature, lam, n_threads)
+                return "newton", ProximalNewtonSteps(risk, lam, self.l1_ratio), None
+            return "newton", NewtonSteps(risk, lam, self.tol), None
+        then = None
+        if self._has_chain_newton(problem):
+            curvature = problem.make_curvature()
+            then = partial(self._chain_newton, problem, curvature, lam, n_threads)
+            if self.l1_ratio > 0.0:
+                return "newton", then(), None
         oracle, weights, squares = problem.make_sums()
         options = {"n_threads": n_threads, "squares": squares}
         options["rounding"] = problem.rounding
         if self.l1_ratio > 0.0:
-            return "lbfgs", SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
-        return "lbfgs", LBFGSSteps(oracle, weights, lam, **options)
-
-    def _last_steps(self, problem, lam, n_threads):
-        """(w) -> steps from where L-BFGS stalls, on columns as raw as Unix time; or None.
-
-        It ends near the optimum, but the gradient by a column of 1e9 is noise to it. A
-        few steps of Newton's method take that away, so that there is a certificate.
-        """
-        if self.l1_ratio > 0.0 or not self._has_chain_newton(problem):
-            return None
-        curvature = problem.make_curvature()
-        return partial(self._chain_newton, problem, curvature, lam, n_threads)
+            steps = SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
+            return "lbfgs", steps, None
+        return "lbfgs", LBFGSSteps(oracle, weights, lam, **options), then
 
     def _chain_newton(self, problem, curvature, lam, n_threads, w0=None):
         oracle, weights, _ = problem.make_sums()
@@ -538,15 +534,6 @@ class CRFClassifier(ProbabilisticClassifier):
         """Whether sequences have few enough weights for Newton's method."""
         known = not (problem.is_remote or problem.has_hidden)
         return known and has_written_hessian(problem.structure)
-
-    def _curvature_for_auto(self, problem):
-        """The curvature of a chain for which "auto" takes Newton's method, or None.
-
-        That is with an L1 penalty only, as L-BFGS does well without.
-        """
-        if self.l1_ratio == 0.0 or not self._has_chain_newton(problem):
-            return None
-        return problem.make_curvature()
 
     def _resolved_solver(self, problem, state):
         """The resolved solver. `state` is that of the previous fit, or None."""
@@ -592,7 +579,7 @@ class CRFClassifier(ProbabilisticClassifier):
             return self.solver
         # If there are only weights, ascent was left or never begun.
         has_weights = state is not None and "factors" not in state
-        if has_weights and self._curvature_for_auto(problem) is not None:
+        if has_weights and is_few and self.l1_ratio > 0.0:
             return "newton"
         if self.l1_ratio > 0.0 and not has_weights:
             return "dual"
