@@ -34,6 +34,10 @@ from sklearn_structsvm.solvers.blocks.steps import BlockStepName
 from sklearn_structsvm.structures import Structure
 
 
+# Whether average="auto" returns the average of the iterates, by solver.
+AVERAGES = {"bcfw": False, "sgd": True}
+
+
 class SlackRescaledSSVM(StructuredClassifier):
     r"""Structural support vector machine with slack rescaling.
 
@@ -86,9 +90,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         - "exact" always finds it, by scanning the best outputs of each loss value. All
           built-in structures can list these, except `PairwiseMultilabelStructure` with
           ``inference="lp"``.
-        - "bisecting", "binary" and "sarawagi" need only the max-oracle, but may miss it.
-          `dual_gap_` then includes the slack of their bounds. "sarawagi" requires
-          cutting planes.
+        - "bisecting", and the baselines "binary" and "sarawagi" (cutting planes only) of
+          [1]_, need only the max-oracle, but may miss it. `dual_gap_` then includes the
+          slack of their bounds.
     solver : {"bcfw", "sgd", "cutting_plane", "one_slack"}, default="bcfw"
         Block-coordinate Frank-Wolfe, stochastic subgradient descent, or cutting planes:
         with a set of them for each example ("cutting_plane") or one for all examples
@@ -336,7 +340,7 @@ class SlackRescaledSSVM(StructuredClassifier):
                 self,
                 problem,
                 previous,
-                average=self.average is True,
+                average=self._averages(),
                 bounds=check_bounds(None, problem.structure),
                 wrap=wrap,
                 rescaling=self.rescaling,
@@ -351,6 +355,9 @@ class SlackRescaledSSVM(StructuredClassifier):
             method.count_queries = lambda result: asked.n_queries
         return method
 
+    def _averages(self):
+        return AVERAGES[self.solver] if self.average == "auto" else bool(self.average)
+
     def _method_without_state(self, problem, oracle):
         """Stochastic subgradients or cutting planes, which have no state to keep."""
         refuse_bounds(problem.structure, f"solver={self.solver!r}")
@@ -364,7 +371,7 @@ class SlackRescaledSSVM(StructuredClassifier):
             run_sgd,
             *common,
             sampling="permuted" if self.sampling == "auto" else self.sampling,
-            average=self.average is not False,
+            average=self._averages(),
             gap_check_interval=self.gap_check_interval,
             **options,
         )
