@@ -37,11 +37,10 @@ from sklearn_structsvm.estimators.named_structures import (
     wants_indicator,
 )
 from sklearn_structsvm.estimators.options import check_dask_options
+from sklearn_structsvm.estimators.targets import Targets, read_targets
 from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures import ChainStructure, Structure
-from sklearn_structsvm.structures._callback import labeling_key
-from sklearn_structsvm.structures.answers import checked_data, fit_to_checked, oracle_of
-from sklearn_structsvm.structures.hidden_labels import find_unnamed, first_hidden
+from sklearn_structsvm.structures.answers import oracle_of
 from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.validation import refuse_tokens
 
@@ -85,46 +84,29 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
         structure = estimator._infer_structure(X, y, estimator.classes)
     else:
         structure = fresh(structure)
-    entries = None
-    if not flat:
+    if flat:
+        targets = Targets(y)
+    else:
         require_y(estimator, y)
-        y_given = y
-        if structure.splits_hidden:
-            y, entries = structure.split_hidden(y)
-        if structure.completes:
-            check_completes(estimator, structure)
-        if entries is not None:
-            check_takes_hidden(estimator, structure, entries)
-            if warns:
-                warn_of_unnamed(structure, y_given)
-        X, y = checked_data(structure, X, y)
+        targets = read_targets(estimator, structure, y, warns=warns)
+        X = targets.check(structure, X)
     X = structure._with_own_indices(X)
-    given = X, y
-    if entries is not None:
-        given = X, list(y_given)
+    given = X, targets.given
     if not flat:
-        kept = [i for i, x in enumerate(X) if not structure._is_empty(x)]
-        X, y, sample_weight = without_empty(kept, X, y, sample_weight)
+        X, sample_weight = targets.leave_out_empty(structure, X, sample_weight)
     options = class_options(estimator, structure)
     if flat:
         scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
         options["bias"] = scaling
-    allowed = None
-    if entries is None:
-        fit_to_checked(structure, X, y, **options)
-    else:
-        y, allowed = structure.learn_partial(X, y, [entries[i] for i in kept], **options)
+    targets.fit(structure, X, **options)
     if not flat and hasattr(structure, "n_features_in_"):
         estimator.n_features_in_ = structure.n_features_in_
     _check_class_weight(structure, estimator.class_weight)
     if warns and isinstance(structure, NodeStructure):
-        warn_of_odd_classes(structure, y)
-    weights = example_weights(structure, X, y, sample_weight)
+        warn_of_odd_classes(structure, targets.y)
+    weights = example_weights(structure, X, targets.y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
-    problem = LocalProblem(structure, X, y, weights / total, total, given, allowed)
-    if structure.completes:
-        problem.partial = y
-        problem.y = problem.completed(None)
+    problem = LocalProblem(structure, X, targets, weights / total, total, given)
     check_scale(estimator, problem)
     return problem
 
@@ -174,7 +156,9 @@ class LocalProblem:
     Attributes
     ----------
     structure : Structure
-    X, y : as checked
+    X : as checked
+    targets : Targets
+        y, and what is known of it.
     weights : ndarray of shape (n,)
         s_i / Σs.
     total : float
@@ -182,32 +166,34 @@ class LocalProblem:
     given : (X, y)
         The same including empty examples, which fits do not see, and with hidden labels
         as they were passed.
-    allowed : AllowedLabels or None
-        If labels are hidden: the labels that the nodes may have. y is then any labeling
-        of these.
-    partial : list or None
-        If the structure completes labelings itself: the labelings that were passed. y is
-        then any completion of these.
     risk : Risk or None
         The risk of a batch solver, after `make_risk`.
     """
 
     structure: Structure
     X: object
-    y: object
+    targets: Targets
     weights: np.ndarray
     total: float
     given: tuple
-    allowed: object = None
-    partial: list | None = None
     risk: object = None
 
     is_remote = False
 
     @property
+    def y(self):
+        """Labelings: if labels are hidden, any that fit what is known."""
+        return self.targets.y
+
+    @property
+    def allowed(self):
+        """The labels that nodes may have, if labels of these are hidden, or None."""
+        return self.targets.allowed
+
+    @property
     def has_hidden(self):
         """Whether y has hidden parts."""
-        return self.allowed is not None or self.partial is not None
+        return self.targets.has_hidden
 
     def __enter__(self):
         return self
@@ -221,12 +207,7 @@ class LocalProblem:
     @cached_property
     def fingerprints(self):
         """Numbers that identify the examples."""
-        labels = self.y
-        if self.allowed is not None:
-            labels = list(zip(labels, self.allowed, strict=True))
-        elif self.partial is not None:
-            labels = self.partial
-        return fingerprints(self.X, labels)
+        return fingerprints(self.X, self.targets.known())
 
     def largest_feature(self):
         """The largest absolute value of a feature, as far as known."""
@@ -255,12 +236,7 @@ class LocalProblem:
 
     def completed(self, w):
         """Completions of the passed labelings, by the structure's own method."""
-        found = []
-        for i, (x, y) in enumerate(zip(self.X, self.partial, strict=True)):
-            labeling = self.structure.complete(x, y, w)
-            labeling_key(Answer("complete", self.structure, i), labeling)
-            found.append(labeling)
-        return found
+        return self.targets.completed(self.structure, self.X, w)
 
     def make_iterate(self, lam, steps, rng=None, state=None):
         """The iterate of `steps`, from a state of the same examples; resolved options.
@@ -319,37 +295,6 @@ def check_flat(estimator, X, y):
     return X, y
 
 
-def check_takes_hidden(estimator, structure, entries):
-    """Raise ValueError if hidden labels are not supported."""
-    i, t = first_hidden(entries)
-    where = f"y[{i}] has a label that is not known ({structure._place} {t}), of which"
-    if not estimator.takes_hidden_labels:
-        raise ValueError(
-            f"{where} {type(estimator).__name__} cannot learn: use CRFClassifier or "
-            f"BCFWClassifier, or leave out the {structure._place}s without a label."
-        )
-    if type(structure).make_oracle is not type(structure)._compiled_oracle:
-        raise ValueError(
-            f"{where} {type(structure).__name__} cannot learn, as it overrides "
-            "loss_augmented_decode of a structure of the library."
-        )
-    refuse_sparse(estimator)
-
-
-def warn_of_unnamed(structure, y):
-    """Count the labels that are None or NaN: an accident, such as a join, makes them."""
-    places = find_unnamed(y, structure._labels_of)
-    if places:
-        n_labels = sum(len(structure._labels_of(own)) for own in y)
-        i, t = places[0]
-        warn_caller(
-            f"Labels in y that are None or NaN: {len(places)} of {n_labels}, the first "
-            f"one at y[{i}][{t}]. They count as unknown, and the fit learns from the "
-            "others. If this is meant, put structures.MISSING in their places.",
-            UserWarning,
-        )
-
-
 def warn_of_odd_classes(structure, y):
     """Say so if most classes occur once: words or identifiers in the place of labels."""
     k = len(structure.classes_)
@@ -364,39 +309,6 @@ def warn_of_odd_classes(structure, y):
             "they are labels, and no words or identifiers.",
             UserWarning,
         )
-
-
-def refuse_sparse(estimator):
-    """ValueError if the penalty has an L1 norm, which hidden labels do not go with."""
-    given = estimator.l1_ratios
-    ratio = estimator.l1_ratio if given is None else max(given, default=0.0)
-    if ratio > 0.0:
-        raise ValueError(
-            f"y has labels that are not known, of which a fit with l1_ratio={ratio} "
-            "cannot learn: use l1_ratio=0."
-        )
-
-
-def check_completes(estimator, structure):
-    """Raise ValueError if the estimator does not support structures with `complete`."""
-    # Their likelihoods are sums, which no structure in Python has.
-    if not estimator.takes_completions:
-        raise ValueError(
-            f"{type(structure).__name__} has a method `complete`, for labelings of which "
-            f"a part is hidden, of which {type(estimator).__name__} cannot learn: use "
-            "BCFWClassifier."
-        )
-    refuse_sparse(estimator)
-
-
-def without_empty(kept, X, y, sample_weight=None):
-    """The nonempty checked examples, and their weights."""
-    if len(kept) == len(X):
-        return X, y, sample_weight
-    if not kept:
-        raise ValueError("X is empty: no example has anything to label.")
-    weights = check_weights(sample_weight, len(X))[kept]
-    return [X[i] for i in kept], [y[i] for i in kept], weights
 
 
 def _check_class_weight(structure, class_weight):

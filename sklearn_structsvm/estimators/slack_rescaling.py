@@ -33,7 +33,6 @@ from sklearn_structsvm.solvers.blocks.slack_search import (
 from sklearn_structsvm.solvers.blocks.steps import BlockStepName
 from sklearn_structsvm.structures import Structure
 
-
 # Whether average="auto" returns the average of the iterates, by solver.
 AVERAGES = {"bcfw": False, "sgd": True}
 
