@@ -52,6 +52,11 @@ class Constraint(Scored, BaseEstimator):
     """
 
     needs_groups = False
+    # Parameters that some lack: a single group, and the feature whose groups count.
+    group: Any = None
+    feature: Any = None
+    # And by how much a condition may be missed.
+    slack: Any = None
     needs_baseline = False
     has_convex = False
     has_levels = False

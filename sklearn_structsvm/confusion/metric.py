@@ -64,6 +64,9 @@ class ConfusionMetric(Scored, BaseEstimator):
     convex = False
     smooth = False
     needs_groups = False
+    # Parameters that some lack: a single group, and the feature whose groups count.
+    group: Any = None
+    feature: Any = None
     greater_is_better = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

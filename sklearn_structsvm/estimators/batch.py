@@ -97,6 +97,7 @@ class BatchClassifier(StructuredClassifier):
 
     # y decides. A subclass may make it a parameter.
     structure = "auto"
+    warm_start = False
     # Parameters that need rows of X, and why.
     _row_options: ClassVar[dict[str, str]] = {}
     takes_sequences = False
@@ -105,7 +106,7 @@ class BatchClassifier(StructuredClassifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        name = getattr(self, "loss", None)
+        name = self.loss
         loss = losses_of(self).get(name if isinstance(name, str) else "", SAMPLE_LOSS)
         if tags.classifier_tags is not None and not loss.multi_label:
             tags.classifier_tags.multi_label = False
@@ -276,7 +277,7 @@ class BatchClassifier(StructuredClassifier):
 
     def _start(self, structure, previous):
         """The weights of the previous fit, if they are wanted and usable."""
-        if not getattr(self, "warm_start", False) or "coef_" not in previous:
+        if not self.warm_start or "coef_" not in previous:
             return None
         shape = shapes_of_weights(structure)["coef_"]
         coef = as_array("coef_", as_dense(previous["coef_"], *shape))

@@ -49,6 +49,13 @@ def named_structure(structure):
     return STRUCTURES[structure]() if structure in STRUCTURES else None
 
 
+def traits_of(structure):
+    """What has a structure's attributes: it, its class if it is named, or None."""
+    if isinstance(structure, str):
+        return STRUCTURES.get(structure)
+    return structure if isinstance(structure, Structure) else None
+
+
 def fresh(structure):
     """An unfitted copy, after a check of its parameters."""
     structure = clone(structure)
@@ -58,9 +65,8 @@ def fresh(structure):
 
 def is_flat(structure):
     """Whether `structure` means one row of X per example, as far as known."""
-    structure = named_structure(structure)
-    # If it is damaged, the methods themselves raise the error.
-    return getattr(structure, "flat", True)
+    traits = traits_of(structure)
+    return traits is None or traits.flat
 
 
 def holds_sequences(X):
@@ -95,7 +101,8 @@ def infer_structure(X, y, classes):
 
 def wants_indicator(structure):
     """Whether a named structure reads a column as an indicator of one label."""
-    return getattr(named_structure(structure), "multi_label", False)
+    traits = traits_of(structure)
+    return traits is not None and traits.multi_label
 
 
 def class_options(estimator, structure):

@@ -338,7 +338,8 @@ def check_scale(estimator, problem, C=None):
     And if X has NaN or infinity, which scikit-learn's `assume_finite` may have let pass.
     `C` is the largest value tried, if it is not the estimator's.
     """
-    largest, bias = problem.largest_feature(), getattr(problem.structure, "bias_", 0.0)
+    largest = problem.largest_feature()
+    bias = problem.structure.bias_ if problem.structure.flat else 0.0
     if not (isfinite(largest) or largest == bias):
         raise ValueError(
             f"X contains NaN or infinity: the value {largest} was found. With "

@@ -212,7 +212,7 @@ class _Names:
     """The columns, by name if they have names."""
 
     def __init__(self, estimator, n_columns):
-        names = getattr(estimator, "feature_names_in_", None)
+        names = vars(estimator).get("feature_names_in_")
         self.names = names if names is not None and len(names) == n_columns else None
 
     def listed(self, places):

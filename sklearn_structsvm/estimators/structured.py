@@ -15,8 +15,8 @@ from sklearn_structsvm.estimators.coefficients import (
 )
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
-    STRUCTURES,
     infer_structure,
+    traits_of,
 )
 from sklearn_structsvm.estimators.prediction import PredictionMixin
 from sklearn_structsvm.estimators.problem import bind_data
@@ -75,15 +75,13 @@ class StructuredClassifier(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # If it is missing, the methods themselves raise the error.
-        structure = getattr(self, "structure", None)
-        if isinstance(structure, str):
-            # The class of a named one has all that counts here.
-            structure = STRUCTURES.get(structure)
-        if getattr(structure, "flat", True):
-            # structure="auto" accepts any data.
+        traits = traits_of(getattr(self, "structure", None))
+        # structure="auto" accepts any data.
+        is_auto = traits is None
+        if is_auto or traits.flat:
             tags.input_tags.sparse = True
-            multi_class = getattr(structure, "multi_class", True)
-            multi_label = getattr(structure, "multi_label", True)
+            multi_class = is_auto or traits.multi_class
+            multi_label = is_auto or traits.multi_label
             tags.classifier_tags.multi_class = multi_class
             tags.classifier_tags.multi_label = multi_label
             if multi_label and not multi_class:
@@ -132,7 +130,7 @@ class StructuredClassifier(
     def _convergence_hint(self, problem, result):
         """A sentence on why no solver may close the gap; '' for an exact oracle."""
         if self.structure_.relaxed and result.status == "stalled":
-            is_loose = getattr(self.structure_, "inference", None) in LOOSE_INFERENCES
+            is_loose = self.structure_.inference in LOOSE_INFERENCES
             remedy = " The structure's inference='lp' can, on small graphs." * is_loose
             return (
                 "No labeling found by the structure violates its margin by more than "

@@ -140,6 +140,10 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
     # Whether sums over all labelings are available, as conditional random fields need
     # them: True for a class that defines `marginals` and whose oracle `has_sums`.
     has_sums = False
+    # The type of y in scikit-learn's tags, for rows.
+    multi_class = multi_label = False
+    # How labelings are found, for those that have several ways.
+    inference: Any = None
     # Whether it learns around labels that are hidden: those of nodes, by `split_hidden`,
     # or its own, for a class that defines `complete`.
     splits_hidden = False

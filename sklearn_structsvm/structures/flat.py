@@ -53,9 +53,6 @@ class FlatStructure(Structure):
     flat = True
     _dual_is_of_labels = True
     has_classes = True
-    # The type of y in scikit-learn's tags.
-    multi_class = False
-    multi_label = False
 
     def fit(
         self,

@@ -316,7 +316,7 @@ def infeasible_with_confidence(estimator, bounds, error):
     slacks = [
         f"slack={b.constraint.slack + low:.3g}"
         for b in bounds
-        if getattr(b.constraint, "slack", None) is not None
+        if b.constraint.slack is not None
     ]
     least = f", as {' or '.join(slacks)} does" if slacks else ""
     return InfeasibleConstraintError(

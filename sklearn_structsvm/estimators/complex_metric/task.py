@@ -345,12 +345,12 @@ def warn_of_empty_counts(constraints, cells, C=None):
 
 def _pool(groups, min_size, used, parts, needed):
     """Pool small groups; ValueError if a metric or a constraint names one of them."""
-    features = [getattr(part, "feature", None) for part in parts]
+    features = [part.feature for part in parts]
     kept = [feature for feature in features if feature is not None]
-    combined = any(getattr(part, "feature", None) is None for part in needed)
+    combined = any(part.feature is None for part in needed)
     groups.pool(min_size, used, kept, combined)
     for part in parts:
-        group = getattr(part, "group", None)
+        group = part.group
         for name, size, code in groups.pooled:
             if group is not None and same_name(name, group):
                 raise ValueError(
@@ -385,9 +385,9 @@ def _refuse_single_rows(groups, used, needed):
     """
     codes = groups.codes[used]
     for part in needed:
-        if getattr(part, "group", None) is not None:
+        if part.group is not None:
             continue
-        sizes = groups.sizes(codes, getattr(part, "feature", None))
+        sizes = groups.sizes(codes, part.feature)
         if 2 * len(sizes) > len(codes):
             least = min(sizes)
             raise ValueError(
