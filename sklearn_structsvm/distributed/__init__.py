@@ -7,7 +7,7 @@ lost with its worker starts anew.
 
 What only the exact line search of batch methods needs: scores stay with the rows, so
 `risk` has handles of them, `shard` the rows with recipes to make lost ones anew, and
-`merging` finds the minimum along a line in sorted lists of breakpoints. A method that asks
-for values and planes alone, as bundle methods without a line search do, would need none of
-these three.
+`merging` finds the minimum along a line in sorted lists of breakpoints. A method that
+asks for values and planes alone, as bundle methods without a line search do, would need
+none of these three.
 """
