@@ -448,8 +448,10 @@ class CRFClassifier(ProbabilisticClassifier):
                 state = {"weights": state["weights"]}
             at_truth = ascent.dual_objective
             ascent.set_state(state, start.places)
-            if start.has_moved and ascent.dual_objective < at_truth:
-                # What canceled in the dual point may no longer do so.
+            is_far = self.l1_ratio == 1.0 or ascent.dual_objective < at_truth
+            if start.has_moved and is_far:
+                # What canceled in the dual point may no longer do so. Without squares in
+                # the penalty, it is then far from the few that are feasible.
                 return self._dual_ascent(problem, oracle, WarmStart(start.kept), False)
 
         def hand_over(row):

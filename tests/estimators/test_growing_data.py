@@ -274,14 +274,17 @@ def test_fingerprints_tell_examples_from_one_another():
 
 
 @pytest.mark.parametrize("change", ["weights", "examples"])
-@pytest.mark.parametrize("name", sorted({*MODELS} - {"lbfgs"}))
+@pytest.mark.parametrize("name", [*sorted({*MODELS} - {"lbfgs"}), "crf, L1"])
 def test_refits_after_changes_begin_no_lower_than_others(name, change):
     """Large terms of a dual point that canceled need not do so with other weights."""
     kind = "multiclass" if name == "exact" else "chain"
     problem, rng = make_problem(kind, n=20), new_rng(5)
     X, y = [1e4 * np.asarray(x) for x in problem.X], list(problem.y)
     X = np.array(X) if name == "exact" else X
-    model = clone(MODELS[name]).set_params(warm_start=True, C=100.0, max_iter=20)
+    model = clone(MODELS[name.split(",")[0]])
+    model.set_params(warm_start=True, C=100.0, max_iter=20)
+    if name == "crf, L1":
+        model.set_params(l1_ratio=1.0)
     weights, kept = np.ones(20), 20
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
