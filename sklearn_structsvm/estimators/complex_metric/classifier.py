@@ -275,9 +275,10 @@ class ComplexMetricClassifier(TrainedMixture):
         None and `group_blind` is False.
     dual_gap_ : float
         Upper bound on the suboptimality of the mixture: `objective_ - dual_objective_`.
-        If labels of more than two classes are counted, or with `group_blind`, `dual_gap_`
-        and `dual_objective_` refer to the class probabilities instead: no classifier with
-        at most the constraint violation of the mixture is better by more. It is inf for
+        If labels of more than two classes are counted, or labels with `group_blind`, it
+        is the gap under the class probabilities instead: if these are right, no classifier
+        with at most the constraint violation of the mixture is better by more. It may
+        then exceed `tol`, and `dual_objective_` is `objective_` minus it. It is inf for
         metrics that are neither convex nor made of ratios, and an estimate for an `lmo`
         other than "plugin".
     mixture_objective_ : float

@@ -153,9 +153,10 @@ class PluginOracle:
     def certificate(self, result, tol, max_iter, max_time):
         """(bound, gap) of a result, and the number of LMO calls for them.
 
-        If the rule is not optimal for what is counted, both refer to the model: the
+        If the rule is not optimal for what is counted, the gap is the model's: the
         mixture's value under the model, minus the bound for all classifiers that violate
-        the constraints, under the model, by at most as much.
+        the constraints, under the model, by at most as much. The bound is then the
+        mixture's value in what is counted, minus this gap.
         """
         if self.lmo.exact:
             return result.dual_objective, result.gap, 0
@@ -174,8 +175,9 @@ class PluginOracle:
         best = run_column_generation(
             task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
         )
-        bound = best.dual_objective
-        return bound, problem.value(C) - bound, best.n_oracle_calls
+        gap = max(problem.value(C) - best.dual_objective, 0.0)
+        bound = result.objective - gap
+        return bound, result.objective - bound, best.n_oracle_calls
 
 
 class _Relaxed(Constraint):

@@ -20,6 +20,10 @@ PROGRAM_ACCURACY = 1e-7
 LEAST_DENOMINATOR = 1e-9
 
 
+# Rounding errors of a sum over a tensor, relative to the sum of its terms.
+ROUNDING = 1e-13
+
+
 @dataclass
 class RatioMinimum:
     """The smallest ratio that the oracle found, and a lower bound for all ratios.
@@ -79,6 +83,28 @@ def denominator_range(problem, B):
     if found.status != 0:
         return least, most
     return max(found.fun - PROGRAM_ACCURACY, 0.0), most
+
+
+def trivial_bound(problem):
+    """A bound by the row sums alone: that of the tangent at the true labels.
+
+    It is the least value of a metric that is best for the true labels, so that a gap is
+    never larger than the metric's range. -inf if ψ is neither convex nor a ratio.
+    """
+    C = problem.priors[:, :, None] * np.eye(problem.shape[-1])
+    ratio = ratio_form(problem)
+    if ratio is not None:
+        A, B = ratio
+        level, h, below = problem.value(C), 0.0, denominator_range(problem, B)
+        L = A - level * B
+    elif problem.convex:
+        L, h = problem.tangent(C)
+    else:
+        return -np.inf
+    q = linear_range(problem, L)[0] + h
+    # The terms cancel but for their rounding errors.
+    q -= ROUNDING * (np.abs(L).max(axis=-1) * problem.priors).sum()
+    return q if ratio is None else ratio_bound(level, q, below)
 
 
 def ratio_bound(level, q, below):

@@ -8,6 +8,7 @@ from sklearn_structsvm.solvers.confusion.bounds import (
     LowerBounds,
     bound_by_terms,
     bound_without_constraints,
+    trivial_bound,
 )
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns
 from sklearn_structsvm.solvers.confusion.pruning import (
@@ -257,3 +258,5 @@ class Incumbent:
             value, n_calls = by(self.problem, self.tol)
             self.n_calls += n_calls
             self.note_dual(value)
+            if self.problem.constrained:
+                self.note_dual(trivial_bound(self.problem))

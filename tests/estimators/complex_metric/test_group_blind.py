@@ -39,6 +39,7 @@ from sklearn_structsvm.metrics import (
     confusion_tensor,
 )
 from sklearn_structsvm.plotting import AchievableSetDisplay, TradeoffDisplay
+from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 FAIR = EqualOpportunity(slack=0.02)
 TOL = 1e-6
@@ -268,6 +269,30 @@ def test_constraints_are_met_as_confusion_is_counted(k, confusion, group_estimat
     auto.fit(X, y, sample_weight=weights, sensitive_features=groups)
     if (k == 2) == (confusion == "labels"):
         np.testing.assert_array_equal(auto.loss_matrices_, model.loss_matrices_)
+
+
+@pytest.mark.parametrize("constraints", [(), FAIR], ids=["free", "fair"])
+@pytest.mark.parametrize(("k", "is_blind"), [(2, True), (3, True), (3, False)])
+def test_the_bound_of_counted_labels_is_the_value_minus_the_gap(
+    k, is_blind, constraints
+):
+    # Labels may be better or worse than the probabilities say, so that a bound under
+    # these may exceed the value for the labels.
+    for seed in range(5):
+        rng = new_rng(k, is_blind, seed)
+        X, groups = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)
+        y = np.argmax(X @ rng.standard_normal((3, k)) + rng.gumbel(size=(60, k)), axis=1)
+        y[:k] = range(k)
+        model = blind(LogisticRegression(), "micro_f1", constraints, cv=None)
+        model.set_params(group_blind=is_blind, confusion="labels")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                model.fit(X, y, sensitive_features=groups)
+            except InfeasibleConstraintError:
+                continue
+        assert model.dual_objective_ <= model.objective_
+        assert model.dual_gap_ == model.objective_ - model.dual_objective_
 
 
 def test_the_number_of_a_pair_is_as_documented():

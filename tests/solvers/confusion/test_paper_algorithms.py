@@ -27,6 +27,7 @@ from sklearn_structsvm.confusion import (
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.solvers.confusion import bisection, slack_variables, split_fw
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
+from sklearn_structsvm.solvers.confusion.bounds import trivial_bound
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.ellipsoid import Ellipsoid, run_ellipsoid
 from sklearn_structsvm.solvers.confusion.frank_wolfe import run_frank_wolfe
@@ -124,6 +125,29 @@ def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case
     if metric == "q_mean" or solver != "split_fw":
         assert result.status == "converged"
         assert result.objective <= exact.objective + TOL
+
+
+def test_a_run_that_is_cut_short_bounds_the_metric_by_its_range():
+    # The tangent at the uniform classifier is below 0 at the true labels.
+    y, groups = np.tile([0, 0, 1, 1], 10), np.tile([0, 1], 20)
+    problem = ConfusionProblem.from_probabilities(
+        Squares(), np.eye(2)[y], y, constraints=[EqualOpportunity(slack=0.02)],
+        sensitive_features=groups,
+    )  # fmt: skip
+    result = run_gda(problem, tol=0.0, max_iter=1, average=True)
+    assert -1e-9 <= result.dual_objective <= 0.0
+
+
+@pytest.mark.parametrize(
+    "metric", ["g_mean", "h_mean", "q_mean", "min_max", "micro_f1", "balanced", "f1"]
+)
+def test_the_least_value_of_a_metric_is_a_bound(metric):
+    constraints, shape = CASES["groups"]
+    for seed in range(3):
+        problem = finite_problem(
+            new_rng(seed), metric, constraints, n_tensors=30, **shape
+        )
+        assert -1e-9 <= trivial_bound(problem) <= 0.0
 
 
 @pytest.mark.parametrize("solver", CONSTRAINED)
