@@ -164,13 +164,15 @@ class EllipsoidMethod(ConfusionSolver):
         x = self.ellipsoid.center
         multipliers, mu = x[: self.n], x[self.n :]
         C, _, _, least = self.incumbent.ask(self.coordinates.loss(multipliers))
+        levels, of_levels = self.lagrangian.levels(mu)
+        least += of_levels
         self.xi, value, low = self.slack.minimize(
             multipliers, mu, self.xi, enough=self.best - least
         )
         self.incumbent.note_dual(least + low)
         self.best = max(self.best, least + low)
         away = self.coordinates.of(C) - self.xi
-        w = np.concatenate([away, self.lagrangian.constraints(self.xi)])
+        w = np.concatenate([away, self.lagrangian.constraints(self.xi, levels)])
         return w, max(self.best - (least + value), 0.0)
 
 

@@ -40,7 +40,8 @@ class GDA(ConfusionSolver):
     For any ξ the tangent of ψ + Σ μ φ there is below ψ where the constraints are met, so
     ψ is bounded by min over 𝒞 of <λ, C>, plus min of <G - λ, C> over all C with these row
     sums (G is the tangent's slope), plus the tangent's offset. This needs no further
-    call. At intervals the weights of the found classifiers are optimized. Their
+    call. The levels of halves of conditions are slack variables as ξ is, in a box. At
+    intervals the weights of the found classifiers are optimized. Their
     multipliers give a bound for one more call.
 
     Parameters
@@ -79,6 +80,7 @@ class GDA(ConfusionSolver):
         )
         self.xi = self.coordinates.of(problem.uniform)
         self.mu = np.zeros(self.lagrangian.n_multipliers)
+        self.levels = 0.5 * (self.lagrangian.low + self.lagrangian.high)
         # The first multipliers are arbitrary. At the minimum they equal these slopes.
         self.multipliers = self.lagrangian.tangent(self.xi, self.mu)[0]
         self.counts = np.zeros(0)
@@ -91,11 +93,16 @@ class GDA(ConfusionSolver):
             self.counts = np.append(self.counts, 0.0)
         slopes, offset = self.lagrangian.tangent(self.xi, self.mu)
         rest = z.least(slopes - self.multipliers)
+        rest += self.lagrangian.levels(self.mu)[1]
         self.incumbent.note_dual(least + rest + offset)
-        values = self.lagrangian.constraints(self.xi)
+        values = self.lagrangian.constraints(self.xi, self.levels)
         away = z.of(C) - self.xi
         down, up = self.step_sizes
         self.xi = z.project(self.xi - down * (slopes - self.multipliers))
+        along = self.mu[: len(self.lagrangian.ends)] @ self.lagrangian.sides
+        self.levels = np.clip(
+            self.levels - down * along, self.lagrangian.low, self.lagrangian.high
+        )
         self.multipliers = onto_ball(self.multipliers + up * away, self.radius)
         self.mu = project_solid_simplex(self.mu + up * values, self.radius)
         self.t += 1

@@ -153,27 +153,65 @@ def check_convex(problem, name):
         )
 
 
+def sides_of_levels(halves):
+    """Slopes of conditions along their levels: -1 for an upper half, 1 for a lower one.
+
+    Parameters
+    ----------
+    halves : ndarray of int, shape (p,)
+        As of `Conditions`.
+
+    Returns
+    -------
+    ndarray of shape (p, n_levels)
+    """
+    levels = np.arange(1, halves.max(initial=0) + 1)
+    return -np.sign(halves)[:, None] * (np.abs(halves)[:, None] == levels)
+
+
 class MetricLagrangian:
     """ψ(ξ) + Σ_k μ_k φ_k(ξ) as a function of the coordinates of ξ.
+
+    The halves of a condition (see `Conditions`) are on both sides of a slack variable of
+    their own, the level: upper half - level <= 0 and lower half + level <= 0. So g groups
+    have 2 g multipliers and not g (g - 1).
 
     Attributes
     ----------
     coordinates : Coordinates
     n_multipliers : int
         K: the linear constraints, then the convex ones.
+    sides : ndarray of shape (p, n_levels)
+        The slopes of the linear constraints along the levels.
+    low, high : ndarrays of shape (n_levels,)
+        The range of the largest upper half of each level, for all ξ.
     """
 
     def __init__(self, problem):
         self.problem = problem
         self.coordinates = z = Coordinates(problem)
-        G, h = problem.linear
+        G, h, _, halves = problem.conditions
         self.rows = np.array([z.slopes(row) for row in G]).reshape(len(h), z.n)
         self.ends = h + np.array([z.constant(row) for row in G])
         self.n_multipliers = len(h) + len(problem.convex_constraints)
+        self.sides = sides_of_levels(halves)
+        uppers = [np.flatnonzero(side < 0.0) for side in self.sides.T]
+        least = np.array([z.least(row) for row in self.rows]) + self.ends
+        most = self.ends - np.array([z.least(-row) for row in self.rows])
+        self.low = np.array([least[upper].max() for upper in uppers])
+        self.high = np.array([most[upper].max() for upper in uppers])
 
-    def constraints(self, xi):
-        """φ(ξ), of shape (K,)."""
+    def levels(self, mu):
+        """The levels that minimize the Lagrangian, and their part of it."""
+        slopes = mu[: len(self.ends)] @ self.sides
+        levels = np.where(slopes > 0.0, self.low, self.high)
+        return levels, float(slopes @ levels)
+
+    def constraints(self, xi, levels=None):
+        """φ(ξ), of shape (K,); without levels, as if they were 0."""
         values = self.rows @ xi + self.ends
+        if levels is not None:
+            values = values + self.sides @ levels
         if self.problem.convex_constraints:
             C = self.coordinates.tensor(xi)
             bent = [phi.value(C) for phi in self.problem.convex_constraints]

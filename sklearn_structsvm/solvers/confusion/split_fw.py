@@ -8,7 +8,10 @@ from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.frank_wolfe import best_step
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
-from sklearn_structsvm.solvers.confusion.slack_variables import Coordinates
+from sklearn_structsvm.solvers.confusion.slack_variables import (
+    Coordinates,
+    sides_of_levels,
+)
 from sklearn_structsvm.solvers.confusion.solver import (
     POSITIVE_NUMBER,
     POSITIVE_NUMBERS,
@@ -149,7 +152,8 @@ class FeasibleRows:
     def __init__(self, problem, check_feasible):
         self.problem, self.check_feasible = problem, check_feasible
         self.coordinates = z = Coordinates(problem)
-        G, h = problem.linear
+        G, h, _, halves = problem.conditions
+        self.sides = sides_of_levels(halves)
         self.rows = [z.slopes(row) for row in G]
         self.ends = [-float(end) - z.constant(row) for row, end in zip(G, h, strict=True)]
 
@@ -178,11 +182,15 @@ class FeasibleRows:
 
     def _program(self, slopes):
         groups = self.coordinates.groups
+        rows = np.vstack([*self.rows, groups])
+        # The levels of halves of conditions are further variables.
+        sides = np.zeros((len(rows), self.sides.shape[1]))
+        sides[: len(self.sides)] = self.sides
         result = linprog(
-            slopes,
-            A_ub=np.vstack([*self.rows, groups]),
+            np.append(slopes, np.zeros(sides.shape[1])),
+            A_ub=np.hstack([rows, sides]),
             b_ub=np.concatenate([self.ends, np.ones(len(groups))]),
-            bounds=(0.0, None),
+            bounds=[(0.0, None)] * len(slopes) + [(None, None)] * sides.shape[1],
         )
         if result.status == NO_POINT:
             self.check_feasible(FEASIBILITY_TOL)
@@ -190,7 +198,7 @@ class FeasibleRows:
             raise RuntimeError(
                 f"The linear program of the constraints failed: {result.message}"
             )
-        return result.x
+        return result.x[: len(slopes)]
 
 
 run_split_fw = SplitFrankWolfe.run

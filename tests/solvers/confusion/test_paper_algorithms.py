@@ -35,6 +35,7 @@ from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.confusion.slack_variables import (
     Coordinates,
+    MetricLagrangian,
     project_solid_simplex,
 )
 from sklearn_structsvm.solvers.confusion.split_fw import (
@@ -105,6 +106,7 @@ CASES = {
     "two": ([Coverage(at_most=0.5), Recall(at_least=0.3, label=0)], {}),
     "quantification": ([Quantification(0.05)], {}),
     "groups": ([EqualOpportunity(slack=0.02)], {"n_cells": 2, "n_classes": 2}),
+    "five groups": ([EqualOpportunity(slack=0.05)], {"n_cells": 5, "n_classes": 2}),
 }
 
 
@@ -125,6 +127,15 @@ def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case
     if metric == "q_mean" or solver != "split_fw":
         assert result.status == "converged"
         assert result.objective <= exact.objective + TOL
+
+
+def test_conditions_of_the_papers_algorithms_grow_as_the_groups_do():
+    shape = {"n_tensors": 4, "n_cells": 40, "n_classes": 2}
+    parities = [EqualOpportunity(slack=0.05), EqualOpportunity(bound="ratio", ratio=0.9)]
+    problem = finite_problem(new_rng(0), "q_mean", parities, **shape)
+    assert len(problem.linear[1]) == 2 * 40 * 39
+    assert MetricLagrangian(problem).n_multipliers == 2 * 80
+    assert len(split_fw.FeasibleRows(problem, None).ends) == 2 * 80
 
 
 def test_a_run_that_is_cut_short_bounds_the_metric_by_its_range():
