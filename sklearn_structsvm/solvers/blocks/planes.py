@@ -33,16 +33,13 @@ SURELY = 2.0
 
 # Otherwise, the pace of block steps is first examined after this share of the passes that
 # planes need (at least 8 and at most 16 passes), and then each time the number of passes
-# has doubled. Planes begin if block steps are expected to need LIKELY times as many
+# has doubled. Planes begin if block steps are expected to need SURELY times as many
 # passes as planes; below that, neither is far behind the other. With more than
-# FEW_WEIGHTS, they must also be expected to need twice the passes already made. In the
-# first EARLY share, block steps may still be up to five times too slow, so the factor
-# must be SURELY. On a path, planes serve several values of λ: they begin if the forecast
-# is twice the passes made.
+# FEW_WEIGHTS, they must also be expected to need twice the passes already made. On a
+# path, planes serve several values of λ: they begin if the forecast is twice the passes
+# made.
 SECOND_LOOK = 0.2
 SECOND_LOOKS = (8, 16)
-LIKELY = 1.5
-EARLY = 0.125
 
 # The pace of planes is examined after each PACE of them, but not before there are that
 # many more planes than weights, since until then they hardly describe the risk. A turn is
@@ -191,8 +188,7 @@ class Planes:
         twice = 2.0 * self.n_passes
         if self.is_path:
             return twice
-        is_early = self.n_passes < EARLY * self.need
-        least = (SURELY if is_early else LIKELY) * self.need
+        least = SURELY * self.need
         return least if self.n_weights <= FEW_WEIGHTS else max(least, twice)
 
     def _forget_pace(self):

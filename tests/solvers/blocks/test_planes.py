@@ -40,7 +40,6 @@ from sklearn_structsvm.solvers.blocks.mixture import (
 from sklearn_structsvm.solvers.blocks.planes import (
     FEW_WEIGHTS,
     IDLE,
-    LIKELY,
     SURELY,
     Planes,
 )
@@ -367,10 +366,7 @@ def test_blocks_and_planes_in_turns_reach_the_optimum(kind, step, monkeypatch):
 def test_planes_begin_where_many_more_passes_are_foreseen(
     n_weights, n_passes, share, monkeypatch
 ):
-    """SURELY times what planes need at early looks, LIKELY times at later ones.
-
-    With many weights also twice the passes made.
-    """
+    """SURELY times what planes need; with many weights also twice the passes made."""
     begun = []
     monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
     iterate = SimpleNamespace(
@@ -378,8 +374,7 @@ def test_planes_begin_where_many_more_passes_are_foreseen(
     )
     planes = Planes(iterate, SimpleNamespace(ratio=1.0, tol=1e-3))
     planes.next_look = n_passes
-    is_early = 8 * n_passes < planes.need
-    due = (SURELY if is_early else LIKELY) * planes.need
+    due = SURELY * planes.need
     if n_weights > FEW_WEIGHTS:
         due = max(due, 2 * n_passes)
     # The gap falls by a factor of ten in as many passes as are left after the last one.
