@@ -277,10 +277,10 @@ class ComplexMetricClassifier(TrainedMixture):
         Upper bound on the suboptimality of the mixture: `objective_ - dual_objective_`.
         If labels of more than two classes are counted, or labels with `group_blind`, it
         is the gap under the class probabilities instead: if these are right, no
-        classifier with at most the constraint violation of the mixture is better by more. It may
-        then exceed `tol`, and `dual_objective_` is `objective_` minus it. It is inf for
-        metrics that are neither convex nor made of ratios, and an estimate for an `lmo`
-        other than "plugin".
+        classifier with at most the constraint violation of the mixture is better by
+        more. It may then exceed `tol`, and `dual_objective_` is `objective_` minus it. It
+        is inf for metrics that are neither convex nor made of ratios, and an estimate for
+        an `lmo` other than "plugin".
     mixture_objective_ : float
         With ``randomized=False``: `objective_` of the best mixture that was found. The
         difference is the price of a single rule. It may be negative, because the mixture
