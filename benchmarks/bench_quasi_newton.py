@@ -65,7 +65,7 @@ def drive(make_steps, fall, max_time):
     steps = make_steps()
     rows = [(0, process_time() - start, steps.objective.value)]
     while rows[-1][1] < max_time:
-        if steps.move():
+        if not steps.move():
             break
         rows.append((len(rows), process_time() - start, steps.objective.value))
         if len(rows) > WINDOW:

@@ -26,10 +26,10 @@ from sklearn_structsvm.solvers.blocks.steps import StepName, steps_that
 from sklearn_structsvm.structures import Structure
 
 NO_CACHE = Need(
-    ("corrective",),
+    steps_that(takes_cache=False),
     "cache",
     ("auto", False),
-    "Corrective steps keep the labelings that they need.",
+    "These steps keep what they need.",
 )
 
 
@@ -245,7 +245,6 @@ class BCFWClassifier(StructuredClassifier):
     _needs: ClassVar[dict[str, list[Need]]] = {
         "step": [
             Need(steps_that(is_plain=False), "algorithm", ("block",)),
-            Need(("exact",), "cache", ("auto", False)),
             Need(("exact",), "average", (False,)),
             Need(("exact",), "coef_bounds", (None,), "Use step='auto'."),
             NO_CACHE,

@@ -70,17 +70,6 @@ class SparseSteps(OrthantSteps):
             scales=np.sqrt(lam / (lam + squares)),
         )
 
-    @property
-    def weights(self):
-        return self.objective.weights
-
-    def row(self):
-        return self.objective.row()
-
-    def move(self, deadline=np.inf):
-        """Make one iteration. Returns whether there was one."""
-        return not super().move()
-
 
 class SparseLogLoss:
     """The objective at a point, as `OrthantSteps` needs it, with the same parameters.

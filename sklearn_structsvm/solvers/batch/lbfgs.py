@@ -197,17 +197,6 @@ class LBFGSSteps(RestartedSteps):
         squares = np.zeros(oracle.n_weights) if squares is None else squares
         self.scales = np.sqrt(lam / (lam + squares))
 
-    @property
-    def weights(self):
-        return self.objective.weights
-
-    def row(self):
-        return self.objective.row()
-
-    def move(self, deadline=np.inf):
-        """Make one iteration. Returns whether there was one."""
-        return not super().move()
-
     def _attempt(self):
         objective, inverse, scales = self.objective, self.inverse, self.scales
         w, gradient = objective.weights, objective.gradient

@@ -14,7 +14,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     descent_direction,
     update_pair,
 )
-from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
+from sklearn_structsvm.solvers.loop import certified, rounding_of, run_steps
 
 # Shares of a new gradient in the mean of gradients that gives the certificate. Gradients
 # oscillate around those of the optimum, and so does their largest entry.
@@ -56,7 +56,7 @@ def run_owlqn(
         one, which OWL-QN requires: with others it soon finds no direction of descent,
         while Algorithm 2 still does (OWL-QNr and OWL-QN*r of [2]_).
     **limits
-        As for `run_passes`.
+        As for `run_steps`.
 
     Returns
     -------
@@ -72,19 +72,14 @@ def run_owlqn(
     """
     if direction not in ("owlqn", "sub"):
         raise ValueError(f"direction must be 'owlqn' or 'sub'; got {direction!r}.")
-    method = OrthantSteps(
+    steps = OrthantSteps(
         L1Risk(risk, lam, w0, rng),
         direction=direction,
         buffer=buffer,
         direction_tol=direction_tol,
         max_directions=max_directions,
     )
-    objective = method.objective
-    return run_passes(
-        lambda deadline: "stalled" if method.move() else None,
-        lambda done: (objective.row(), objective.weights),
-        **limits,
-    )
+    return run_steps(steps, **limits)
 
 
 class L1Risk:

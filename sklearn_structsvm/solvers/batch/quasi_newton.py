@@ -251,19 +251,26 @@ def lbfgs_memory(n_weights):
 class RestartedSteps:
     """Base class of iterations with an estimate `inverse` of the inverse Hessian.
 
-    A subclass gives `_attempt()`, which says whether it made a step.
+    A subclass has an `objective`, and `_attempt()`, which says whether it made a step.
     """
 
-    def move(self):
-        """Make one iteration. Returns whether no step was found."""
+    @property
+    def weights(self):
+        return self.objective.weights
+
+    def row(self):
+        return self.objective.row()
+
+    def move(self, deadline=np.inf):
+        """Make one iteration. Returns whether there was one."""
         if self._attempt():
-            return False
+            return True
         # A bad estimate of the Hessian may be the reason. Without an estimate, the point
         # is a minimum.
         if self.inverse.count == 0:
-            return True
+            return False
         self.inverse.reset()
-        return not self._attempt()
+        return self._attempt()
 
 
 class QuasiNewtonSteps(RestartedSteps):

@@ -212,7 +212,7 @@ def run_sublbfgs(
             left = MAX_PASSES_BEFORE_LONG_PLANES
         method = _Started(make_start(tol, left, n_threads), begin)
     return run_passes(
-        lambda deadline: "stalled" if method.move(deadline) else None,
+        lambda deadline: None if method.move(deadline) else "stalled",
         lambda done: method.check(tol),
         tol=tol,
         gap_check_interval=GAP_CHECK_INTERVAL,
@@ -243,7 +243,7 @@ class _Started:
             # Its dual point takes as much memory as the scores.
             self.start.release()
             self.start = None
-        return False
+        return True
 
     @property
     def predicts_convergence(self):
@@ -294,15 +294,15 @@ class _Certified:
 
     def move(self, deadline=np.inf):
         if self.bundle_steps is not None:
-            return self.bundle_steps.improve()
-        failed = self.steps.move()
-        if not failed:
+            return not self.bundle_steps.improve()
+        moved = self.steps.move()
+        if moved:
             self._take_plane()
             self.values.append(self.objective.value)
-        if self.hybrid and (failed or self._slow()):
+        if self.hybrid and (not moved or self._slow()):
             self._hand_over()
-            return False
-        return failed
+            return True
+        return moved
 
     def _take_plane(self):
         now = self.objective
