@@ -1,6 +1,7 @@
 """Every variant reaches one objective, which is that of other people's solvers."""
 
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.solvers.blocks._bcfw import CODES
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.steps import STEPS, BlockStepName, StepName
 from sklearn_structsvm.structures import (
     BinaryStructure,
     MulticlassStructure,
@@ -286,3 +289,10 @@ def test_the_classifiers_variants_agree():
         objectives.append(model.objective_)
     best = optimum(problem, 1 / (0.05 * problem.n))
     assert max(abs(value - best) for value in objectives) <= 1e-4
+
+
+def test_each_step_of_the_table_has_a_name_and_a_code():
+    """Exact steps, of rows alone, have a class of their own."""
+    assert get_args(StepName) == ("auto", *STEPS)
+    assert set(get_args(BlockStepName)) == {"auto", *CODES}
+    assert set(STEPS) == {"exact", *CODES}
