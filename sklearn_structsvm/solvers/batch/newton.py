@@ -54,8 +54,6 @@ def run_newton(
     shortened until they pay, without products with X. P is strongly convex, so it is at
     most ||∇P(w)||² / 2λ above its minimum.
 
-    P is strongly convex, and so never more than ||∇P(w)||² / 2λ above its minimum.
-
     Parameters
     ----------
     risk : SmoothRisk
