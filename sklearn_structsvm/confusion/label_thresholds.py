@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._utils.conditions import largest_violation
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.label_metric import (
     ABSENT_PRESENT,
@@ -10,10 +11,6 @@ from sklearn_structsvm.confusion.label_metric import (
     coefficients_of_hits,
     matrices_of_hits,
 )
-
-# The rounding error of sums of weights, which sum to 1. A constraint that is violated by
-# at most this much counts as satisfied.
-WEIGHT_SUM_ROUNDING = 1e-12
 
 
 def best_metric_threshold(
@@ -55,14 +52,14 @@ def best_metric_threshold(
     ends = np.flatnonzero(np.append(eta[1:] != eta[:-1], len(eta) > 0)) + 1
     t = np.concatenate(([0.0], np.cumsum(hits[order])))[np.append(0, ends)]
     q = np.concatenate(([0.0], np.cumsum(weights[order])))[np.append(0, ends)]
-    if total - q[-1] > WEIGHT_SUM_ROUNDING * total:
+    if total - q[-1] > SUM_ROUNDING * total:
         t, q = np.append(t, t[-1] + rest), np.append(q, total)
     t, q, prior = t / total, np.minimum(q / total, 1.0), min(positives / total, 1.0)
     losses, least = LabelLoss(metric, prior, support / total)(t, q), -np.inf
     if constraints:
         violations = _violations(constraints, t, q, prior)
         least = float(violations.min())
-        losses = np.where(violations <= WEIGHT_SUM_ROUNDING, losses, np.inf)
+        losses = np.where(violations <= SUM_ROUNDING, losses, np.inf)
     best = int(np.argmin(losses))
     return _cut(eta, ends, best, len(q) - 1), float(losses[best]), least
 

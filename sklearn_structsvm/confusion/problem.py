@@ -6,13 +6,11 @@ import numpy as np
 
 from sklearn_structsvm._utils.conditions import Conditions, largest_violation
 from sklearn_structsvm._utils.groups import Groups
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.registry import get_metric
-
-# Rounding can make a violation of 0 as large as this.
-NO_VIOLATION = 1e-14
 
 
 class ConfusionProblem:
@@ -370,7 +368,7 @@ class ConfusionProblem:
         around 0 count as 0.
         """
         worst = max(self._largest(C, self._flat_denominators), self._least)
-        return 0.0 if 0.0 < worst <= NO_VIOLATION else worst
+        return 0.0 if 0.0 < worst <= ROUNDED_ZERO else worst
 
     def excess(self, C):
         """The largest of <G[p], C> + h[p] and φ_q(C); -inf without constraints.

@@ -11,7 +11,7 @@ from math import fsum
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import COUNT_ROUNDING, SLOPE_ROUNDING
+from sklearn_structsvm._utils.tolerances import SLOPE_ROUNDING, SUM_ROUNDING
 
 # The number of buckets in a shard's first answer, and the factor by which it grows as
 # long as they are too coarse. A million values take two rounds, and every list ends.
@@ -148,7 +148,7 @@ def search_cut(entries):
             ends.append((weights[0] - weights[1], last.max() + 1.0))
         low, high, left, right = _gaps(below, owner, first, last, masses)
         least = min(high.min(initial=np.inf), ends[0][0], ends[1][0])
-        least += COUNT_ROUNDING * weights.sum()
+        least += SUM_ROUNDING * weights.sum()
         kept = low <= least
         if not (low < high)[kept].any():
             break

@@ -5,6 +5,8 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, VALUE_ROUNDING
+
 # Steps between two looks at the clock and at pending signals. A single step may take
 # seconds if it calls a structure in Python, such as a linear program of a graph.
 STEPS_PER_LOOK = 1024
@@ -18,14 +20,6 @@ CALLBACKS_PER_LOOK = 1
 # 1e-12. Scores in float32, which an LMO may have, have u = 6e-8. A wrong oracle shows in
 # the first digits.
 GAP_ROUNDING = 1e-6
-
-# The same for mixtures, whose metric may be zero up to rounding: shares of the sample are
-# of size one.
-ROUNDING_OF_SHARES = 1e-13
-
-# The same as a share of the terms whose difference is the gap, where their size is known.
-# The objective may be small or zero, but these terms are not.
-ROUNDING_OF_TERMS = 1e-12
 
 # By how much a computed sum of n terms may differ from the true one, as a share of the
 # sizes of the terms: this times √n, because most errors of n additions cancel. It is the
@@ -258,7 +252,7 @@ class History:
             # A mixture that violates a constraint may be better than all that satisfy it.
             return {}
         if error is None:
-            is_wrong = row["dual_gap"] < -ROUNDING_OF_SHARES
+            is_wrong = row["dual_gap"] < -VALUE_ROUNDING
             return {"dual_gap": np.inf} if is_wrong else {}
         if self.step != self.step_of_least:
             self.forget_objectives()
@@ -283,9 +277,10 @@ class History:
         # A mixture that violates a constraint may be better than all that satisfy it.
         if not is_mixture or row["constraint_violation"] <= 0.0:
             most_negative_gap = min(most_negative_gap, row["dual_gap"])
-        rounding = max(GAP_ROUNDING * self.scale, is_mixture * ROUNDING_OF_SHARES)
+        rounding = max(GAP_ROUNDING * self.scale, is_mixture * VALUE_ROUNDING)
         if most_negative_gap < -rounding and size_of_terms is not None:
-            rounding = max(rounding, ROUNDING_OF_TERMS * size_of_terms())
+            # The objective may be small or zero, but its terms are not.
+            rounding = max(rounding, SUM_ROUNDING * size_of_terms())
         if most_negative_gap < -rounding:
             raise ValueError(
                 f"The duality gap is {most_negative_gap:.3g}, below zero by more than "

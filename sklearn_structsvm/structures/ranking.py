@@ -6,7 +6,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.arrays import as_codes
 from sklearn_structsvm._utils.labels import label_cost_matrix
-from sklearn_structsvm._utils.tolerances import COUNT_ROUNDING
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.structures.flat import MultilabelStructure
 
 
@@ -114,7 +114,7 @@ def best_threshold(scores, present, weights):
     gaps = np.concatenate([[0.0], np.diff(scores), [0.0]])
     possible = gaps > 0.0
     possible[[0, -1]] = True
-    least = wrong[possible].min() + COUNT_ROUNDING * weights.sum()
+    least = wrong[possible].min() + SUM_ROUNDING * weights.sum()
     best = np.flatnonzero(possible & (wrong <= least))
     cut = best[gaps[best].argmax()]
     if cut == 0:

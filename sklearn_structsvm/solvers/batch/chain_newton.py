@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
@@ -14,10 +15,6 @@ from sklearn_structsvm.solvers.loop import run_steps
 
 # With more weights than this, their Hessian is not written out.
 MOST_WRITTEN = 2048
-
-# Second derivatives by a weight are not known to be smaller than this share of the
-# largest ones so far.
-HESSIAN_ROUNDING = 1e-12
 
 
 def run_chain_newton(
@@ -93,7 +90,7 @@ class ChainNewtonSteps(ModelSteps):
             return False
         # Where probabilities are close to 0 and 1, little is left of large terms.
         self.largest = np.maximum(self.largest, diagonal)
-        diagonal = np.maximum(diagonal, HESSIAN_ROUNDING * self.largest)
+        diagonal = np.maximum(diagonal, SUM_ROUNDING * self.largest)
         diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
         diagonal[diagonal <= 0.0] = 1.0
         return self._minimize_model(H, np.arange(len(H)), diagonal)

@@ -7,8 +7,8 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from sklearn_structsvm._utils.pieces import take_rows
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch.newton import (
-    DECREASE_ROUNDING,
     FORCING,
     MAX_PRODUCTS,
     Diagonal,
@@ -42,7 +42,7 @@ LEAST_RESIDUAL = 1e-3
 STRETCH = 2.0
 
 # A proximal step must not exceed a value by more than this share of it.
-VALUE_ROUNDING = 1e-15
+MODEL_ROUNDING = 1e-15
 
 
 class L1NewtonSteps:
@@ -125,7 +125,7 @@ class L1NewtonSteps:
             value = objective.evaluate(target, scores)
             model = smooth + gradient @ change + 0.5 * (stretched * change) @ change
             model += lam * np.abs(target).sum()
-            if value <= model + VALUE_ROUNDING * abs(model):
+            if value <= model + MODEL_ROUNDING * abs(model):
                 self.stretch = max(1.0, self.stretch / STRETCH)
                 if value < objective.value:
                     objective.go_to(target, scores, value)
@@ -152,7 +152,7 @@ class L1NewtonSteps:
         slope = float(objective.gradient @ direction)
         if not slope < 0.0:
             return False
-        if -slope <= DECREASE_ROUNDING * abs(objective.value):
+        if -slope <= VALUE_ROUNDING * abs(objective.value):
             return self._whole_steps(lambda: direction)
         return orthant_step(objective, direction, 1.0)
 

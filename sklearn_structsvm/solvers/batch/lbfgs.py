@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     RestartedSteps,
@@ -10,9 +11,6 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     wolfe_step,
 )
 from sklearn_structsvm.solvers.loop import History, Rounding, certified, run_steps
-
-# The rounding of a difference of two objective values, as a share of the objective.
-VALUE_ROUNDING = 1e-13
 
 # Bounds are made tighter than the gap of the weights by this factor.
 SLACK = 0.1

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     MAX_SHRINKS,
     SHRINK,
@@ -23,10 +24,6 @@ ENOUGH = 0.5
 
 # Products with the Hessian for a direction.
 MAX_PRODUCTS = 1000
-
-# If the decrease that a step must make is below this share of the objective, it is lost
-# in rounding.
-DECREASE_ROUNDING = 1e-13
 
 # With at most this many dense features, the Hessian of each score is inverted to
 # precondition. It is computed from a part of the examples, this many per feature: more
@@ -141,7 +138,7 @@ class NewtonSteps:
         slope = float(self.gradient @ direction)
         if not slope < 0.0:
             return False
-        is_rounding = -slope <= DECREASE_ROUNDING * abs(self.value)
+        is_rounding = -slope <= VALUE_ROUNDING * abs(self.value)
         step = 1.0
         for _ in range(MAX_SHRINKS):
             w = self.weights + step * direction

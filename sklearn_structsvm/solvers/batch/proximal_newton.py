@@ -4,8 +4,9 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
-from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
-from sklearn_structsvm.solvers.batch.newton import DECREASE_ROUNDING, MAX_PRODUCTS
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.batch.l1_newton import LEAST_DAMPING, L1NewtonSteps
+from sklearn_structsvm.solvers.batch.newton import MAX_PRODUCTS
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     MAX_SHRINKS,
     SHRINK,
@@ -22,10 +23,9 @@ LEAST_OTHERS = 64
 # A model has at most this many weights, because its Hessian is written out.
 MOST_MODELED = 2048
 
-# A ridge that is added to the Hessian, as a share of its diagonal: the first and the
-# smallest value. After a model toward which no step pays, it grows by this factor. After
-# a full step it shrinks again.
-LEAST_DAMPING = 1e-10
+# The ridge that is added to the Hessian begins at the least one of `l1_newton`. After a
+# model toward which no step pays, it grows by this factor. After a full step it shrinks
+# again.
 DAMPED = 10.0
 
 # The first width of the smoothed hinge, the factor between successive widths, and the
@@ -157,7 +157,7 @@ class ModelSteps:
         slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
         if not slope < 0.0:
             return -1.0
-        if -slope <= DECREASE_ROUNDING * abs(objective.value):
+        if -slope <= VALUE_ROUNDING * abs(objective.value):
             return self._last_step(target)
         return self._search(target, slope)
 

@@ -30,6 +30,7 @@ maintains the excessive gap condition, so each step is as long as the inequality
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 
@@ -38,9 +39,6 @@ from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 # repeated.
 ESTIMATE_GROWTH = 1.2
 ESTIMATE_DECAY = 0.97
-
-# The two sides of the condition may differ by this share of the terms they sum.
-CONDITION_ROUNDING = 1e-12
 
 # A smoothing below this share of the objective is lost in rounding.
 LEAST_SMOOTHING = 1e-16
@@ -145,7 +143,7 @@ class EntropicExcessiveGap:
         while True:
             smooth = 0.5 * lam * float(w @ w) + self.sweep(w, mu)
             value = self.dual_value(self.V_soft, self.loss_soft)
-            if smooth <= value + CONDITION_ROUNDING * abs(smooth):
+            if smooth <= value + SUM_ROUNDING * abs(smooth):
                 break
             mu *= 2.0
             check_finite(mu, smooth)
@@ -211,7 +209,7 @@ class EntropicExcessiveGap:
         old = self.loss_soft + self.V_soft @ self.w
         won = new - self.soft_risk - (1.0 - tau) * (old - self.risk_sharp)
         check_finite(lost, won)
-        rounding = CONDITION_ROUNDING * (abs(new) + abs(old))
+        rounding = SUM_ROUNDING * (abs(new) + abs(old))
         return 0.5 * tau**2 / self.lam * lost <= won + rounding
 
     def row(self):

@@ -20,11 +20,10 @@ from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import History
 
 # The share of ε to which each breakpoint is solved: the paper's value (appendix K), and a
-# smaller one with acceleration. Accelerated steps reach small gaps cheaply, and there are
-# then fewer breakpoints.
+# smaller one for heuristic paths and with acceleration. Accelerated steps reach small
+# gaps cheaply, and there are then fewer breakpoints.
 KAPPA = 0.9
-KAPPA_HEURISTIC = 0.7
-KAPPA_ACCELERATED = 0.7
+SMALLER_KAPPA = 0.7
 
 # Steps are accelerated from the first breakpoint on that takes this many passes. Those of
 # large λ take less than one.
@@ -380,10 +379,8 @@ def regularization_path(
 
 def default_kappa(sampling="auto", acceleration="auto", heuristic=False):
     """The value of kappa=None."""
-    if heuristic:
-        return KAPPA_HEURISTIC
-    accelerates = _may_accelerate(sampling, acceleration)
-    return KAPPA_ACCELERATED if accelerates else KAPPA
+    is_smaller = heuristic or _may_accelerate(sampling, acceleration)
+    return SMALLER_KAPPA if is_smaller else KAPPA
 
 
 def _may_accelerate(sampling, acceleration):

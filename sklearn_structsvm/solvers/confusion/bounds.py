@@ -6,6 +6,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+
 # Each call of the oracle gains about as many digits as all previous ones. If more calls
 # than this are needed, the rest is rounding.
 MAX_DINKELBACH_CALLS = 100
@@ -18,10 +20,6 @@ PROGRAM_ACCURACY = 1e-7
 # share of the largest one. For examples of equal weight, nonzero denominators are at
 # least 1 / n. Values that rounding puts below that are then negligible.
 LEAST_DENOMINATOR = 1e-9
-
-
-# Rounding errors of a sum over a tensor, relative to the sum of its terms.
-ROUNDING = 1e-13
 
 
 @dataclass
@@ -103,7 +101,7 @@ def trivial_bound(problem):
         return -np.inf
     q = linear_range(problem, L)[0] + h
     # The terms cancel but for their rounding errors.
-    q -= ROUNDING * (np.abs(L).max(axis=-1) * problem.priors).sum()
+    q -= VALUE_ROUNDING * (np.abs(L).max(axis=-1) * problem.priors).sum()
     return q if ratio is None else ratio_bound(level, q, below)
 
 

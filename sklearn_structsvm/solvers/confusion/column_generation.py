@@ -10,6 +10,7 @@ from sklearn_structsvm._utils.conditions import (
     largest_parts,
     largest_violation,
 )
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.confusion.bounds import Minorant
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import (
@@ -43,9 +44,6 @@ SHARPER = 10.0
 
 # The largest such factor. Beyond it, the answer would be the same.
 SHARPEST = 1e8
-
-# The least change of a bound that counts.
-SMALLEST_RISE = 1e-13
 
 # The smallest share of the class priors by which costs are divided.
 SMALLEST_PRIOR = 1e-12
@@ -174,7 +172,7 @@ class ColumnGeneration(ConfusionSolver):
             self.sharpness = max(self.sharpness / SHARPER, 1.0)
         else:
             self.sharpness *= SHARPER
-            if self.sharpness > SHARPEST and self.bounds.value <= before + SMALLEST_RISE:
+            if self.sharpness > SHARPEST and self.bounds.value <= before + VALUE_ROUNDING:
                 if not self.incumbent.lacks_feasible():
                     return "stalled"
                 self.incumbent.find_feasible()
@@ -235,10 +233,10 @@ class ColumnGeneration(ConfusionSolver):
         minorant = parts.solve()
         if len(parts.cells) > before[0]:
             return self.go_on_with(minorant, NEW_SHARE_OF_PARTS)
-        rises = self.bounds.value > low + SMALLEST_RISE
+        rises = self.bounds.value > low + VALUE_ROUNDING
         # A ratio's new level, or a new tangent, is another program.
         is_same = parts.price == before[1] and abs(parts.value - before[2]) <= (
-            SMALLEST_RISE
+            VALUE_ROUNDING
         )
         if not rises and is_same and self.share == 1.0:
             self.take_parts()

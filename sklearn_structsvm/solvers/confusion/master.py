@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._utils.conditions import largest_of_halves
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.interior_point import solve_qp
@@ -71,9 +72,6 @@ class Cuts(LinearRows):
 # Constraints are tightened by this amount, so that they hold exactly despite the
 # program's tolerance and rounding. Rates and shares are of the order of 1.
 CONSTRAINT_MARGIN = 1e-9
-
-# Rounding can make a 0 as large as this.
-ROUNDED_ZERO = 1e-14
 
 # The first price per unit of violation, and its intended multiple of the sum of the
 # multipliers. With twice the sum, all points of the central path satisfy the constraints.

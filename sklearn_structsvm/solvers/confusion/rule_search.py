@@ -9,6 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.solvers.confusion.bounds import ratio_form
 from sklearn_structsvm.solvers.confusion.column_generation import (
     ColumnGeneration,
@@ -25,9 +26,6 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 
 # Values that differ by less than this are equal.
 SAME_VALUE = 1e-10
-
-# Denominators below this are 0.
-NO_MASS = 1e-14
 
 # Boxes with at most this many rules are enumerated.
 MAX_ENUMERATED = 300_000
@@ -410,7 +408,7 @@ class _Search:
                 feasible &= excess <= FEASIBILITY_TOL
             else:
                 D = _outer(below, box)
-                feasible &= (D <= NO_MASS) | (excess <= FEASIBILITY_TOL * D)
+                feasible &= (D <= ROUNDED_ZERO) | (excess <= FEASIBILITY_TOL * D)
         feasible &= self._largest(self.half_rows, self.halves, box) <= 0.0
         left = np.flatnonzero(feasible)
         low = self._lower(box, left)
@@ -465,7 +463,7 @@ class _Search:
             for weight, above, below in self.terms:
                 A, B = _outer(above, box)[left], _outer(below, box)[left]
                 ratio = np.full_like(A, -np.inf)
-                np.divide(A, B, where=B > NO_MASS, out=ratio)
+                np.divide(A, B, where=B > ROUNDED_ZERO, out=ratio)
                 total += weight * ratio
             low = np.maximum(low, total)
         return low
