@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.binomial import clopper_pearson
 from sklearn_structsvm._utils.borders import as_floats, check_sequence
 from sklearn_structsvm._utils.snapshots import snapshot
-from sklearn_structsvm.confusion.calibration import (
+from sklearn_structsvm.confusion.binomial_tests import (
     expected_violation,
     p_value,
     rate_sums,

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_indexing
 from sklearn_structsvm._utils.tables import listed_names
-from sklearn_structsvm.confusion.calibration import (
+from sklearn_structsvm.confusion.binomial_tests import (
     allowance,
     empty_of,
     enough_examples,

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import effective_number
-from sklearn_structsvm.confusion.calibration import rate_sums, stricter
+from sklearn_structsvm.confusion.binomial_tests import rate_sums, stricter
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.tightening import (
     Tightened,

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import Cells
-from sklearn_structsvm.confusion.calibration import empty_of, p_value, rate_sums
+from sklearn_structsvm.confusion.binomial_tests import empty_of, p_value, rate_sums
 from sklearn_structsvm.metrics import (
     Churn,
     Coverage,

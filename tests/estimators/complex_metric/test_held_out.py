@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.confusion.calibration import p_value, rate_sums
+from sklearn_structsvm.confusion.binomial_tests import p_value, rate_sums
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.metrics import (
     Coverage,

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.binomial import sum_p_value
 from sklearn_structsvm.confusion import Cells, get_metric
-from sklearn_structsvm.confusion.calibration import p_value, rate_sums
+from sklearn_structsvm.confusion.binomial_tests import p_value, rate_sums
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.metrics import (
     EqualizedOdds,

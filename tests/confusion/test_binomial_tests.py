@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
-from sklearn_structsvm.confusion.calibration import (
+from sklearn_structsvm.confusion.binomial_tests import (
     Shifted,
     allowance,
     enough_examples,
