@@ -65,5 +65,7 @@ def new_seed(*offsets: int) -> int:
 
 def cache_by_seed(function):
     """`functools.cache` for a function that draws data."""
-    remembered = cache(lambda seed, *args: function(*args))
-    return wraps(function)(lambda *args: remembered(_current, *args))
+    remembered = cache(lambda seed, *args, **options: function(*args, **options))
+    return wraps(function)(
+        lambda *args, **options: remembered(_current, *args, **options)
+    )

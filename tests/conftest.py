@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 # A slow example, or slow generation on a busy machine, is not a failure.
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # Running again finds a failure again.
-settings.register_profile("repeatable", derandomize=True, **no_clock)
+settings.register_profile("repeatable", derandomize=True, max_examples=50, **no_clock)
 # Other examples in every run, for a nightly job; --hypothesis-profile=random selects it.
 settings.register_profile("random", print_blob=True, max_examples=300, **no_clock)
 settings.load_profile("repeatable")

@@ -318,7 +318,6 @@ def test_requests_to_a_worker_that_is_gone_do_not_wait_for_ever(client, monkeypa
     check_nothing_is_left(client)
 
 
-@pytest.mark.slow
 def test_a_fit_that_kills_its_workers_is_an_error_that_says_so(own_client):
     own_client.run_on_scheduler(forgive_nothing)
     model, X, y, _ = problem_of("sublbfgs")
@@ -333,7 +332,6 @@ def forgive_nothing(dask_scheduler):
     dask_scheduler.allowed_failures = 0
 
 
-@pytest.mark.slow
 @each_model
 def test_a_restart_in_a_fit_is_an_error_and_the_next_fit_the_same(
     own_client, name, monkeypatch
@@ -349,7 +347,6 @@ def test_a_restart_in_a_fit_is_an_error_and_the_next_fit_the_same(
     np.testing.assert_array_equal(model.fit(X, y).coef_, expected.coef_)
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_restarts_is_an_error_and_the_next_fit_the_same(monkeypatch):
     model, X, y, _ = problem_of("bcfw")
     scheduler = Scheduler()
@@ -378,9 +375,8 @@ def test_a_scheduler_that_restarts_is_an_error_and_the_next_fit_the_same(monkeyp
         scheduler.stop()
 
 
-@pytest.mark.slow
 @each_model
-def test_a_worker_that_comes_late_changes_nothing_but_its_load(
+def test_workers_that_come_late_and_retire_change_nothing_but_loads(
     own_client, name, monkeypatch
 ):
     model, X, y, total = problem_of(name)
@@ -390,25 +386,15 @@ def test_a_worker_that_comes_late_changes_nothing_but_its_load(
         own_client.cluster.scale(3)
         own_client.wait_for_workers(3)
 
-    told = each_message(monkeypatch, 4, grow)
-    model.fit(X, y)
-    assert len(told) > 4 and len(own_client.nthreads()) == 3
-    assert model.dual_gap_ <= model.tol
-    assert_same_optimum(model, expected, total)
-    # The next fit uses all three.
-    assert clone(model).fit(X, y).dual_gap_ <= model.tol
-
-
-@pytest.mark.slow
-@each_model
-def test_a_worker_that_retires_hands_its_examples_over(own_client, name, monkeypatch):
-    model, X, y, total = problem_of(name)
-    expected = clone(model).fit(X, y)
-
     def shrink(workers):
         own_client.retire_workers([workers.homes[0]])
 
-    told = each_message(monkeypatch, 4, shrink)
-    model.fit(X, y)
-    assert len(told) > 4
-    assert_same_optimum(model, expected, total)
+    # The second fit uses all three, until one hands its examples over.
+    for change in (grow, shrink):
+        with monkeypatch.context() as patch:
+            told = each_message(patch, 4, change)
+            model = clone(model).fit(X, y)
+        assert len(told) > 4
+        assert model.dual_gap_ <= model.tol
+        assert_same_optimum(model, expected, total)
+        assert change is shrink or len(own_client.nthreads()) == 3

@@ -14,7 +14,7 @@ from _estimators import assert_same_optimum, however_near
 from _forests import KINDS as FOREST_KINDS
 from _forests import random_forests
 from _references import list_chains, random_chains
-from _seeds import new_rng, new_seed
+from _seeds import cache_by_seed, new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -112,6 +112,7 @@ def objective(model, X, y, *, C, weights=None, costs=None, free=False):
     return square / (2 * C * s.sum()) + s @ losses / s.sum()
 
 
+@cache_by_seed
 def best(kind, **params):
     """A fit to the accuracy of rounding."""
     params = {"C": 0.1, "tol": 1e-12} | params
@@ -147,7 +148,7 @@ def test_all_reach_the_same_objective(make, kind):
 
 @accurately
 @for_each_kind
-@pytest.mark.parametrize("tol", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("tol", [0.3, 0.01])
 def test_the_gap_bounds_what_is_left(make, kind, tol):
     model = make(C=0.1, fit_intercept=False).set_params(tol=tol).fit(*make_data(kind))
     optimum = best(kind, fit_intercept=False)
@@ -529,7 +530,8 @@ def test_pairs_of_labels_may_have_costs(make):
     model = make(C=0.1, label_costs=PAIR_COSTS, tol=1e-6).fit(X, y)
     value = objective(model, X, y, C=0.1, costs=PAIR_COSTS)
     np.testing.assert_allclose(model.objective_, value, rtol=1e-12)
-    expected = best("ranking", label_costs=PAIR_COSTS)
+    exact = BMRMClassifier(C=0.1, tol=1e-12, label_costs=PAIR_COSTS)
+    expected = exact.fit(*make_data("ranking"))
     np.testing.assert_allclose(model.objective_, expected.objective_, atol=1e-6)
 
 
@@ -631,7 +633,8 @@ def test_bmrm_over_a_named_flat_structure_is_bmrm_over_a_risk():
     X, y = make_data("multiclass")
     structure = MulticlassStructure(COSTS)
     model = BMRMClassifier(structure, C=0.1, tol=TOL).fit(X, y)
-    expected = best("multiclass", label_costs=COSTS)
+    exact = BMRMClassifier(C=0.1, tol=1e-12, label_costs=COSTS)
+    expected = exact.fit(*make_data("multiclass"))
     np.testing.assert_allclose(model.objective_, expected.objective_, atol=2 * TOL)
     assert not hasattr(structure, "classes_")
 
@@ -942,7 +945,7 @@ def test_a_c_whose_weights_overflow_is_refused(name, C, scale):
         clone(SOLVERS[name]).set_params(C=C).fit(scale * X, y)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-160, 1e-120])
+@pytest.mark.parametrize("scale", [1e-300, 1e-160])
 @for_each_solver
 def test_features_whose_squares_vanish_leave_the_intercept(name, scale):
     X, y = make_data("binary")

@@ -30,10 +30,10 @@ LENGTH = 6
 
 
 class Writer:
-    """A callback that writes into arrays after each pass, and at the end of each fold."""
+    """A callback that makes indices far too large after each pass and each fold."""
 
-    def __init__(self, arrays, value):
-        self.arrays, self.value, self.n_written = arrays, value, 0
+    def __init__(self, arrays):
+        self.arrays, self.n_written = arrays, 0
 
     def setup(self, estimator, context):
         pass
@@ -48,7 +48,7 @@ class Writer:
         if context.task_name in ("pass", "fold"):
             self.n_written += 1
             for array in self.arrays:
-                array[...] = self.value
+                array[...] = 2**30
         return False
 
 
@@ -136,15 +136,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("value", [2**30, -1])
 @pytest.mark.parametrize(("name", "form"), CASES)
-def test_a_callback_that_writes_into_indices_changes_nothing(name, form, value):
+def test_a_callback_that_writes_into_indices_changes_nothing(name, form):
     model, models = clone((OF_STRUCTURES | OF_ROWS)[name]), []
     for writes in (False, True):
         X, y, structure, arrays = data(form)
         if "structure" in model.get_params():
             model.set_params(structure=structure)
-        writer = Writer(arrays if writes else [], value)
+        writer = Writer(arrays if writes else [])
         models.append(clone(model).set_callbacks(writer).fit(X, y))
         assert writer.n_written > 0
     for attribute in ("coef_", "objective_", "dual_gap_"):
@@ -175,7 +174,7 @@ def test_probabilities_that_a_classifier_keeps_may_change_afterwards(params):
         Returns.kept = sparse.csr_array(eta)
         arrays = [Returns.kept.indices, Returns.kept.indptr] if writes else []
         model = MultilabelMetricClassifier(Returns(), cv=None, **params)
-        models.append(model.set_callbacks(Writer(arrays, 2**30)).fit(eta, Y))
+        models.append(model.set_callbacks(Writer(arrays)).fit(eta, Y))
     assert models[0].objective_ == models[1].objective_
 
 

@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 from contextlib import suppress
+from itertools import product
 
 import numpy as np
 import pytest
@@ -127,18 +128,21 @@ def set_n_weights(structure):
     structure.n_weights_ = 10**9
 
 
-@pytest.mark.parametrize("file", [None, *SAVED], ids=str)
+DAMAGES = [
+    set_label_costs,
+    set_classes,
+    set_one_class,
+    set_classes_as_a_list,
+    set_n_features,
+    set_no_features,
+    set_n_weights,
+]
+
+
+# What comes from a file has not predicted yet, whatever the damage.
 @pytest.mark.parametrize(
-    "damage",
-    [
-        set_label_costs,
-        set_classes,
-        set_one_class,
-        set_classes_as_a_list,
-        set_n_features,
-        set_no_features,
-        set_n_weights,
-    ],
+    ("file", "damage"),
+    [*product([None], DAMAGES), *product(SAVED, [set_classes])],
 )
 @pytest.mark.parametrize("kind", ALL)
 def test_a_structure_whose_parts_no_longer_fit_together_is_refused(kind, damage, file):

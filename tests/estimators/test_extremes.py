@@ -157,8 +157,10 @@ def test_a_tiny_c_leaves_tiny_weights(make_problem, kind):
 
 @for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away", "corrective"])
-@pytest.mark.parametrize("acceleration", [False, True])
+@pytest.mark.parametrize(
+    ("step", "acceleration"),
+    [*((s, False) for s in ("fw", "pairwise", "away", "corrective")), ("pairwise", True)],
+)
 def test_a_huge_c_still_ends_with_finite_numbers_and_a_certificate(
     make_problem, kind, step, acceleration
 ):
@@ -329,7 +331,7 @@ FITS_TO_ROWS = {
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize("name", FITS_TO_ROWS)
 def test_values_that_are_assumed_to_be_finite_and_are_not_are_named(name, value, layout):
     X, y = make_classification(random_state=new_seed(0))

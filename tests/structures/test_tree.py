@@ -203,7 +203,6 @@ def test_potentials_add_up_to_the_score_of_the_joint_feature(case):
 DYADIC = (1, 2, 4)
 
 
-@settings(max_examples=100)
 @given(tree_cases(sizes=DYADIC), angles())
 def test_constrained_decode_finds_the_best_labeling_within_the_angle(case, angle):
     check_constrained_decoding(case, *angle)

@@ -141,7 +141,7 @@ def test_costs_of_labels_are_minimized_by_a_rule_of_features(seed, k):
 
 def test_1_is_predicted_for_high_probabilities_unless_costs_ask_for_low_ones():
     turned = 0
-    for trial in range(30):
+    for trial in range(12):
         rng = new_rng(20, trial)
         n = int(rng.integers(5, 15))
         X, y = rng.standard_normal((n, 1)), np.arange(n) % 2

@@ -123,7 +123,6 @@ def test_the_held_out_rows_must_have_examples_as_well():
     """Of two rows with label 1 in the group, at times none is held out."""
     X, y, group = draw()
     y[:2] = 1
-    seen = set()
     for seed in range(12):
         model = model_of(
             Recall(at_least=0.01, group="few"), constraint_confidence=0.5,
@@ -132,8 +131,9 @@ def test_the_held_out_rows_must_have_examples_as_well():
         try:
             model.fit(X, y, sensitive_features=group)
         except InfeasibleConstraintError as error:
-            seen.add("no held-out examples of group 'few' with label 1" in str(error))
-    assert True in seen
+            if "no held-out examples of group 'few' with label 1" in str(error):
+                return
+    pytest.fail("examples were always held out")
 
 
 def test_what_is_never_predicted_has_no_certified_precision():
@@ -159,7 +159,7 @@ def test_what_is_never_predicted_has_no_certified_precision():
 
 def test_a_group_that_the_other_part_lacks_is_tested_by_the_held_out_rows():
     """Three rows of a group, all of which are held out at times."""
-    for seed in range(12):
+    for seed in range(6):
         rng = new_rng(1, seed)
         X, y, g = rng.normal(size=(40, 2)), rng.integers(0, 3, 40), np.arange(40) < 3
         model = model_of(

@@ -111,7 +111,7 @@ def test_random_problems_are_solved_to_eight_digits(kind):
     With few weights, accelerated block steps may stall; the default never does.
     """
     rng, n_stalls = new_rng(7), 0
-    for seed in range(60):
+    for seed in range(30):
         problem = random_problem(kind, seed=seed, n_features=int(rng.integers(1, 5)))
         lam, step = 10.0 ** rng.uniform(-2.0, 1.0), str(rng.choice(STEPS[1:]))
         p = rng.uniform(0.2, 1.0, size=N)
@@ -134,7 +134,7 @@ def test_random_problems_are_solved_to_eight_digits(kind):
         assert -1e-12 <= primal - dual <= 1.1e-9
         if not has_box:
             assert abs(primal - optimum(problem, lam, p)) <= 1e-8
-    assert n_stalls <= 10
+    assert n_stalls <= 5
 
 
 @pytest.mark.parametrize("ratio", [40.0, 1e3, 1e6])

@@ -13,7 +13,7 @@ from _problems import (
 )
 from _references import Textbook, visits
 from _seeds import new_rng
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -71,7 +71,6 @@ def test_the_gap_with_cached_plain_steps_is_primal_minus_dual(kind):
     assert solver.n_cache_hits > 0
 
 
-@settings(max_examples=80)
 @given(
     multiclass_cases() | binary_cases() | multilabel_cases() | chain_cases(),
     st.sampled_from([1e-9, 1e-2, 1.0, 1e9]),

@@ -14,7 +14,7 @@ from _problems import (
 )
 from _references import Listed
 from _seeds import new_rng
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
@@ -94,7 +94,6 @@ def test_all_solvers_agree(kind):
     assert -1e-10 <= rough.objective - best <= min(rough.gap, bound) + 1e-10
 
 
-@settings(max_examples=80)
 @given(
     multiclass_cases() | binary_cases() | multilabel_cases() | chain_cases(),
     st.sampled_from([1e-3, 1e-2, 1.0, 1e9]),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -23,7 +23,6 @@ def tree_of(values):
     return tree
 
 
-@settings(max_examples=50)
 @given(
     hnp.arrays(float, st.integers(1, 40), elements=st.integers(0, 8)),
     st.integers(0, 63),
@@ -36,7 +35,6 @@ def test_a_draw_is_the_inverse_of_the_cumulative_weights(values, sixty_fourths):
     assert tree_of(values).draw(uniform) == expected
 
 
-@settings(max_examples=100)
 @given(weights, st.floats(0, ALMOST_ONE))
 def test_an_item_of_weight_zero_is_never_drawn(values, uniform):
     if not values.any():
@@ -67,7 +65,6 @@ def test_draws_follow_the_weights():
     np.testing.assert_array_equal(counts, 1000 * values)
 
 
-@settings(max_examples=50)
 @given(weights, st.lists(st.tuples(st.integers(0, 39), st.floats(0, 5)), max_size=9))
 def test_changing_one_weight_after_another_equals_setting_all(values, changes):
     tree = tree_of(values)

@@ -13,7 +13,7 @@ from _confusion_problems import (
     linear_optimum,
 )
 from _seeds import new_rng
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sklearn_structsvm.confusion import (
@@ -511,7 +511,6 @@ def test_bisection_halves_the_interval_each_time():
     assert result.n_oracle_calls <= np.ceil(np.log2(2.0 / 1e-4)) + 1
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 6), st.integers(0, 1000), st.floats(0.0, 0.8))
 def test_the_ellipsoid_keeps_what_the_cut_leaves_and_shrinks(d, seed, share):
     rng = new_rng(seed)

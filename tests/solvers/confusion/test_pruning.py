@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _confusion_problems import FiniteOracle, finite_problem, linear_optimum
 from _seeds import new_rng
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -51,7 +51,6 @@ def linear_weights(problem, columns):
     return np.maximum(found.x, 0.0) if found.status == 0 else None
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 400), st.integers(1, 8), st.integers(0, 1000))
 def test_no_more_points_are_left_than_dimensions_and_one(n, dim, seed):
     rng = new_rng(seed)

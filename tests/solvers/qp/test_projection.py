@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from _seeds import new_rng
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
@@ -46,7 +46,6 @@ def assert_optimal(problem, alpha, theta, rtol=1e-9):
     assert (slope[alpha < upper] >= -rtol * terms[alpha < upper]).all()
 
 
-@settings(max_examples=400)
 @given(st.integers(1, 60), st.integers(0, 10**6))
 def test_a_box_projection_meets_its_optimality_conditions(n, seed):
     problem = random_box(n, seed)
@@ -90,7 +89,6 @@ def exact_box(m, lower, upper, sigma, total, h):
     return [a + share * (b - a) for a, b in zip(first, last, strict=True)]
 
 
-@settings(max_examples=100)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_a_box_projection_is_that_of_fractions(n, seed):
     rng = new_rng(seed)
@@ -106,7 +104,6 @@ def test_a_box_projection_is_that_of_fractions(n, seed):
     np.testing.assert_allclose(alpha, expected, rtol=0, atol=atol)
 
 
-@settings(max_examples=400)
 @given(st.integers(1, 30), st.integers(0, 2**32 - 1))
 def test_huge_targets_leave_a_feasible_point_as_good_as_the_best(n, seed):
     rng = new_rng(seed)
@@ -219,7 +216,6 @@ def test_what_cannot_be_projected_is_refused(change, message):
         project_box(**problem | change)
 
 
-@settings(max_examples=200)
 @given(st.integers(1, 30), st.integers(0, 10**6))
 def test_a_weighted_quantile_minimizes_the_weighted_distances(n, seed):
     rng = new_rng(seed)

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from _seeds import new_rng
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
@@ -89,7 +89,6 @@ def best_over_supports(A, b):
     return best
 
 
-@settings(max_examples=150)
 @given(
     st.sampled_from(["general", "low rank", "duplicates", "ties", "zero"]),
     st.integers(1, 5),
@@ -107,12 +106,11 @@ def test_the_value_is_the_least_over_all_supports(kind, m, d, seed):
 @pytest.mark.parametrize(("m", "d"), [(30, 3), (60, 40), (200, 10), (200, 150)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_programs_are_solved_to_rounding(kind, m, d, solved):
-    for seed in range(2):
-        A, b = random_rows(kind, m, d, seed)
-        for scaled in (b, 0.0 * b, 100.0 * b):
-            qp = SimplexQP(capacity=2)
-            assert_optimal(A, scaled, grow(qp, A, scaled, solved), 1e-14)
-            assert qp.n_moves <= 10 * m
+    A, b = random_rows(kind, m, d, 0)
+    for scaled in (b, 0.0 * b, 100.0 * b):
+        qp = SimplexQP(capacity=2)
+        assert_optimal(A, scaled, grow(qp, A, scaled, solved), 1e-14)
+        assert qp.n_moves <= 10 * m
 
 
 @pytest.mark.parametrize("kind", KINDS)
