@@ -243,22 +243,26 @@ class _Mapping:
     def planes(self, images, losses, sides):
         """Planes, offsets and λ of an L2 problem with the same dual value near u.
 
-        Clipped weights are constants. With an L1 penalty the dual value is
+        It has only the weights that are neither clipped nor zero; see `_varies`. Clipped
+        weights are constants. With an L1 penalty the dual value is
 
             Σ_j α_j ℓ_j - λ / (2 - 2ρ) Σ_k (u_k - ρ sign u_k)² over |u_k| > ρ,
 
         and as the shares α_j sum to 1, ρ sign u_k may be subtracted from every image.
         """
-        lam = self.lam
+        lam, varies = self.lam, self._varies(sides)
         if self.is_sparse:
             lam = lam / (1.0 - self.ratio)
-            return -lam * (images - self.ratio * sides) * (sides != 0), losses, lam
-        is_free = sides == 0
+            shifted = images[:, varies] - self.ratio * sides[varies]
+            return -lam * shifted, losses, lam
         fixed = self._ends(sides)
         offsets = [
             loss - lam * image @ fixed for image, loss in zip(images, losses, strict=True)
         ]
-        return -lam * images * is_free, offsets, lam
+        return -lam * images[:, varies], offsets, lam
+
+    def _varies(self, sides):
+        return (sides != 0) == self.is_sparse
 
     def target(self, local, images, sides):
         """u at the solution of such a problem.
@@ -266,9 +270,11 @@ class _Mapping:
         Where it determines u, it does so to all digits. The mean of images, which may be
         1e9 times as large, has too few of them for w.
         """
-        u = local.alpha @ images
-        exact = self.ratio * sides + local.weights
-        return np.where((sides != 0) == self.is_sparse, exact, u)
+        u, varies = local.alpha @ images, self._varies(sides)
+        u[varies] = local.weights
+        if self.is_sparse:
+            u += self.ratio * sides
+        return u
 
     def _ends(self, sides):
         """The bounds at which u is clipped, or 0."""

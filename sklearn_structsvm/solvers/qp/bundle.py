@@ -88,8 +88,11 @@ class Bundle:
         bundle = cls(planes.shape[1], lam, max_idle=np.inf, max_planes=len(planes) + 1)
         bundle.rows, bundle.offsets = planes, np.array(offsets)
         bundle.alpha = np.zeros(len(planes))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = planes @ planes.T / lam
+        _refuse_overflow(gram)
         for j, offset in enumerate(bundle.offsets):
-            bundle.qp.add_row(bundle._products(j, j + 1), offset)
+            bundle.qp.add_row(gram[j, : j + 1].copy(), offset)
         return bundle
 
     @property
@@ -153,19 +156,15 @@ class Bundle:
         self.alpha[:] = 0.0
         self.qp.replace_row(j, self._products(j), offset)
 
-    def _products(self, j, n=None):
-        """A plane's row of the Gram matrix, or its first n entries."""
-        planes = self.planes[:n]
+    def _products(self, j):
+        """A plane's row of the Gram matrix."""
+        planes = self.planes
         if self.qp.is_wide:
             products = wide_products(planes, planes[j], self.lam)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 products = planes @ planes[j] / self.lam
-        if not np.isfinite(products[j]).all():
-            raise ValueError(
-                "The squared length of a subgradient overflows: scale the features down, "
-                "or try a smaller C."
-            )
+        _refuse_overflow(products[j])
         return products
 
     def cut(self, risk, B, offset, plane=None):
@@ -237,3 +236,11 @@ class Bundle:
 
     def _add_merged(self, plane, offset):
         self.add(plane, offset)
+
+
+def _refuse_overflow(products):
+    if not np.isfinite(products).all():
+        raise ValueError(
+            "The squared length of a subgradient overflows: scale the features down, or "
+            "try a smaller C."
+        )
