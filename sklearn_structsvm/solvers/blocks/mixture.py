@@ -251,15 +251,16 @@ class _Mapping:
         and as the shares α_j sum to 1, ρ sign u_k may be subtracted from every image.
         """
         lam, varies = self.lam, self._varies(sides)
+        # In the order of C, which indexing does not keep.
+        own = images.compress(varies, axis=1)
         if self.is_sparse:
             lam = lam / (1.0 - self.ratio)
-            shifted = images[:, varies] - self.ratio * sides[varies]
-            return -lam * shifted, losses, lam
+            return -lam * (own - self.ratio * sides[varies]), losses, lam
         fixed = self._ends(sides)
         offsets = [
             loss - lam * image @ fixed for image, loss in zip(images, losses, strict=True)
         ]
-        return -lam * images[:, varies], offsets, lam
+        return -lam * own, offsets, lam
 
     def _varies(self, sides):
         return (sides != 0) == self.is_sparse
