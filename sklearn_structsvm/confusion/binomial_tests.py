@@ -27,7 +27,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from sklearn_structsvm._utils.binomial import sum_p_value, union_p_value
+from sklearn_structsvm._utils.conditions import Conditions
 from sklearn_structsvm.confusion.constraint import Constraint
+from sklearn_structsvm.confusion.tightening import spare_of
 
 # This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
@@ -190,7 +192,7 @@ def _conditional(G, D, inside, counts):
 def _by_label(G, h, priors, counts, unit):
     """Rates among the examples of labels and cells."""
     rows = {}
-    for s in np.ndindex(priors.shape):
+    for s in zip(*np.nonzero(G.any(axis=2)), strict=True):
         rows.setdefault(tuple(np.unique(G[s]).tolist()), []).append(s)
     costs, k, n, bound, among = [], [], [], -h, []
     n_units = 0
@@ -216,6 +218,49 @@ def empty_of(sums, counts, cells):
     """Names of what rates are among and that was not counted once."""
     among = [mask for each in sums for mask in each.among if not counts[mask].any()]
     return list(dict.fromkeys(map(cells.words_of, among)))
+
+
+def one_standard_error(constraint, cells, counts):
+    """One standard error of each condition of a constraint, for `stricter`.
+
+    That all of g rates are close has a condition for each pair, whose error is σ_ab =
+    sqrt(v_a + v_b). In two halves (see `Conditions`) both may be stricter by v_a /
+    sqrt(v_a + v) for the least v of the other groups: two groups together by at least
+    σ_ab, and by no more if all v are equal.
+
+    Parameters
+    ----------
+    constraint : Constraint
+    cells : Cells
+    counts : ndarray of shape (m, k, k)
+        By cell, label and prediction.
+
+    Returns
+    -------
+    ndarray
+    """
+    halves = np.zeros(0, dtype=int)
+    if not constraint.has_levels:
+        G, h, D, halves = constraint._conditions(cells)
+    has_halves = halves.any() and D is None
+    if has_halves:
+        sums = [_by_label(one, 0.0, cells.priors, counts, 1.0) for one in G]
+    else:
+        sums = rate_sums(constraint, cells, counts)
+    found = np.array([each.standard_error for each in sums])
+    # Of rates without examples there is no error.
+    found = np.where(np.isfinite(found), found, 0.0)
+    if not has_halves:
+        return found
+    variances = found**2
+    for side in set(halves[halves != 0].tolist()):
+        own = np.flatnonzero(halves == side)
+        v = variances[own]
+        low, second = np.partition(v, 1)[:2]
+        others = np.where(np.arange(len(v)) == v.argmin(), second, low)
+        both = np.sqrt(v + others)
+        found[own] = np.divide(v, both, out=np.zeros(len(v)), where=both > 0.0)
+    return found
 
 
 def p_value(sums, error):
@@ -286,7 +331,8 @@ def stricter(constraint, shifts):
     ----------
     constraint : Constraint
     shifts : ndarray of shape (p,)
-        In the units of the constraint; negative if conditions are looser.
+        In the units of the constraint; negative if conditions are looser. One for each
+        condition or, of a constraint in halves, for each half.
     """
     if constraint.has_levels:
         # Precisions have one slack for all of them.
@@ -320,3 +366,18 @@ class Shifted(Constraint):
 
     def denominators(self, cells):
         return self.constraint.denominators(cells)
+
+    def _conditions(self, cells):
+        G, h, D, halves = self.constraint._conditions(cells)
+        shifts = self.shifts
+        if (shifts == shifts.max(initial=0.0)).all():
+            shifts = np.where(halves < 0, 0.0, shifts.max(initial=0.0))
+        elif len(shifts) == len(h):
+            # No more than the slack together.
+            most = np.where(halves != 0, 0.5 * spare_of(self.constraint), np.inf)
+            shifts = np.minimum(shifts, most)
+        else:
+            return super()._conditions(cells)
+        if D is None:
+            return Conditions(G, h + shifts, None, halves)
+        return Conditions(G + shifts[:, None, None, None] * D, h, D, halves)

@@ -28,6 +28,9 @@ LABELS_FOR_HALF = 100.0
 # n^WINDOW_POWER.
 WINDOW, WINDOW_POWER = 0.25, 0.8
 
+# What the labels of a cell may count in the mean with those of all cells.
+OWN_SHARES = np.linspace(0.0, 1.0, 11)
+
 MAX_SOFTMAX_STEPS = 200
 MAX_NEWTON_STEPS, MAX_NEWTON_HALVINGS, NEWTON_TOLERANCE = 50, 30, 1e-8
 
@@ -141,14 +144,16 @@ def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
 def smoothed_shares(scores, positive, weights, cells, n_cells):
     """The share of each example that counts as positive, for rules by thresholds.
 
-    In each cell, the share is a sigmoid of the score plus the mean residual over the
-    examples with similar scores. These are n^.8 / 2 of n examples, a share that falls
-    with n, so that finally the labels are counted. Examples with equal scores get the
-    same share, in any order. If there are more of them than the window has, it is the
-    share of their labels.
+    The share is a sigmoid of the score plus the mean residual over the examples with
+    similar scores. These are n^.8 / 2 of n examples, a share that falls with n, so that
+    finally the labels are counted. Examples with equal scores get the same share, in any
+    order. If there are more of them than the window has, it is the share of their labels.
 
-    Examples of one score get one share, in whatever order they are. If they are more
-    than the window, it is that of their labels.
+    In one of several cells, it is a mean of two such shares: of the labels of this cell,
+    and of those of all cells with their log odds shifted by the same number, for the
+    cell's base rate. The weights of this mean are those that predict the labels of the
+    cell best, each from all others. So thresholds of groups differ as much as their
+    labels say, and not as their noise.
 
     Parameters
     ----------
@@ -168,28 +173,79 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
     z = log_odds(scores, nearest_to_zero(scores, 1.0 - scores))
     counted = effective_weights(weights)
     overall = fit_sigmoid(z, counted * positive, counted)
-    found = np.zeros(len(z))
+    used = np.flatnonzero(weights > 0.0)
+    found, pooled = np.zeros(len(z)), np.zeros((3, len(z)))
+    pooled[:, used] = _curve(scores, z, positive, weights, used, overall)
+    if n_cells == 1:
+        return pooled[0]
     for cell in range(n_cells):
-        rows = np.flatnonzero((cells == cell) & (weights > 0.0))
-        if not len(rows):
-            continue
-        # One value for each distinct score.
-        _, first, of_row = np.unique(scores[rows], return_index=True, return_inverse=True)
-        own = effective_weights(weights[rows])
-        masses = np.bincount(of_row, weights=own)
-        positives = np.bincount(of_row, weights=own * positive[rows])
-        at = z[rows][first]
-        a, b = overall
-        if n_cells > 1:
-            a, b = fit_sigmoid(at, positives, masses, overall, PRIOR_PRECISION_AROUND)
-        q = expit(a * at + b)
-        q += _around(masses, positives / masses - q)
-        found[rows] = np.clip(q, 0.0, 1.0)[of_row]
+        rows = used[cells[used] == cell]
+        if len(rows):
+            own = _curve(scores, z, positive, weights, rows, overall, refits=True)
+            found[rows] = _best_mean(
+                pooled[:, rows], own, positive[rows], effective_weights(weights[rows])
+            )
+    return found
+
+
+def _curve(scores, z, positive, weights, rows, sigmoid, refits=False):
+    """Shares of rows from their labels, shape (3, n).
+
+    The second and third are without the label of the row itself: of a positive, and of a
+    negative one.
+    """
+    # One value for each distinct score.
+    _, first, of_row = np.unique(scores[rows], return_index=True, return_inverse=True)
+    own = effective_weights(weights[rows])
+    masses = np.bincount(of_row, weights=own)
+    positives = np.bincount(of_row, weights=own * positive[rows])
+    at = z[rows][first]
+    a, b = sigmoid
+    if refits:
+        a, b = fit_sigmoid(at, positives, masses, sigmoid, PRIOR_PRECISION_AROUND)
+    q = expit(a * at + b)
+    mean, window = _around(masses, positives / masses - q)
+    q, mean = q[of_row], mean[of_row]
+    rest = np.maximum(window - own, own)
+    shares = [
+        q + mean,
+        q + (window * mean - own * (1.0 - q)) / rest,
+        q + (window * mean + own * q) / rest,
+    ]
+    return np.clip(shares, 0.0, 1.0)
+
+
+def _best_mean(pooled, own, positive, weights):
+    """The mean of two `_curve` of a cell that predicts its left-out labels best."""
+    # No probability is known better than this by so many labels.
+    floor = 0.5 / (weights.sum() + 1.0)
+    z = log_odds(pooled, floor)
+    left_out = np.where(positive, z[1], z[2])
+    shift = 0.0
+    for _ in range(MAX_NEWTON_STEPS):
+        q = expit(left_out + shift)
+        slope = weights @ (q - positive) + PRIOR_PRECISION * shift
+        step = slope / (weights @ (q * (1.0 - q)) + PRIOR_PRECISION)
+        shift -= np.clip(step, -1.0, 1.0)
+        if abs(step) < NEWTON_TOLERANCE:
+            break
+    pooled = expit(z + shift)
+    best, found = -np.inf, pooled[0]
+    for share in OWN_SHARES:
+        mixed = (1.0 - share) * pooled + share * own
+        p = np.where(positive, mixed[1], 1.0 - mixed[2]).clip(floor)
+        fit = float(weights @ np.log(p))
+        # Rounding does not decide.
+        if fit > best + NEWTON_TOLERANCE:
+            best, found = fit, mixed[0]
     return found
 
 
 def _around(masses, values):
-    """Means of values over a window of mass around each, with reflection at the ends."""
+    """Means of values over a window of mass around each, and its mass.
+
+    The values are reflected at the ends.
+    """
     places = np.concatenate([[0.0], np.cumsum(masses)])
     sums = np.concatenate([[0.0], np.cumsum(masses * values)])
     total = places[-1]
@@ -203,7 +259,8 @@ def _around(masses, values):
         return np.where(outside, 2.0 * at_end - inner, inner)
 
     middle = (places[1:] + places[:-1]) / 2.0
-    return (integral(middle + half) - integral(middle - half)) / (2.0 * half)
+    window = 2.0 * half
+    return (integral(middle + half) - integral(middle - half)) / window, window
 
 
 def fit_softmax(Z, y, weights):

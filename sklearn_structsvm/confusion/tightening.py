@@ -27,6 +27,11 @@ from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.fairness import GroupParity
 
 
+# Each pair has a tensor of all groups and a test for each rule: with 100 groups they take
+# 300 MB and seconds.
+MAX_PAIRS = 10_000
+
+
 def uniform_deviation(n, error):
     """The value that Kolmogorov's statistic exceeds with at most this probability.
 
@@ -123,6 +128,7 @@ def find_bounds(constraints, cells, sizes, confidence):
         For a constraint that is not linear.
     """
     refuse_curved(constraints)
+    refuse_many_pairs(constraints, cells)
     for constraint in constraints:
         if constraint.has_levels:
             raise ValueError(
@@ -150,6 +156,23 @@ def refuse_curved(constraints, name="constraint_confidence"):
         if constraint.has_convex:
             raise ValueError(
                 f"{name} supports only constraints on rates; got {constraint!r}."
+            )
+
+
+def refuse_many_pairs(constraints, cells):
+    """ValueError for conditions on pairs of groups that are too many to test each."""
+    for constraint in constraints:
+        if constraint.has_levels:
+            continue
+        halves = constraint._conditions(cells).halves
+        sizes = [np.sum(halves == e) for e in range(1, halves.max(initial=0) + 1)]
+        n_pairs = sum(int(size) ** 2 for size in sizes)
+        if n_pairs > MAX_PAIRS:
+            raise ValueError(
+                f"constraint_confidence tests each pair of groups, and {constraint!r} has "
+                f"{max(sizes)} groups, which are {n_pairs:,} pairs, more than "
+                f"{MAX_PAIRS:,}. Use reference='overall', which has two conditions for "
+                "each group, or pool small groups by min_group_size."
             )
 
 

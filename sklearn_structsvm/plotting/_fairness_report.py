@@ -311,6 +311,8 @@ def fairness_report(
         promised = f"confidence {confidence:g}"
     elif hasattr(estimator, "counted_"):
         promised += f", by {COUNTED.get(estimator.counted_, estimator.counted_)}"
+        if getattr(estimator, "common_rule_", False):
+            promised += ", as without constraints"
     for constraint in constraints:
         if constraint.needs_costs:
             continue

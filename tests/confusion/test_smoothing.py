@@ -154,6 +154,46 @@ def test_cells_are_smoothed_by_themselves_around_one_sigmoid():
     assert np.corrcoef(found[cells == 0], scores[cells == 0])[0, 1] > 0.8
 
 
+def test_small_cells_like_all_others_are_smoothed_by_the_labels_of_all():
+    rng = new_rng(9)
+    n, small = 4000, 40
+    scores = rng.random(n)
+    cells = np.minimum(np.arange(n) // small, 50)  # 50 small cells and the rest
+    positive = (rng.random(n) < scores).astype(int)
+    found = smoothed_shares(scores, positive, np.ones(n), cells, 51)
+    alone = np.concatenate(
+        [of_one_cell(scores[r], positive[r], np.ones(small))
+         for r in np.split(np.arange(50 * small), 50)]
+    )  # fmt: skip
+    off = [np.square(each[: 50 * small] - scores[: 50 * small]).mean()
+           for each in (found, alone)]  # fmt: skip
+    assert off[0] < 0.7 * off[1]
+
+
+def test_cells_of_many_labels_that_differ_from_others_follow_their_own():
+    rng = new_rng(10)
+    n = 6000
+    scores, cells = rng.random(n), np.arange(n) % 2
+    chance = np.where(cells == 1, 1.0 - scores, scores)
+    positive = (rng.random(n) < chance).astype(int)
+    found = smoothed_shares(scores, positive, np.ones(n), cells, 2)
+    assert np.abs(found - chance).mean() < 0.1
+
+
+def test_the_scale_of_weights_and_the_order_of_rows_do_not_matter_to_cells():
+    rng = new_rng(11)
+    scores, positive = some(rng, 200, n_scores=30)
+    cells, weights = rng.integers(0, 3, 200), rng.exponential(size=200)
+    found = smoothed_shares(scores, positive, weights, cells, 3)
+    scaled = smoothed_shares(scores, positive, 1e-6 * weights, cells, 3)
+    np.testing.assert_allclose(scaled, found, rtol=1e-7)
+    order = rng.permutation(200)
+    again = smoothed_shares(
+        scores[order], positive[order], weights[order], cells[order], 3
+    )
+    np.testing.assert_allclose(again, found[order], rtol=1e-7)
+
+
 def test_no_threshold_is_better_for_smoothed_labels_than_the_one_found():
     rng = new_rng(7)
     scores, positive = some(rng, 80, n_scores=50)

@@ -48,7 +48,7 @@ class ThresholdLMO(PluginLMO):
         super().__init__("labels", n_threads=n_threads)
         self.smooth = smooth
 
-    def fit(self, X, y, sample_weight=None, cells=None, n_cells=None):
+    def fit(self, X, y, sample_weight=None, cells=None, n_cells=None, shares=None):
         """Make the polygons.
 
         Parameters
@@ -60,6 +60,8 @@ class ThresholdLMO(PluginLMO):
         sample_weight : array-like of shape (n,) or None
         cells : array-like of shape (n,) or None
         n_cells : int or None
+        shares : ndarray of shape (n,) or None
+            The smoothed labels, if they are known.
 
         Returns
         -------
@@ -86,9 +88,10 @@ class ThresholdLMO(PluginLMO):
         if self.smooth:
             # Each example is some of both classes.
             weights = check_weights(sample_weight, n)
-            share = smoothed_shares(scores, positive, weights, cells, m)
+            if shares is None:
+                shares = smoothed_shares(scores, positive, weights, cells, m)
             positive = np.repeat(np.array([0, 1], dtype=np.uint8), n)
-            weights = np.concatenate([weights * (1.0 - share), weights * share])
+            weights = np.concatenate([weights * (1.0 - shares), weights * shares])
             scores, cells = np.tile(scores, 2), np.tile(cells, 2)
         self._make_hulls(scores, positive, cells, weights)
         return self

@@ -272,7 +272,7 @@ class ComplexMetricClassifier(TrainedMixture):
     dual_objective_ : float
         Lower bound on :math:`\psi` for all classifiers that satisfy the constraints and
         are based on these probabilities. They may depend on the group if `groups_` is not
-        None and `group_blind` is False.
+        None, and `group_blind` and `common_rule_` are False.
     dual_gap_ : float
         Upper bound on the suboptimality of the mixture: `objective_ - dual_objective_`.
         If labels of more than two classes are counted, or labels with `group_blind`, it
@@ -281,6 +281,12 @@ class ComplexMetricClassifier(TrainedMixture):
         more. It may then exceed `tol`, and `dual_objective_` is `objective_` minus it. It
         is inf for metrics that are neither convex nor made of ratios, and an estimate for
         an `lmo` other than "plugin".
+    common_rule_ : bool
+        Whether all groups have the same rule, because the best one without the
+        constraints meets them, as they are counted. Groups get rules of their own only if
+        the constraints need them: the difference is mostly noise otherwise, and new
+        examples violate the constraints more. False without constraints on groups, and
+        with `constraint_confidence` or `group_blind`.
     mixture_objective_ : float
         With ``randomized=False``: `objective_` of the best mixture that was found. The
         difference is the price of a single rule. It may be negative, because the mixture
@@ -445,6 +451,7 @@ class ComplexMetricClassifier(TrainedMixture):
     diagnostics_: dict[str, np.ndarray]
     cell_confusions_: np.ndarray
     certified_confusions_: np.ndarray
+    common_rule_: bool
     mixture_objective_: float
     objective_: float
     dual_objective_: float

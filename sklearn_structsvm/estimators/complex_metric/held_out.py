@@ -22,12 +22,17 @@ from sklearn_structsvm.confusion.binomial_tests import (
     allowance,
     empty_of,
     enough_examples,
+    one_standard_error,
     p_value,
     rate_sums,
     stricter,
 )
 from sklearn_structsvm.confusion.counts import count
-from sklearn_structsvm.confusion.tightening import refuse_curved, spare_of
+from sklearn_structsvm.confusion.tightening import (
+    refuse_curved,
+    refuse_many_pairs,
+    spare_of,
+)
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
@@ -118,6 +123,7 @@ def hold_out(estimator, task, X, labels, fit_params, metadata):
     if not task.constraints:
         return None, task, X, labels, fit_params, metadata
     refuse_curved(task.constraints)
+    refuse_many_pairs(task.constraints, task.cells)
     cv = estimator.cv
     if not (cv is None or isinstance(cv, (str, Integral)) or hasattr(cv, "split")):
         raise ValueError(
@@ -231,10 +237,9 @@ class CertifiedSearch:
         """
         plain = self.known[0.0] = self.rule(0.0)
         n = len(self.held_out.task.y)
-        self.errors = [
-            np.array([each.standard_error for each in sums])
-            for sums in self.expected(plain, n)
-        ]
+        cells = self.oracle.task.problem(self.oracle.lmo).cells
+        counts = n * plain.solution.confusion[: cells.n_cells]
+        self.errors = [one_standard_error(c, cells, counts) for c in self.asked]
         plain.surety = self.surety(plain, n)
         rule = start = self.surest(plain, n)
         best, first = None, None
@@ -279,7 +284,7 @@ class CertifiedSearch:
         constraints = self.asked
         if shift != 0.0:
             constraints = [
-                stricter(c, np.minimum(shift * _finite(e), spare_of(c)))
+                stricter(c, np.minimum(shift * e, spare_of(c)))
                 for c, e in zip(self.asked, self.errors, strict=True)
             ]
         task = replace(self.oracle.task, constraints=constraints)
@@ -368,8 +373,3 @@ def _rounded(n):
     """To two digits, upwards."""
     unit = 10 ** max(len(str(n)) - 2, 0)
     return -(-n // unit) * unit
-
-
-def _finite(errors):
-    """Standard errors, 0 for rates that have no examples to choose a rule by."""
-    return np.where(np.isfinite(errors), errors, 0.0)

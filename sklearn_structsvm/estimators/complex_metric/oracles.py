@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sklearn_structsvm._utils.conditions import Conditions
+from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.diagnostics import label_diagnostics, numbers_of_rows
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
@@ -20,7 +21,7 @@ from sklearn_structsvm.estimators.complex_metric.mixtures import (
 )
 from sklearn_structsvm.estimators.complex_metric.named_thresholds import named_losses
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Mixture
 
 
 def counted_as(confusion, n_classes, costs=None):
@@ -73,16 +74,24 @@ class PluginOracle:
         self.data = (
             probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
         )  # fmt: skip
-        self.counted = counted
-        with_thresholds = counted != "probabilities" and task.cells.n_classes == 2
+        self.counted, self.shares = counted, None
+        if counted == "smoothed":
+            scores = np.ascontiguousarray(self.data[0][:, 1])
+            self.shares = smoothed_shares(scores, *self.data[1:])
         if task.costs is not None:
             self.data += (task.costs,)
             self.lmo = CostLMO(counted).fit(*self.data)
-        elif with_thresholds and not task.finder.group_blind:
-            smooth = counted == "smoothed"
-            self.lmo = ThresholdLMO(smooth=smooth, n_threads=n_threads).fit(*self.data)
         else:
-            self.lmo = self._plugin(counted)
+            self.lmo = self._fitted_lmo()
+
+    def _fitted_lmo(self):
+        """The LMO without individual costs, fitted to the data."""
+        finder, k = self.task.finder, self.task.cells.n_classes
+        if self.counted == "probabilities" or k != 2 or finder.group_blind:
+            return self._plugin(self.counted)
+        smooth = self.counted == "smoothed"
+        lmo = ThresholdLMO(smooth=smooth, n_threads=self.n_threads)
+        return lmo.fit(*self.data, shares=self.shares)
 
     def _plugin(self, counted):
         n_groups = self.task.finder.n_unseen_groups
@@ -96,9 +105,8 @@ class PluginOracle:
             return None
         P, y, weights, cells, m = self.data[:5]
         scores = np.ascontiguousarray(P[:, 1])
-        if self.counted == "smoothed":
-            shares = smoothed_shares(scores, y, weights, cells, m)
-        else:
+        shares = self.shares
+        if shares is None:
             shares = scores if self.counted == "probabilities" else y
         shares = shares.astype(np.float64)
         if task.costs is None:
@@ -107,6 +115,17 @@ class PluginOracle:
         return RocPoints(
             scores, shares, weights, cells, m, costs, self.lmo.cost_range
         )
+
+    def counted_confusion(self, L):
+        """The confusion tensor of a rule, as the solver counts it."""
+        if self.shares is None:
+            return self.lmo.confusion(L)
+        P, _, weights, cells, m = self.data
+        key = cells * 2 + self.lmo.predict(L, P, cells)
+        weights = weights / weights.sum()
+        masses = weights * (1.0 - self.shares), weights * self.shares
+        both = [np.bincount(key, mass, 2 * m).reshape(m, 2) for mass in masses]
+        return np.stack(both, axis=1)
 
     def take(self, rows):
         """The oracle for some of the examples."""
@@ -178,6 +197,44 @@ class PluginOracle:
         gap = max(problem.value(C) - best.dual_objective, 0.0)
         bound = result.objective - gap
         return bound, result.objective - bound, best.n_oracle_calls
+
+
+class CommonOracle(PluginOracle):
+    """The rules that are the same in all cells, without constraints.
+
+    What they are counted by are the shares that the oracle of all rules counts, so that
+    both agree on the value of a rule.
+
+    Parameters
+    ----------
+    full : PluginOracle
+        Without individual costs, and not blind to groups.
+    """
+
+    def __init__(self, full):
+        self.full, self.n_threads = full, full.n_threads
+        self.folds = getattr(full, "folds", None)
+        self.correction, self.named = full.correction, full.named
+        self.counted, self.shares = full.counted, full.shares
+        # What is returned is of all cells.
+        task, self.n_cells = full.task, full.n_cells
+        codes = np.zeros_like(task.codes)
+        cells = Cells(task.cells.priors.sum(axis=0)[None], task.classes)
+        self.task = replace(task, constraints=(), codes=codes, cells=cells)
+        self.data = (*full.data[:3], codes, 1)
+        self.lmo = self._fitted_lmo()
+
+    def take(self, rows):
+        return CommonOracle(self.full.take(rows))
+
+    def in_all_cells(self, mixture):
+        """A `Mixture` of these rules as one of rules of all cells."""
+        handles = [np.repeat(L, self.full.n_cells, axis=0) for L in mixture.handles]
+        confusions = np.array([self.full.counted_confusion(L) for L in handles])
+        return Mixture(mixture.weights, handles, confusions)
+
+    def attributes(self, mixture):
+        return self.full.attributes(self.in_all_cells(mixture))
 
 
 class _Relaxed(Constraint):

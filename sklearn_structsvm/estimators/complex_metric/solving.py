@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import effective_number
-from sklearn_structsvm.confusion.binomial_tests import rate_sums, stricter
+from sklearn_structsvm.confusion.binomial_tests import one_standard_error, stricter
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.tightening import (
     Tightened,
@@ -22,6 +22,7 @@ from sklearn_structsvm.estimators.complex_metric.label_excess import (
     warn_of_excess,
     warn_of_few,
 )
+from sklearn_structsvm.estimators.complex_metric.oracles import CommonOracle
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
 )
@@ -86,6 +87,16 @@ def run(fit, oracle, found, held_out=None):
         oracle.task = replace(oracle.task, constraints=constraints)
         if left is not None:
             left = max(left - (perf_counter() - started), 0.0)
+    common = None
+    if estimator.constraint_confidence is None:
+        started = perf_counter()
+        common, n_of_common = common_rule(estimator, oracle, options, left)
+        n_more += n_of_common
+        if left is not None:
+            left = max(left - (perf_counter() - started), 0.0)
+    found |= {"common_rule_": common is not None}
+    if common is not None:
+        oracle, solve = common
     history = History()
 
     def snapshot():
@@ -125,12 +136,14 @@ def run(fit, oracle, found, held_out=None):
     )
     estimator.confusion_ = estimator.cell_confusions_.sum(axis=0)
     estimator.diagnostics_ = oracle.diagnostics(estimator.confusion_)
-    cells = slice(oracle.task.cells.n_cells)
-    estimator.certified_confusions_ = result.solution.confusion[cells]
+    C = result.solution.confusion
+    if common is not None:
+        C = oracle.in_all_cells(result.solution).confusion
+    estimator.certified_confusions_ = C[: asked.cells.n_cells]
     estimator.objective_ = float(result.objective)
     estimator.dual_objective_ = float(bound)
     estimator.dual_gap_ = float(gap)
-    estimator.constraint_violation_ = asked.violation(result.solution.confusion)
+    estimator.constraint_violation_ = asked.violation(C)
     _note_cv_thresholds(estimator, oracle, deadline)
     estimator.n_iter_ = result.n_iter
     estimator.n_oracle_calls_ = result.n_oracle_calls + n_more + n_of_bound
@@ -156,6 +169,51 @@ def run(fit, oracle, found, held_out=None):
     warn_of_small_groups(estimator, bounds)
 
 
+def common_rule(estimator, oracle, options, max_time):
+    """The rule without constraints, if it is one for all groups and meets them.
+
+    What groups would gain by rules of their own is then mostly the noise of their labels,
+    which makes them differ more on new examples.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+    oracle : PluginOracle or ClassifierOracle
+        With the constraints to meet.
+    options : dict
+        Of the solver.
+    max_time : float or None
+
+    Returns
+    -------
+    (CommonOracle, solve) or None
+        The oracle to go on with, and its solver as for other oracles.
+    n_calls : int
+        Of the oracle.
+    """
+    task = oracle.task
+    is_for_all = not (
+        task.metric.needs_groups
+        or task.finder.group_blind
+        or task.finder.baseline is not None
+    )
+    has_rules_of_groups = task.constraints and task.cells.n_cells > 1
+    if not (estimator._is_plugin and is_for_all and has_rules_of_groups):
+        return None, 0
+    if task.costs is not None:
+        return None, 0
+    common = CommonOracle(oracle)
+    _, solver = find_solver(estimator.solver, False)
+    kept = {"tol", "max_iter", *solver.OPTIONS}
+    options = {name: value for name, value in options.items() if name in kept}
+    solve = partial(_solve, estimator, common, partial(solver.run, **options))
+    solved = solve(common.task.problem(common.lmo), max_time)
+    C = common.in_all_cells(solved.result.solution).confusion
+    complies = task.problem(oracle.lmo).violation(C) <= FEASIBILITY_TOL
+    n_calls = solved.result.n_oracle_calls
+    return ((common, solve) if complies else None), n_calls
+
+
 def with_margin(estimator, oracle, solve):
     """The constraints, stricter by the `margin`, and the number of oracle calls.
 
@@ -164,19 +222,14 @@ def with_margin(estimator, oracle, solve):
     constraints, margin, n_calls = oracle.task.constraints, estimator.margin, 0
     refuse_curved(constraints, "margin")
     problem = oracle.task.problem(oracle.lmo)
-    cells = problem.cells
-    # A margin that is given needs no rates: any do.
-    C = cells.priors[:, :, None] * np.eye(cells.n_classes)
+    cells, by, found = problem.cells, np.array([margin]), []
     if margin == "auto":
         result = solve(problem, estimator.max_time).result
         C, n_calls = result.solution.confusion[: cells.n_cells], result.n_oracle_calls
-    counts = effective_number(oracle.task.weights) * C
-    found = []
+        counts = effective_number(oracle.task.weights) * C
     for constraint in constraints:
-        sums = rate_sums(constraint, cells, counts)
-        by = [each.standard_error if margin == "auto" else margin for each in sums]
-        # Of rates without examples there is no error.
-        by = np.where(np.isfinite(by), by, 0.0)
+        if margin == "auto":
+            by = one_standard_error(constraint, cells, counts)
         found.append(stricter(constraint, np.minimum(by, spare_of(constraint))))
     return found, n_calls
 
