@@ -26,7 +26,6 @@ import numpy as np
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.fairness import GroupParity
 
-
 # Each pair has a tensor of all groups and a test for each rule: with 100 groups they take
 # 300 MB and seconds.
 MAX_PAIRS = 10_000
@@ -169,8 +168,8 @@ def refuse_many_pairs(constraints, cells):
         n_pairs = sum(int(size) ** 2 for size in sizes)
         if n_pairs > MAX_PAIRS:
             raise ValueError(
-                f"constraint_confidence tests each pair of groups, and {constraint!r} has "
-                f"{max(sizes)} groups, which are {n_pairs:,} pairs, more than "
+                f"constraint_confidence tests each pair of groups, and {constraint!r} "
+                f"has {max(sizes)} groups, which are {n_pairs:,} pairs, more than "
                 f"{MAX_PAIRS:,}. Use reference='overall', which has two conditions for "
                 "each group, or pool small groups by min_group_size."
             )
