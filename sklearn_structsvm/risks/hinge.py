@@ -71,15 +71,12 @@ class BinaryHinge(HingeRisk):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         Encoded labels: 0 for the class -1, and 1 for 1.
-    sample_weight : array-like of shape (n_samples,) or None
     label_costs : array-like of shape (2, 2) or None
         ``label_costs[truth, label]``; None for 1 off the diagonal. The required margin of
         an example is the cost of the wrong label.
-    bias : float
-    n_threads : int
 
     References
     ----------
@@ -124,18 +121,15 @@ class MulticlassHinge(HingeRisk):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         Classes as 0, ..., n_classes - 1.
-    sample_weight : array-like of shape (n_samples,) or None
     n_classes : int or None
         None means ``max(y) + 1``, or the number of rows of `label_costs`.
     label_costs : array-like of shape (n_classes, n_classes) or None
         ``label_costs[truth, label]`` >= 0, zero on the diagonal; None for 1 off it.
     rescaled : bool
         Whether costs rescale the slack instead of the margin.
-    bias : float
-    n_threads : int
 
     References
     ----------
@@ -194,15 +188,12 @@ class MultilabelHinge(HingeRisk):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     Y : array-like of shape (n_samples, n_labels)
         Indicator of 0 and 1.
-    sample_weight : array-like of shape (n_samples,) or None
     label_costs : array-like of shape (n_labels, n_labels), float or None
         ``label_costs[present, absent]`` >= 0, zero on the diagonal: the required margin
         between the two. A number applies to all pairs. None means 1.
-    bias : float
-    n_threads : int
 
     References
     ----------

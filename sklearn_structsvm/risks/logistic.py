@@ -28,12 +28,9 @@ class Logistic(LogLoss):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,) or (n_samples, n_labels)
         Encoded labels: 0 for -1 (such as the first of two classes), and 1 for 1.
-    sample_weight : array-like of shape (n_samples,) or None
-    bias : float
-    n_threads : int
 
     Examples
     --------
@@ -87,13 +84,10 @@ class Multinomial(LogLoss):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         Classes as 0, ..., n_classes - 1.
-    sample_weight : array-like of shape (n_samples,) or None
     n_classes : int
-    bias : float
-    n_threads : int
 
     Examples
     --------

@@ -35,7 +35,7 @@ class ConfusionHinge(CountedHinge):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         Encoded as 0 and 1.
     metric : ConfusionMetric
@@ -45,8 +45,6 @@ class ConfusionHinge(CountedHinge):
         Integers (the number of rows that each represents), or equal weights.
     class_weight : array-like of shape (2,) or None
         Weights of the counts of each class; positive.
-    bias : float
-    n_threads : int
 
     Raises
     ------
@@ -196,7 +194,7 @@ class TopKHinge(BalancedHinge, CountedHinge):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         Encoded as 0 and 1.
     k : int or None
@@ -207,7 +205,6 @@ class TopKHinge(BalancedHinge, CountedHinge):
         Count mistakes as shares of the positives, and not of the k rows.
     bias : float
         The value of a constant feature, whose weight remains 0.
-    n_threads : int
 
     References
     ----------
@@ -284,14 +281,13 @@ class RocAucHinge(BalancedHinge):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         Encoded as 0 and 1.
     sample_weight : array-like of shape (n_samples,) or None
         Any weights. The weight of a pair is the product.
     bias : float
         The value of a constant feature, whose weight remains 0.
-    n_threads : int
 
     References
     ----------

@@ -14,14 +14,11 @@ class ProximalHinge(SmoothRisk):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,)
         0 for the class -1, and 1 for 1.
-    sample_weight : array-like of shape (n_samples,) or None
     label_costs : array-like of shape (2, 2) or None
         As for `BinaryHinge`.
-    bias : float
-    n_threads : int
 
     Attributes
     ----------

@@ -21,12 +21,10 @@ class SampleHinge(Risk):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias : as for `Risk`
     y : array-like of shape (n_samples,)
         Encoded labels: 1 is the positive class, 0 the negative one. Both need positive
         weight.
-    sample_weight : array-like of shape (n_samples,) or None
-    bias : float
     n_threads : int
         Of the products with X.
     """

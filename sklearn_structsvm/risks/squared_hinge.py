@@ -14,15 +14,12 @@ class SquaredHinge(SmoothRisk):
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X, sample_weight, bias, n_threads : as for `Risk`
     y : array-like of shape (n_samples,) or (n_samples, n_labels)
         Classes 0, ..., n_classes - 1 (for two classes, 0 means -1 and 1 means 1), or an
         indicator of labels.
-    sample_weight : array-like of shape (n_samples,) or None
     n_classes : int
         Needed if y has one entry per example.
-    bias : float
-    n_threads : int
 
     References
     ----------
