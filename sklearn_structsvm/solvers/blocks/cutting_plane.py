@@ -68,10 +68,7 @@ def run_cutting_plane(
     oracle : BlockOracle
         If it has an array `slacks`, each round first sets it to the slack variables ξ_i
         of the examples, the largest values over the cached labelings.
-    weights : ndarray of shape (n_blocks,)
-        Non-negative block weights p_i that sum to 1.
-    lam : float
-        λ > 0.
+    weights, lam : as for `start_bcfw`
     form : {"n-slack", "one-slack"}
         "one-slack" keeps vectors of the length of w: usually a few dozen, and at most 100
         or as many as fit into 512 MB, whichever is more, but never more than 1000.

@@ -65,10 +65,7 @@ def run_excessive_gap(
     ----------
     oracle : BlockOracle
         An oracle that `has_marginals`. Its blocks are overwritten.
-    weights : ndarray of shape (n_blocks,)
-        Non-negative block weights p_i that sum to 1.
-    lam : float
-        λ > 0.
+    weights, lam : as for `start_bcfw`
     n_threads : int
         For the oracle.
     rounding : Rounding or None

@@ -35,10 +35,7 @@ def run_sgd(
     Parameters
     ----------
     oracle : BlockOracle
-    weights : ndarray of shape (n_blocks,)
-        Non-negative block weights p_i that sum to 1.
-    lam : float
-        λ > 0.
+    weights, lam : as for `start_bcfw`
     sampling : {"permuted", "uniform"}
         How a pass draws its blocks among those of positive weight.
     average : bool
