@@ -164,7 +164,8 @@ def sparsify(problem, mixture, *, tol):
     """A mixture as good as this one, of few classifiers.
 
     Classifiers of negligible weight are dropped. If the constraints require it, the
-    weights of the others are optimized again.
+    weights of the others are optimized again. If one classifier is as good alone, it is
+    the result: rounding may favor a mixture of two that have the same value.
 
     Parameters
     ----------
@@ -176,7 +177,12 @@ def sparsify(problem, mixture, *, tol):
     value = problem.value(mixture.confusion)
     allowed = 0.0 if problem.violation(mixture.confusion) <= 0.0 else FEASIBILITY_TOL
     smaller = fewest(problem, mixture)
-    for candidate in (smaller, _without_lightest(problem, smaller, tol)):
+    candidates = (
+        smaller,
+        _without_lightest(problem, smaller, tol),
+        _best_alone(problem, smaller, allowed),
+    )
+    for candidate in candidates:
         C = candidate.confusion
         if problem.violation(C) <= allowed and problem.value(C) <= value + MAX_RISE * tol:
             mixture = candidate
@@ -273,6 +279,15 @@ def _least_change(rows, weights):
         shares = np.linalg.lstsq(wanted, np.append(-rows @ weights, 0.0), rcond=None)[0]
     moved = np.maximum(weights * (1.0 + shares), 0.0)
     return moved / moved.sum()
+
+
+def _best_alone(problem, mixture, allowed):
+    """The best of a mixture's classifiers among those that meet the constraints."""
+    values = [
+        problem.value(C) if problem.violation(C) <= allowed else np.inf
+        for C in mixture.confusions
+    ]
+    return _part(mixture, np.eye(len(values))[int(np.argmin(values))])
 
 
 def _without_lightest(problem, mixture, tol):

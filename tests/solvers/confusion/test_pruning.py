@@ -118,6 +118,18 @@ def test_settling_drops_classifiers_of_next_to_no_weight():
     assert problem.value(settled.confusion) <= problem.value(mixture.confusion) + 1e-5
 
 
+def test_one_of_several_equally_good_classifiers_is_enough():
+    """Which is what thresholds need; rounding may favor a mixture of two."""
+    tensors = np.array([[[[62, 39], [5, 44]]], [[[90, 11], [19, 30]]]]) / 150
+    oracle = FiniteOracle(tensors)
+    cells = Cells(tensors[0].sum(axis=-1), np.arange(2))
+    problem = ConfusionProblem(get_metric("f1", [0, 1]), oracle, cells)
+    mixture = Mixture(np.array([0.95, 0.05]), [0, 1], tensors)
+    settled = sparsify(problem, mixture, tol=1e-3)
+    assert settled.weights.tolist() == [1.0]
+    assert problem.value(settled.confusion) == pytest.approx(1 / 3, rel=1e-15)
+
+
 def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
     """One that is hardly inside of it itself would have nearly all the weight."""
     priors = np.array([[0.5, 0.5]])
