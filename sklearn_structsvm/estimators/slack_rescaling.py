@@ -1,5 +1,6 @@
 """Structural SVMs with slack rescaling."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,6 +23,7 @@ from sklearn_structsvm.estimators.steps import as_it_is
 from sklearn_structsvm.estimators.structured import StructuredClassifier
 from sklearn_structsvm.estimators.weight_bounds import check_bounds, refuse_bounds
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
+from sklearn_structsvm.solvers.blocks._slack_search import SEARCH_ROUNDING
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
 from sklearn_structsvm.solvers.blocks.slack_search import (
@@ -361,7 +363,10 @@ class SlackRescaledSSVM(StructuredClassifier):
         """Stochastic subgradients or cutting planes, which have no state to keep."""
         refuse_bounds(problem.structure, f"solver={self.solver!r}")
         common = oracle, problem.weights, problem.lam(self.C)
-        options = self._limits() | {"rng": self._rng(), "rounding": problem.rounding}
+        rounding = problem.rounding
+        if self.rescaling == "slack":
+            rounding = replace(rounding, of_maxima=SEARCH_ROUNDING)
+        options = self._limits() | {"rng": self._rng(), "rounding": rounding}
         if self.solver in ("cutting_plane", "one_slack"):
             form = "one-slack" if self.solver == "one_slack" else "n-slack"
             solve = partial(run_cutting_plane, *common, form=form, **options)

@@ -70,10 +70,13 @@ class Rounding:
         At least Σ_i p_i |φ_j(x_i, y)| for any labelings. 0.0 if features are not known.
     n_terms : int
         The number of rows of features.
+    of_maxima : float
+        The share of the maxima over labelings that a search may miss by its rounding.
     """
 
     sizes: object = 0.0
     n_terms: int = 1
+    of_maxima: float = 0.0
 
     @property
     def share(self):
@@ -88,7 +91,7 @@ class Rounding:
     def of_values(self, w, *values):
         """The error of a sum of these values and of mean scores at w."""
         scores = float(np.sum(self.of_means * np.abs(w)))
-        return scores + self.share * float(np.sum(np.abs(values)))
+        return scores + (self.share + self.of_maxima) * float(np.sum(np.abs(values)))
 
 
 def rounding_of(risk):

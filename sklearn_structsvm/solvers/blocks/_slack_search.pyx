@@ -66,6 +66,8 @@ SEARCHES = {
     "sarawagi": SARAWAGI,
 }
 
+# The share of the largest violation that an exact search may miss.
+SEARCH_ROUNDING = PHI_ROUNDING
 # The initial assumption of how differently a user's structure may round h, relative to
 # the constant of h, and the factor by which this assumption grows.
 cdef double FOREIGN_ROUNDING = 1e-14
