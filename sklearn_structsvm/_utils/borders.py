@@ -14,6 +14,10 @@ from scipy import sparse
 
 from sklearn_structsvm._utils._csr_layout import csr_layout, csr_layout_of_longs
 
+# The arrays of sparse matrices, by format: a damaged file may have others in their place.
+COMPRESSED = ("data", "indices", "indptr")
+PARTS = {"csr": COMPRESSED, "csc": COMPRESSED, "bsr": COMPRESSED, "coo": ("data",)}
+
 
 def is_empty(item):
     """Whether a list, an array or a matrix has no rows."""
@@ -293,7 +297,7 @@ def as_csr(X, name="X"):
 
 def _layout(X):
     """As `csr_layout`; both False for what is no CSR matrix with indices of one type."""
-    if X.format != "csr" or X.ndim != 2:
+    if X.format != "csr" or X.ndim != 2 or not isinstance(X.data, np.ndarray):
         return False, False
     return scan_csr(X.indices, X.indptr, len(X.data), *X.shape)
 
@@ -316,6 +320,10 @@ def check_sparse(X, name="X"):
     if not sparse.issparse(X) or _layout(X)[0]:
         return
     check_shape(name, X, "n_rows", "n_columns")
+    for part in PARTS.get(X.format, ()):
+        if not isinstance(getattr(X, part), np.ndarray):
+            found = type(getattr(X, part)).__name__
+            raise ValueError(f"{name}.{part} must be an array; got {found}.")
     if X.format == "coo":
         # `coords` has them too, since SciPy 1.13.
         indices = X.row, X.col

@@ -74,6 +74,17 @@ def test_a_sparse_array_of_one_dimension_is_refused(layout):
         check_sparse(row, "y")
 
 
+@pytest.mark.parametrize("value", [7, None, [1.0, 2.0]])
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr"])
+def test_what_is_no_array_of_a_matrix_is_refused(layout, part, value):
+    X = some_matrix(layout)
+    setattr(X, part, value)
+    words = f"^A.{part} must be an array; got {type(value).__name__}"
+    with pytest.raises(ValueError, match=words):
+        check_sparse(X, "A")
+
+
 def test_missing_entries_are_refused():
     X = some_matrix()
     X.data = X.data[:-1]

@@ -31,6 +31,8 @@ def places(owner, depth=0):
             kept = ()
         items = [(key, value) for key, value in vars(owner).items() if key in kept]
     for key, value in [*items]:
+        if key == "n_jobs":  # a billion processes are joblib's, and the machine's, affair
+            continue
         if isinstance(value, (np.ndarray, *SCALARS)):
             yield owner, key, value
         elif depth < 8 and (isinstance(value, (dict, list)) or _has_state(value)):
