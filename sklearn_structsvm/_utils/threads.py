@@ -14,9 +14,21 @@ from sklearn_structsvm._utils.borders import check_integer
 # Maximum number of threads: no kernel has work for more.
 MOST_THREADS = 256
 
+# Doubles of a cache line.
+LINE = 8
+
 # Whether this process, or the process it was forked from, has started threads.
 _has_started = False
 _has_lost = False
+
+
+def whole_lines(size):
+    """The fewest doubles, at least `size`, that fill cache lines.
+
+    The scratch rows of threads have such lengths, so that all begin alike: old kernels of
+    a BLAS add in an order that depends on where an array begins in memory.
+    """
+    return -(-size // LINE) * LINE
 
 
 def count_threads(n_jobs, n_items=MOST_THREADS):

@@ -2,6 +2,7 @@
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.threads import whole_lines
 
 from libc.math cimport INFINITY, isnan, log
 from cython.parallel cimport prange, threadid
@@ -301,8 +302,8 @@ cdef class ChainSums(ChainBlocks):
         cdef double[::1] entropy = entropies, log_sum = log_sums
         cdef int t
         n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
-        cdef double[:, ::1] work = np.zeros((n_threads, self.work_size))
-        cdef double[:, ::1] pairs = np.zeros((n_threads, k * k))
+        cdef double[:, ::1] work = np.zeros((n_threads, whole_lines(self.work_size)))
+        cdef double[:, ::1] pairs = np.zeros((n_threads, whole_lines(k * k)))
         cdef const double* transition
         for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             t = threadid()

@@ -7,6 +7,7 @@ and b = Σ_i p_i L_i(y), and touches the plane of the most violating ones.
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_shape
+from sklearn_structsvm._utils.threads import whole_lines
 
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
@@ -212,7 +213,8 @@ cdef class EmpiricalRisk:
         cdef int t
         check_shape("w", w, self.oracle.n_weights)
         n_threads = max(1, min(n_threads, n)) if self.oracle.thread_safe else 1
-        cdef double[:, ::1] work = np.zeros((n_threads, max(self.oracle.work_size, 1)))
+        cdef double[:, ::1] work = np.zeros(
+            (n_threads, whole_lines(max(self.oracle.work_size, 1))))
         for first in range(0, n, CHUNK):
             PyErr_CheckSignals()
             stop = min(first + CHUNK, n)
