@@ -72,6 +72,7 @@ another.
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_floats, check_indices, check_shape
+from sklearn_structsvm._utils.threads import whole_lines
 
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
@@ -353,7 +354,8 @@ cdef class BlockOracle:
         cdef int[::1] labels = result
         cdef int t
         n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
-        cdef double[:, ::1] work = np.zeros((n_threads, max(self.work_size, 1)))
+        cdef double[:, ::1] work = np.zeros(
+            (n_threads, whole_lines(max(self.work_size, 1))))
         cdef double[:, ::1] terms = np.zeros((n_threads, 2))
         for first in range(0, n, CHUNK):
             PyErr_CheckSignals()
@@ -405,7 +407,8 @@ cdef class BlockOracle:
         cdef int t
         n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
         cdef Py_ssize_t n_factors = max([self.n_factors(i) for i in range(n)] + [1])
-        cdef double[:, ::1] work = np.zeros((n_threads, max(self.work_size, 1)))
+        cdef double[:, ::1] work = np.zeros(
+            (n_threads, whole_lines(max(self.work_size, 1))))
         cdef double[:, ::1] moved = np.zeros((n_threads, max(self.direction_size, 1)))
         cdef double[:, ::1] tilted = np.zeros((n_threads, n_factors))
         cdef double[::1] uniform = np.zeros(n_factors)

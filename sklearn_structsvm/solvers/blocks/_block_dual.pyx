@@ -15,6 +15,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm._utils.borders import as_floats, as_tuple, check_shape, restore
+from sklearn_structsvm._utils.threads import whole_lines
 
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
@@ -288,6 +289,7 @@ cdef class BlockDual(BlockLabelings):
         cdef int t
         if self.keeps_atoms:
             n_work += self.atoms.most
+        n_work = whole_lines(n_work)
         if not self.oracle.thread_safe or n_threads < 1:
             n_threads = 1
         cdef double[::1] work = np.zeros(n_threads * n_work)
