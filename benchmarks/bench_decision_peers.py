@@ -32,6 +32,7 @@ that are not measured (``--only``) keep their results, in ``results/decision_pee
 import csv
 import json
 import warnings
+from itertools import islice, product
 from pathlib import Path
 
 from _common import HERE, circumstances, make_parser, np, peer_version, print_table
@@ -44,11 +45,16 @@ from _confusion import (
     loss,
     saved_splits,
 )
-from bench_default_decisions import compared, parts_of, tuned
+from bench_default_decisions import compared, parts_of
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import (
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    train_test_split,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -149,6 +155,31 @@ def threshold_run(test, threshold, P):
     return expected_confusion(test, np.eye(2)[(P[:, 1] > threshold).astype(int)])
 
 
+def score(y, predicted, metric):
+    """1 - loss or the like, of counts alone: it is asked a hundred times a fold."""
+    hits, positive, found = float(y @ predicted), float(y.sum()), float(predicted.sum())
+    negative = len(y) - positive
+    rejected = negative - (found - hits)
+    recalls = hits / positive, rejected / negative
+    if metric == "f1":
+        return 2.0 * hits / max(positive + found, 1.0)
+    if metric == "cost":
+        return -(found - hits) - COST * (positive - hits)
+    if metric == "mcc":
+        sides = found * positive * negative * (len(y) - found)
+        return (hits * len(y) - found * positive) / np.sqrt(max(sides, 1.0))
+    return sum(recalls) if metric == "balanced" else recalls[0] * recalls[1]
+
+
+def tuned(outside, test, metric):
+    """scikit-learn's threshold, of the same folds: what is held out of each is given."""
+    found = TunedThresholdClassifierCV(
+        Given(2), scoring=make_scorer(score, metric=metric), cv=StratifiedKFold(5)
+    )
+    predicted = found.fit(outside.P, outside.y).predict(test.P)
+    return expected_confusion(test, np.eye(2)[predicted])
+
+
 def weighted(model, split):
     """Probabilities of a fit with balanced weights."""
     X, X_test, y = split[:3]
@@ -171,35 +202,24 @@ def recall_gap(C):
     return float(np.ptp(recalls))
 
 
-def of_peers(peers, splits, method, package, targets, **options):
-    """By target, a `Run` for each split."""
-    if peers[package].python is None:
-        return {}
-    with saved_splits(splits) as path:
-        return {
-            target: peers[package].runs(path, method, target, **options)
-            for target in targets
-        }
-
-
 def measure(name, args, peers):
     """{model: {"rules": {metric: {rule: losses}}, "fair": {rule: [[loss, gap]]}}}."""
     arrays = read(name, Path(args.data or ".", "tables"))
     if arrays is None:
         return None
     has_groups = TABLES[name][3] is not None
-    found = {}
+    found, saved = {}, []
     for of, model in MODELS.items():
-        rules, fair, splits = {metric: {} for metric in METRICS}, {}, []
+        rules, fair = {metric: {} for metric in METRICS}, {}
         for seed in range(args.splits):
             split = split_of(arrays, seed, args)
             _, outside, scaled, test = parts_of(model, split)
-            splits.append(Split(name, seed, as_saved(outside), as_saved(test)))
+            saved.append(Split(name, seed, as_saved(outside), as_saved(test)))
             balanced = weighted(model, split)
             for metric, target in METRICS.items():
                 C = {
                     "ours": ours(scaled, test, target),
-                    "tuned": tuned(outside, test, target),
+                    "tuned": tuned(outside, test, metric),
                     "0.5": threshold_run(test, 0.5, test.P),
                     "weights": threshold_run(test, 0.5, balanced),
                 }
@@ -208,29 +228,37 @@ def measure(name, args, peers):
                     C["plug-in"] = threshold_run(test, threshold, test.P)
                 for rule, tensor in C.items():
                     rules[metric].setdefault(rule, []).append(loss(target, tensor))
-            if has_groups:
-                for rule, params in FAIR.items():
-                    tensor = ours(scaled, test, "balanced", with_groups=True, **params)
-                    both = [loss("balanced", tensor), recall_gap(tensor)]
-                    fair.setdefault(rule, []).append(both)
-        runs = of_peers(peers, splits, "xcolumns", "xcolumns", METRICS)
-        for metric, of_splits in runs.items():
-            rules[metric]["xCOLUMNs"] = [
-                loss(METRICS[metric], run.test) for run in of_splits
-            ]
-        if has_groups:
-            runs = of_peers(
-                peers, splits, "threshold_optimizer", "fairlearn", ["equal_opportunity"],
-                slack=SLACK, by_group=1,
-            )  # fmt: skip
-            for of_splits in runs.values():
-                fair["fairlearn"] = [
-                    [loss("balanced", run.test), recall_gap(run.test)]
-                    for run in of_splits
-                ]
+            for rule, params in FAIR.items() if has_groups else ():
+                tensor = ours(scaled, test, "balanced", with_groups=True, **params)
+                fair.setdefault(rule, []).append(of_groups(tensor))
         found[of] = {"rules": rules, "fair": fair}
+    add_peers(found, saved, peers, has_groups)
     sizes = {"rows": len(arrays[1]), "share": round(float(arrays[1].mean()), 4)}
     return {"splits": args.splits, **sizes, "models": found}
+
+
+def add_peers(found, splits, peers, has_groups):
+    """What other packages make of the splits of all models."""
+    n = len(splits) // len(found)
+    with saved_splits(splits) as path:
+        runs = iter(peers["xcolumns"].runs(path, "xcolumns", ",".join(METRICS)))
+        for metric, of_model in product(METRICS, found.values()):
+            losses = [loss(METRICS[metric], run.test) for run in islice(runs, n)]
+            if losses:
+                of_model["rules"][metric]["xCOLUMNs"] = losses
+        if not has_groups:
+            return
+        runs = peers["fairlearn"].runs(
+            path, "threshold_optimizer", "equal_opportunity", slack=SLACK, by_group=1
+        )
+        for i, of_model in enumerate(found.values()) if runs else ():
+            own = runs[i * n : (i + 1) * n]
+            of_model["fair"]["fairlearn"] = [of_groups(run.test) for run in own]
+
+
+def of_groups(C):
+    """Balanced loss and the difference of recalls."""
+    return [loss("balanced", C), recall_gap(C)]
 
 
 def as_saved(part):

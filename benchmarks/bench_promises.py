@@ -24,7 +24,7 @@ promised probability has at most, but once in a thousand times. Sizes that are a
 show by which error.
 
 ``--only NAME ...`` measures these kinds; others keep their results, which are written to
-``results/promises.json``.
+``results/promises.json``. More ``--draws`` than are known are added to them.
 """
 
 import json
@@ -469,37 +469,30 @@ def seeded(name, n, i):
     return np.random.default_rng([*name.encode(), n, i])
 
 
-def measure_constraint(name, kind, n, n_draws):
-    """A cell: given, refused by reason, false."""
-    found = [kind.draw(seeded(name, n, i), n) for i in range(n_draws)]
-    refused = Counter(each for each in found if isinstance(each, str))
-    given = [each for each in found if not isinstance(each, str)]
-    return {
-        "given": len(given),
-        "refused": dict(refused.most_common()),
-        "false": int(sum(given)),
-        "band": band(n_draws, 1.0 - CONFIDENCE),
-    }
+def measure(name, kind, n, old, n_draws, allowed):
+    """A cell: given, refused by reason, false; of sets also full ones and the coverage.
 
-
-def measure_sets(name, kind, n, n_draws):
-    """A cell: given, all labels, refused by reason, missed, mean coverage."""
-    found, missed = [], 0
-    for i in range(n_draws):
+    Draws that the old cell has are not made again.
+    """
+    cell = {"draws": 0, "given": 0, "false": 0, "refused": {}, "full": 0, "covered": 0.0}
+    cell |= old
+    refused = Counter(cell["refused"])
+    for i in range(cell["draws"], n_draws):
         rng = seeded(name, n, i)
-        found.append(kind.draw(rng, n))
-        if not isinstance(found[-1], str):
-            missed += int(rng.random() > found[-1][1])
-    given = [each for each in found if not isinstance(each, str)]
-    refused = Counter(each for each in found if isinstance(each, str))
-    return {
-        "given": len(given),
-        "full": int(sum(full for full, _ in given)),
-        "refused": dict(refused.most_common()),
-        "false": missed,
-        "coverage": float(np.mean([c for _, c in given])) if given else None,
-        "band": band(n_draws, kind.allowed),
-    }
+        found = kind.draw(rng, n)
+        if isinstance(found, str):
+            refused[found] += 1
+            continue
+        cell["given"] += 1
+        if isinstance(kind, Kind):
+            cell["false"] += int(found)
+        else:
+            cell["full"] += int(found[0])
+            cell["covered"] += float(found[1])
+            cell["false"] += int(rng.random() > found[1])
+    cell["draws"] = max(cell["draws"], n_draws)
+    cell["refused"] = dict(refused.most_common())
+    return cell | {"band": band(cell["draws"], allowed)}
 
 
 def table(cells):
@@ -508,19 +501,23 @@ def table(cells):
     for name, by_size in cells.items():
         for n, cell in by_size.items():
             refused = ", ".join(f"{k}: {v}" for k, v in cell["refused"].items())
-            row = [name, n, cell["given"], cell["false"], cell["band"]]
-            if "full" in cell:
-                coverage = cell["coverage"]
-                row += [cell["full"], "-" if coverage is None else f"{coverage:.3f}"]
-            rows.append([*row, refused])
+            row = [name, n, cell["draws"], cell["given"], cell["false"], cell["band"]]
+            coverage = cell["covered"] / cell["given"] if cell["given"] else np.nan
+            rows.append([*row, cell["full"], coverage, refused])
     return rows
 
 
-def keep(what, name, found, known, n_draws):
-    """Write a kind's results, beside what other runs have written since."""
-    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    results |= {"draws": n_draws, "confidence": CONFIDENCE, "level": LEVEL}
-    of_kind = results.get(what, {}) | {name: found}
+def read():
+    """What is known."""
+    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+
+
+def keep(what, name, n, cell, known):
+    """Write a cell, beside what other runs have written since."""
+    results = read() | {"confidence": CONFIDENCE, "level": LEVEL}
+    of_kind = results.get(what, {})
+    by_size = of_kind.get(name, {}) | {str(n): cell}
+    of_kind[name] = {size: by_size[size] for size in sorted(by_size, key=int)}
     results[what] = {name: of_kind[name] for name in known if name in of_kind}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
@@ -530,32 +527,24 @@ def main():
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--only", nargs="+", help="names of kinds, or parts of them")
-    parser.add_argument("--list", action="store_true", help="print the names and end")
     args = parser.parse_args()
-    all_of = {
-        "constraints": (kinds(), measure_constraint),
-        "sets": (sets_of(), measure_sets),
-    }
-    if args.list:
-        print("\n".join(name for known, _ in all_of.values() for name in known))
-        return
-    header = ["", "n", "given", "false", "at most"]
-    for what, (known, measure) in all_of.items():
+    header = ["", "n", "draws", "given", "false", "at most", "all labels", "coverage",
+              "refused"]  # fmt: skip
+    for what, known in (("constraints", kinds()), ("sets", sets_of())):
         for name, kind in known.items():
             if args.only is None or any(part in name for part in args.only):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found = {
-                        str(n): measure(name, kind, n, args.draws) for n in args.sizes
-                    }
-                more = ["all labels", "coverage"] if what == "sets" else []
-                print_table([*header, *more, "refused"], table({name: found}))
-                keep(what, name, found, known, args.draws)
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+                allowed = 1.0 - CONFIDENCE if what == "constraints" else kind.allowed
+                for n in args.sizes:
+                    old = read().get(what, {}).get(name, {}).get(str(n), {})
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        cell = measure(name, kind, n, old, args.draws, allowed)
+                    keep(what, name, n, cell, known)
+                print_table(header, table({name: read()[what][name]}))
     outside = [
         (name, n)
-        for what in all_of
-        for name, by_size in results.get(what, {}).items()
+        for what in ("constraints", "sets")
+        for name, by_size in read().get(what, {}).items()
         for n, cell in by_size.items()
         if cell["false"] > cell["band"]
     ]

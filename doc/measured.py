@@ -271,8 +271,8 @@ def section(script):
         )
         return f"## {title} (`bench_batch_peers.py`)\n\n{text}"
     found = read_tables(script)
-    parts = [f"## {found['title']} (`{found['command']}`)"]
-    parts.append(" ".join([f"Of {found['date']}.", *found["said"]]))
+    parts = [f"## {found['title']} (`{found['command']}`, {found['date']})"]
+    parts += [" ".join(found["said"])] if found["said"] else []
     for table in found["tables"]:
         if table["title"]:
             parts.append(f"{table['title']}:")
@@ -570,6 +570,36 @@ def fits_on_workers(what):
     return list_table([[what, *names], *rows])
 
 
+def promised(cell):
+    """Numbers of promises, or the most frequent reason of their refusal."""
+    if not cell["given"]:
+        return f"({max(cell['refused'], key=cell['refused'].get)})"
+    if cell["full"] == cell["given"]:
+        return "all labels"
+    return f"{cell['given']} of {cell['draws']}, {cell['false']} false"
+
+
+def promises(what):
+    """How many promises were given, and how many of them are false, by size."""
+    found = read_results("promises.json")
+    sizes = sorted({n for by_size in found[what].values() for n in by_size}, key=int)
+    rows = [["", *(f"{int(n):,}" for n in sizes)]]
+    cells = [cell for by_size in found[what].values() for cell in by_size.values()]
+    for name, by_size in found[what].items():
+        row = [f"``{name}``" if "=" in name else name]
+        row += [promised(by_size[n]) if n in by_size else "" for n in sizes]
+        rows.append(row)
+    share = found["confidence" if what == "constraints" else "level"]
+    bands = {cell["draws"]: cell["band"] for cell in cells}
+    chance = " or ".join(f"{bands[n]} of {n}" for n in sorted(bands))
+    said = (
+        f"How many promises at a level of {share:g} were given, and how many of them are "
+        "false; in parentheses why none was given. By chance more draws are false than "
+        f"{chance} once in a thousand times."
+    )
+    return f"{list_table(rows)}\n{said}\n"
+
+
 def rounds_of_parts():
     """The laws of dual steps in parts."""
     rows = [["data", "examples", "gap", "parts", "rounds", "off by"]]
@@ -625,6 +655,8 @@ def write(app):
         ("memory_maps.txt", memory_maps()),
         ("workers_event.txt", fits_on_workers("event")),
         ("workers_memory.txt", fits_on_workers("memory")),
+        ("promised_constraints.txt", promises("constraints")),
+        ("promised_sets.txt", promises("sets")),
         ("rounds_of_parts.txt", rounds_of_parts()),
         ("cost_of_clusters.txt", cost_of_clusters()),
     ):

@@ -18,6 +18,7 @@ import os
 import sys
 import types
 import warnings
+from itertools import product
 from pathlib import Path
 from time import process_time
 
@@ -401,7 +402,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("splits")
     parser.add_argument("method", choices=METHODS)
-    parser.add_argument("target", help="metric or constraint")
+    parser.add_argument("target", help="metric or constraint, or several: a,b")
     parser.add_argument("--calls", type=int, help="its own limit if not given")
     parser.add_argument("--slack", type=float, default=0.05)
     parser.add_argument("--by-group", type=int, default=0)
@@ -410,7 +411,8 @@ def main():
     warnings.simplefilter("ignore")
     with np.load(args.splits) as data:
         seeds = range(sum(name.startswith("y_train_") for name in data.files))
-        for seed in seeds:
+        for target, seed in product(args.target.split(","), seeds):
+            args.target = target
             train, test = Half(data, "train", seed), Half(data, "test", seed)
             predict, seconds, calls = METHODS[args.method](train, args, seed)
             line = {"seconds": seconds, "calls": int(calls)}
