@@ -8,6 +8,7 @@ import pytest
 from _estimators import PythonMulticlass
 from _seeds import new_rng, new_seed
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -333,3 +334,74 @@ def test_paths_and_folds_say_the_same():
     final, folds = warning_of(lambda: crf.fit(X, y))
     assert SCALED in final and SCALED in folds
     assert folds.endswith("Or increase max_iter or max_time, or use smaller Cs.")
+
+
+# ------------------------------------------------------------ remedies, each applied
+
+
+def remedied(model, words):
+    """The models that a warning advises, by what it says; forecasts only may do."""
+    models = {}
+    if found := re.search(r"Scale the features with ([^:]*):", words):
+        scalers = {"SequenceTransformer": SequenceTransformer}
+        scalers |= {"StandardScaler": StandardScaler, "MaxAbsScaler": MaxAbsScaler}
+        names = re.findall(r"\w+", found[1])
+        scaler = None
+        for name in reversed(names):
+            scaler = scalers[name]() if scaler is None else scalers[name](scaler)
+        models[found[0]] = make_pipeline(scaler, clone(model))
+    if found := re.search(r"[Tt]ry (\w+)='(\w+)'", words):
+        models[found[0]] = clone(model).set_params(**{found[1]: found[2]})
+    if found := re.search(r"[Tt]ry (BMRMClassifier|SubLBFGSClassifier)", words):
+        kind = {"B": BMRMClassifier, "S": SubLBFGSClassifier}[found[1][0]]
+        structure = {}
+        if "with this structure" in words:
+            structure["structure"] = model.structure
+        models[found[0]] = kind(C=model.C, **structure)
+    assert models, words
+    return models
+
+
+def raw_kind(kind, rng, n=200):
+    """Columns of a kind, and labels that depend on some of them."""
+    Z = rng.normal(size=(n, 5))
+    score = Z[:, 0] - Z[:, 1] + 0.5 * rng.logistic(size=n)
+    X = {
+        "money": lambda: rng.lognormal(9.0, 2.0, size=(n, 4)),
+        "time": lambda: np.c_[1.7e9 + 3e7 * rng.random(n), Z],
+        "large": lambda: 1e8 * (Z + 3.0),
+        "wide": lambda: rng.normal(size=(n, 300)) * np.logspace(-2, 3, 300),
+        "chains": lambda: Z,
+    }[kind]()
+    y = (score > 0.0).astype(int)
+    if kind == "chains":
+        # Long ones, whose gradients are as long.
+        X, y = [X[:100] + 3.0, X[100:] + 3.0], [y[:100], y[100:]]
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (PragamClassifier(max_iter=50), "money"),
+        (PragamClassifier(max_iter=50), "time"),
+        (PragamClassifier(max_iter=50), "large"),
+        (PragamClassifier(structure="chain", max_iter=50), "chains"),
+        (BCFWClassifier(l1_ratio=0.9, C=1e3, random_state=0, max_iter=30), "large"),
+        (BCFWClassifier(l1_ratio=0.9, random_state=0, max_iter=30), "wide"),
+        (BCFWClassifier(C=1e3, random_state=0, max_iter=10), "large"),
+        (SubLBFGSClassifier("logistic", penalty="l1", max_iter=30), "wide"),
+        (SubLBFGSClassifier(penalty="l1", C=1e3, max_iter=5), "large"),
+        (CRFClassifier(l1_ratio=1.0, random_state=0, max_iter=2), "time"),
+        (SlackRescaledSSVM(random_state=0, max_iter=3), "money"),
+        (BMRMClassifier(max_iter=3), "money"),
+    ],
+    ids=repr,
+)
+def test_each_remedy_that_a_warning_names_works_on_the_data_that_raised_it(model, kind):
+    X, y = raw_kind(kind, new_rng(8))
+    (words,) = warning_of(lambda: clone(model).fit(X, y))
+    # Such a fit is cut short here; what is advised is not.
+    model = clone(model).set_params(max_iter=type(model)().max_iter)
+    for way, advised in remedied(model, words).items():
+        assert not warning_of(lambda advised=advised: advised.fit(X, y)), way
