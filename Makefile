@@ -27,10 +27,11 @@ print(*lines, sep="\n")
 endef
 export REQUIREMENTS
 
-# $(call install,groups): install these groups of requirements into the environment.
+# $(call install,groups): install these groups of requirements into the environment. What
+# is imported is compiled then; to compile all modules takes as long as the rest of pip.
 define install
 $(PY) -c "$$REQUIREMENTS" $(1) > $(VENV)/requirements.txt && \
-    $(PIP) install --quiet --requirement $(VENV)/requirements.txt
+    $(PIP) install --quiet --no-compile --requirement $(VENV)/requirements.txt
 endef
 
 .PHONY: help demo test doc site lint bench bench-quick coverage debug sanitize parallel \
@@ -183,12 +184,12 @@ $(VENV)/.build: pyproject.toml setup.py $(VENV)/.created
 # packages: PYTHONDONTWRITEBYTECODE may be set, and without it an import takes a fifth longer.
 $(VENV)/.built: $(VENV)/.build $(KERNELS)
 	find sklearn_structsvm -name '*.so' -delete
-	($(call install,package plot progress)) & installed=$$!; \
+	($(call install,package plot progress) && $(PY) -m compileall -q sklearn_structsvm) \
+	    & installed=$$!; \
 	    $(PY) setup.py -q build_ext --inplace > $(VENV)/build.log 2>&1 \
 	    || { cat $(VENV)/build.log; exit 1; }; wait $$installed
 	test -e $(VENV)/.installed || \
 	    $(PIP) install --quiet --no-build-isolation --no-deps -e .
-	$(PY) -m compileall -q sklearn_structsvm
 	@touch $(VENV)/.installed $@
 
 # The extras, each when a target needs it.
