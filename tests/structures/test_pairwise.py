@@ -22,7 +22,7 @@ from _cases import (
 )
 from _references import Listed, Textbook, flat_feature, visits
 from _seeds import new_rng, new_seed
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -128,7 +128,6 @@ def test_the_solver_sees_the_scores_of_the_joint_features(case):
     check_scores_of_the_solver(case)
 
 
-@settings(max_examples=60)
 @given(cases(), angles())
 def test_constrained_decode_finds_the_best_labels_within_the_angle(case, angle):
     check_constrained_decoding(case, *angle)
@@ -143,7 +142,6 @@ def test_constrained_decode_finds_the_best_labels_within_the_angle(case, angle):
             assert in_angle(h, g, alpha, beta, strict_alpha, strict_beta), (h, g, lam)
 
 
-@settings(max_examples=60)
 @given(cases(), st.sampled_from([0.3, 1.0, 5.0]))
 def test_one_of_the_candidates_is_the_most_violating_labeling(case, one):
     oracle = case.oracle()
