@@ -25,6 +25,7 @@ from sklearn_structsvm._utils.compat import (
     available_if,
 )
 from sklearn_structsvm._utils.snapshots import Draft, of_one_fit
+from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
@@ -475,6 +476,11 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         return self._passed(method, params)
 
     def _routed(self, fit_params, sensitive_features):
+        weights = fit_params.get("sample_weight")
+        if self.estimator is None and weights is not None:
+            # The penalty of the default classifier is per row.
+            weights = check_weights(weights, _num_samples(weights))
+            fit_params = fit_params | {"sample_weight": effective_weights(weights)}
         if routes_metadata():
             own = {}
             if sensitive_features is not None:

@@ -472,10 +472,11 @@ def test_later_parameters_change_no_sets():
         model.set_params(confidence_level=2.0).conformalize(X, y)
 
 
-def test_the_scale_of_weights_changes_no_set():
+@pytest.mark.parametrize("inner", [None, GaussianNB()], ids=str)
+def test_the_scale_of_weights_changes_no_set(inner):
     X, y = classes()
     weights = 1.0 + np.arange(len(y)) % 4
-    model = ConformalClassifier(GaussianNB(), random_state=0)
+    model = ConformalClassifier(inner, random_state=0)
     once = clone(model).fit(X, y, sample_weight=weights).predict_set(X)
     again = clone(model).fit(X, y, sample_weight=weights / 2**12).predict_set(X)
     assert np.array_equal(again, once)
