@@ -332,7 +332,7 @@ def stricter(constraint, shifts):
     constraint : Constraint
     shifts : ndarray of shape (p,)
         In the units of the constraint; negative if conditions are looser. One for each
-        condition or, of a constraint in halves, for each half.
+        condition or, of a constraint in halves, for each half; or one for all.
     """
     if constraint.has_levels:
         # Precisions have one slack for all of them.
@@ -370,8 +370,9 @@ class Shifted(Constraint):
     def _conditions(self, cells):
         G, h, D, halves = self.constraint._conditions(cells)
         shifts = self.shifts
-        if (shifts == shifts.max(initial=0.0)).all():
-            shifts = np.where(halves < 0, 0.0, shifts.max(initial=0.0))
+        if len(shifts) == 1:
+            # The same for all conditions: once for both halves.
+            shifts = np.where(halves < 0, 0.0, shifts[0])
         elif len(shifts) == len(h):
             # No more than the slack together.
             most = np.where(halves != 0, 0.5 * spare_of(self.constraint), np.inf)

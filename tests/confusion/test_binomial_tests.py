@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
+from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._utils.conditions import largest_violation
 from sklearn_structsvm.confusion.binomial_tests import (
     Shifted,
     allowance,
     enough_examples,
+    one_standard_error,
     p_value,
     rate_sums,
+    stricter,
 )
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.metrics import (
@@ -123,3 +127,42 @@ def test_the_allowance_is_what_would_be_certified():
         assert p_value(rate_sums(looser, cells, counts), 0.05) <= 0.05
         stricter = kind(at_least=0.97 - low + 0.01, label=1)
         assert p_value(rate_sums(stricter, cells, counts), 0.05) > 0.05
+
+
+def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
+    rng = new_rng(12)
+    counts = rng.integers(20, 60, (6, 2, 2)).astype(float)
+    priors = counts.sum(axis=2) / counts.sum()
+    cells = Cells(priors, np.arange(2), np.arange(6), list("abcdef"))
+    fair = EqualOpportunity(slack=0.5)
+    by = one_standard_error(fair, cells, counts)
+    halves = fair._conditions(cells).halves
+    upper, lower = by[halves > 0], by[halves < 0]
+    pairs = [each.standard_error for each in rate_sums(fair, cells, counts)]
+    of_pairs = [upper[a] + lower[b] for a in range(6) for b in range(6) if a != b]
+    assert (np.array(of_pairs) >= np.array(pairs) - 1e-12).all()
+    assert max(of_pairs) <= np.sqrt(2.0) * max(pairs)
+    # Groups of equal errors get exactly these.
+    even = np.tile([[30.0, 10.0], [10.0, 30.0]], (6, 1, 1))
+    cells = Cells(even.sum(axis=2) / even.sum(), np.arange(2), np.arange(6), list("abcdef"))
+    by = one_standard_error(fair, cells, even)
+    error = rate_sums(fair, cells, even)[0].standard_error
+    np.testing.assert_allclose(by, error / 2.0)
+    # The conditions stay in halves, and are no stricter than without any slack.
+    strict = stricter(fair, by)._conditions(cells)
+    assert len(strict.h) == 12
+    np.testing.assert_allclose(strict.h, fair._conditions(cells).h + by)
+    least = stricter(EqualOpportunity(slack=0.01), by)._conditions(cells)
+    assert largest_violation(least.h, None, least.halves) <= 1e-12
+
+
+@pytest.mark.parametrize("confidence", ["uniform", 0.5])
+def test_more_pairs_of_groups_than_can_be_tested_are_refused(confidence):
+    n = 2400
+    X, y, groups = np.arange(n)[:, None] % 7, np.arange(n) % 2, np.arange(n) // 2 % 120
+    model = ComplexMetricClassifier(
+        constraints=EqualOpportunity(), constraint_confidence=0.9,
+        constraint_calibration=confidence, min_group_size=None,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"120 groups, which are 14,400 pairs"):
+        model.fit(X, y, sensitive_features=groups)
