@@ -16,7 +16,6 @@ added to it, so the table can be measured in parts.
 """
 
 import json
-import os
 import sys
 import warnings
 from itertools import product
@@ -201,12 +200,9 @@ def measure_kinds(args):
             if is_asked and key not in known_fits():
                 fit = measured(each, X, y, args.limit, C=C)
                 print(key, fit, file=sys.stderr)
-                # Other processes measure other fits.
                 fits = known_fits() | {key: fit}
                 results = {"circumstances": circumstances(__file__), "fits": fits}
-                written = RESULTS.with_suffix(f".{os.getpid()}")
-                written.write_text(json.dumps(results, indent=1) + "\n")
-                written.replace(RESULTS)
+                RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     print_kinds(known_fits())
 
 
