@@ -144,7 +144,8 @@ def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
     assert max(of_pairs) <= np.sqrt(2.0) * max(pairs)
     # Groups of equal errors get exactly these.
     even = np.tile([[30.0, 10.0], [10.0, 30.0]], (6, 1, 1))
-    cells = Cells(even.sum(axis=2) / even.sum(), np.arange(2), np.arange(6), list("abcdef"))
+    priors = even.sum(axis=2) / even.sum()
+    cells = Cells(priors, np.arange(2), np.arange(6), list("abcdef"))
     by = one_standard_error(fair, cells, even)
     error = rate_sums(fair, cells, even)[0].standard_error
     np.testing.assert_allclose(by, error / 2.0)
