@@ -9,7 +9,6 @@ from _seeds import new_seed
 from scipy.special import logsumexp
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
-from sklearn_structsvm.estimators.slack_rescaling import DEFAULT_SEARCH_RTOL
 from sklearn_structsvm.structures import TreeStructure
 
 
@@ -83,7 +82,8 @@ def check_optimum(structure, X, y, slack, layout=lambda x: x):
         risk += max(values) / n
     # Searches of slack rescaling end once they bound the largest violation to this share,
     # and the objective uses their bounds.
-    excess = DEFAULT_SEARCH_RTOL / (1.0 - DEFAULT_SEARCH_RTOL) * risk if slack else 0.0
+    rtol = model._search_rtol if slack else 0.0
+    excess = rtol / (1.0 - rtol) * risk
     primal = risk + w @ w / (2 * C * n)
     assert primal - 1e-9 <= model.objective_ <= primal + excess + 1e-9
     assert model.dual_gap_ <= 1e-5
