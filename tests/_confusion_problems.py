@@ -151,11 +151,8 @@ def smooth_optimum(problem, rng, n_starts=3):
     return min(values, default=None)
 
 
-def check_result(result, problem, tol, accuracy=1e-9):
-    """Check that a result is consistent, and that its bound is valid.
-
-    A gap may be below zero by the accuracy of the slopes in the bounds.
-    """
+def check_result(result, problem, tol):
+    """Check that a result is consistent, and that its gap is that of its bound."""
     mixture = result.solution
     assert (mixture.weights > 0.0).all()
     assert abs(mixture.weights.sum() - 1.0) <= 1e-12
@@ -167,7 +164,7 @@ def check_result(result, problem, tol, accuracy=1e-9):
     assert result.violation == problem.violation(result.solution.confusion)
     if np.isfinite(result.gap):
         assert result.gap == result.objective - result.dual_objective
-        assert result.gap >= -accuracy
+        assert result.gap > 0.0
     if result.status == "converged":
         assert result.gap <= tol
         curved = any(isinstance(own, MetricBound) for own in problem.constraints)
@@ -178,4 +175,5 @@ def check_result(result, problem, tol, accuracy=1e-9):
     assert result.history["objective"][-1] == result.objective
     bounds = result.history["dual_objective"]
     if problem.exact:
-        assert (np.diff(bounds[np.isfinite(bounds)]) >= 0.0).all()
+        # Each is lowered by the rounding error of its objective as well.
+        assert (np.diff(bounds[np.isfinite(bounds)]) >= -1e-12).all()

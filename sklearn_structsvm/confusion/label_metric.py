@@ -41,6 +41,10 @@ class LabelMean(ConfusionMetric):
         """Whether ψ₂ is."""
         return self.metric.smooth
 
+    @property
+    def _error_of_slopes(self):
+        return self.metric._error_of_slopes
+
     def value(self, C):
         return self._mean([self.metric.value(C_l) for C_l in len(C) * C])
 

@@ -105,6 +105,14 @@ class ConfusionMetric(Scored, BaseEstimator):
         """
         return gradient_by_differences(self.value, C)
 
+    @property
+    def _error_of_slopes(self) -> float:
+        """How inexact slopes are; 0.0 for a `gradient` of its own."""
+        if type(self).gradient is not ConfusionMetric.gradient:
+            return 0.0
+        # Close to a kink they change within a step.
+        return CENTRAL_STEP**2 if self.smooth else CENTRAL_STEP
+
     def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         r"""Compute the tangent at C.
 

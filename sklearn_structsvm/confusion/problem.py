@@ -50,6 +50,11 @@ class ConfusionProblem:
         () -> cells and masses of the examples, or None; see `PluginLMO`.
     piece_halves : None
         No piece of a metric belongs to a parity in halves.
+    n_terms : int
+        The number of examples, of which entries of C are sums.
+    unit : float
+        The relative error of what the oracle and the metric compute, if it is not that of
+        doubles; else 0.0.
     conditions : Conditions
         The linear ones of all constraints, parities in halves. D has ones (for a lower
         half zeros) where a condition is not one on a rate multiplied by <D[p], C>.
@@ -94,6 +99,9 @@ class ConfusionProblem:
         self.exact = bool(getattr(oracle, "exact", False))
         self.separable = bool(getattr(oracle, "separable", False))
         self.examples = getattr(oracle, "examples", None)
+        self.n_terms = getattr(oracle, "n_terms", 1)
+        # Of probabilities by which an oracle chooses, and of slopes by differences.
+        self.unit = max(getattr(oracle, "unit", 0.0), metric._error_of_slopes)
         self._take(constraints)
 
     def _take(self, constraints):

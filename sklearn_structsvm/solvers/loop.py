@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, VALUE_ROUNDING
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 
 # Steps between two looks at the clock and at pending signals. A single step may take
 # seconds if it calls a structure in Python, such as a linear program of a graph.
@@ -72,16 +72,20 @@ class Rounding:
         The number of rows of features.
     of_maxima : float
         The share of the maxima over labelings that a search may miss by its rounding.
+    unit : float
+        The unit roundoff of the scores by which an oracle chooses, or of slopes.
     """
 
     sizes: object = 0.0
     n_terms: int = 1
     of_maxima: float = 0.0
+    unit: float = ROUNDING
 
     @property
     def share(self):
         """The error of a sum, as a share of the sizes of its terms."""
-        return ROUNDING * np.sqrt(max(self.n_terms, FEWEST_TERMS))
+        of_sums = ROUNDING * np.sqrt(max(self.n_terms, FEWEST_TERMS))
+        return max(of_sums, self.unit * np.sqrt(FEWEST_TERMS))
 
     @property
     def of_means(self):
@@ -204,7 +208,7 @@ class History:
         Parameters
         ----------
         row : dict
-            See `certified`. Those of mixtures have no rounding error of their own.
+            See `certified`. Those of mixtures have a "constraint_violation" as well.
         solution : ndarray of shape (d,) or Mixture
         most_negative_gap : float
             The smallest share of an example in the gap, if it is known. No share should
@@ -220,14 +224,15 @@ class History:
         """
         self._check(row, most_negative_gap, size_of_terms)
         row = dict(row)
-        error = row.pop("rounding", None)
+        error = row.pop("rounding")
         row |= self._gap(row, error)
         row |= {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         if self.step is not None:
             row["step"] = self.step
         self.rows.append(row)
         self.solution, self.is_settled = solution, False
-        if error is not None:
+        # Solvers keep the best mixture themselves, which need not be of least objective.
+        if "constraint_violation" not in row:
             if self.best is None or row["objective"] < self.best[0]:
                 self.best = row["objective"], solution, error
         return row
@@ -251,17 +256,13 @@ class History:
 
         A bound above an objective that was seen proves an error, so there is no gap.
         """
-        if row.get("constraint_violation", 0.0) > 0.0:
-            # A mixture that violates a constraint may be better than all that satisfy it.
-            return {}
-        if error is None:
-            is_wrong = row["dual_gap"] < -VALUE_ROUNDING
-            return {"dual_gap": np.inf} if is_wrong else {}
         if self.step != self.step_of_least:
             self.forget_objectives()
-        self.least = min(self.least, row["objective"] + error)
-        if row["dual_objective"] > self.least:
-            return {"dual_gap": np.inf}
+        # A mixture that violates a constraint may be better than all that satisfy it.
+        if row.get("constraint_violation", 0.0) <= 0.0:
+            self.least = min(self.least, row["objective"] + error)
+            if row["dual_objective"] > self.least:
+                return {"dual_gap": np.inf}
         if row["dual_gap"] >= error:
             return {}
         return {"dual_gap": error, "dual_objective": row["objective"] - error}
@@ -276,11 +277,10 @@ class History:
         bounds = row["objective"], row["dual_objective"]
         sizes = [abs(value) for value in bounds if np.isfinite(value)]
         self.scale = max([self.scale, *sizes])
-        is_mixture = "constraint_violation" in row
         # A mixture that violates a constraint may be better than all that satisfy it.
-        if not is_mixture or row["constraint_violation"] <= 0.0:
+        if row.get("constraint_violation", 0.0) <= 0.0:
             most_negative_gap = min(most_negative_gap, row["dual_gap"])
-        rounding = max(GAP_ROUNDING * self.scale, is_mixture * VALUE_ROUNDING)
+        rounding = max(GAP_ROUNDING * self.scale, row["rounding"])
         if most_negative_gap < -rounding and size_of_terms is not None:
             # The objective may be small or zero, but its terms are not.
             rounding = max(rounding, SUM_ROUNDING * size_of_terms())

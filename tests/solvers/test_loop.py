@@ -28,6 +28,7 @@ def row(objective, dual_objective, **more):
         "dual_objective": dual_objective,
         "dual_gap": objective - dual_objective,
         "n_oracle_calls": 1,
+        "rounding": 0.0,
     } | more
 
 

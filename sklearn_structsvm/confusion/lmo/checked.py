@@ -49,6 +49,7 @@ class CheckedLMO:
         priors = np.bincount(cells * k + y, weights=weights, minlength=m * k)
         self.priors_ = priors.reshape(m, k) / weights.sum()
         self.exact = bool(getattr(lmo, "exact", False))
+        self.n_terms = n
         self._name = type(lmo).__name__
 
     def __call__(self, L):

@@ -88,6 +88,7 @@ class CostLMO:
             float(self.weights @ of_each.max(axis=1)),
         )
         self.uniform_cost = float(self.weights @ of_each.mean(axis=1))
+        self.n_terms = n
         priors = self._count(np.zeros(n, dtype=np.intp), self.counted).sum(axis=2)
         self.priors_ = priors[:-1]
         if self.by_threshold:

@@ -62,6 +62,10 @@ class PluginLMO(LMO):
         (m, k, k).
     priors_ : ndarray of shape (m, k)
         Σ_j C[a, i, j], which no classifier changes.
+    n_terms : int
+        The number of examples, of which entries are sums.
+    unit : float
+        The unit roundoff of the probabilities, by which choices are made.
 
     Notes
     -----
@@ -144,6 +148,7 @@ class PluginLMO(LMO):
             weights = None
         self._blocks = PluginBlocks(P, order, ends, *by_label, weights, self.n_threads)
         self.priors_ = self._confusion(np.zeros(self.shape_), self.counted).sum(axis=2)
+        self.n_terms, self.unit = n, float(np.finfo(P.dtype).eps) / 2.0
         return self
 
     def examples(self):

@@ -94,6 +94,8 @@ class ThresholdLMO(PluginLMO):
             weights = np.concatenate([weights * (1.0 - shares), weights * shares])
             scores, cells = np.tile(scores, 2), np.tile(cells, 2)
         self._make_hulls(scores, positive, cells, weights)
+        # Thresholds are chosen by counts.
+        self.unit = float(np.finfo(np.float64).eps) / 2.0
         return self
 
     def examples(self):

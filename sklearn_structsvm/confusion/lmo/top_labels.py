@@ -95,6 +95,7 @@ class TopLabelsLMO:
     def __init__(self, rows, k, sample_weight=None):
         self.rows, self.k = rows, k
         weights = check_weights(sample_weight, len(rows))
+        self.n_terms = len(rows)
         self.weights = weights / weights.sum()
         n_labels = rows.n_labels
         by_entry = np.repeat(self.weights, np.diff(rows.starts)) * rows.eta

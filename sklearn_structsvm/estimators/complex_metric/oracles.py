@@ -20,6 +20,7 @@ from sklearn_structsvm.estimators.complex_metric.mixtures import (
     PluginMixture,
 )
 from sklearn_structsvm.estimators.complex_metric.named_thresholds import named_losses
+from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Mixture
 
@@ -194,7 +195,7 @@ class PluginOracle:
         best = run_column_generation(
             task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
         )
-        gap = max(problem.value(C) - best.dual_objective, 0.0)
+        _, gap = certified_gap(problem, C, best.dual_objective)
         bound = result.objective - gap
         return bound, result.objective - bound, best.n_oracle_calls
 

@@ -33,6 +33,7 @@ from sklearn_structsvm.estimators.complex_metric.single_rule import (
 )
 from sklearn_structsvm.estimators.complex_metric.task import warn_of_empty_counts
 from sklearn_structsvm.estimators.complex_metric.thresholds import fold_thresholds
+from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
@@ -267,11 +268,13 @@ def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
     rule = find_single_rule(
         oracle, problem, mixture, problem.oracle.found, estimator.tol, deadline
     )
+    bound, gap = certified_gap(problem, rule.solution.confusion, mixture.dual_objective)
     result = replace(
         mixture,
         solution=rule.solution,
         objective=rule.objective,
-        gap=rule.objective - mixture.dual_objective,
+        dual_objective=bound,
+        gap=gap,
     )
     return Solved(result, mixture, rule)
 

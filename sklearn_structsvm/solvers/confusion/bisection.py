@@ -88,6 +88,8 @@ class Bisection(ConfusionSolver):
         incumbent.take(weights)
         if incumbent.violation <= FEASIBILITY_TOL:
             self.high = min(self.high, incumbent.value)
+        sizes = np.abs(self.A) + abs(level) * self.B
+        least -= incumbent.bounds.rounding.of_values(sizes.max(axis=-1), level)
         bound = ratio_bound(level, least, self.below)
         if np.isfinite(bound):
             incumbent.note_dual(bound)

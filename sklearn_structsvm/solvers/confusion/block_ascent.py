@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 
 # A pass that lowers the loss by less than this ends its start.
 LEAST_PASS_GAIN = 1e-6
@@ -113,8 +113,8 @@ class _Ascent:
     def __init__(self, oracle, coefficients):
         self.oracle, self.coefficients = oracle, coefficients
         self.best = oracle.enumerated(partial(label_losses, coefficients))
-        self.n_calls = 1
-        if self.best is not None:
+        self.n_calls, self.is_whole = 1, self.best is not None
+        if self.is_whole:
             self.bound = self.best_loss = mean_loss(coefficients, self.best)
             return
         self.bound, relaxed = price_bound(
@@ -127,6 +127,8 @@ class _Ascent:
         self.loss = self.best_loss = mean_loss(coefficients, self.best)
 
     def move(self, deadline):
+        if self.is_whole:
+            return "stationary"
         gains = slopes(self.coefficients, self.sets.hits, self.sets.predicted)
         order = np.argsort(-gains[:, 0], kind="stable").astype(np.int32)
         before = self.loss
@@ -149,13 +151,15 @@ class _Ascent:
             self.best, self.best_loss = sets, self.loss
 
     def check(self, done):
-        row = {
-            "n_oracle_calls": self.n_calls,
-            "objective": self.best_loss,
-            "dual_objective": self.bound,
-            "dual_gap": self.best_loss - self.bound,
-        }
-        return row, self.best
+        # Of ratios of shares.
+        error = rounding_of_rows(self.oracle.rows).of_values(0.0, 1.0, self.best_loss)
+        bound = self.bound - error
+        return certified(self.best_loss, bound, error, self.n_calls), self.best
+
+
+def rounding_of_rows(rows):
+    """The `Rounding` of shares of rows."""
+    return Rounding(n_terms=len(rows))
 
 
 def label_losses(coefficients, hits, predicted):
@@ -347,6 +351,7 @@ class _Curves:
             np.concatenate, zip(*found, strict=True)
         )
         self.losses /= len(sizes)
+        self.rounding = rounding_of_rows(rows)
 
     def cheapest(self, price, k):
         """The bound for a price, the excess of q over k, and each label's best corner."""
@@ -357,7 +362,9 @@ class _Curves:
         # This is not written as Σ least - price k, which would lose all digits for a
         # large price.
         excess = float(self.predicted[at].sum() - k)
-        return float(self.losses[at].sum() + price * excess), excess, at
+        value = float(self.losses[at].sum() + price * excess)
+        sizes = self.losses[at].sum(), price * k, price * self.predicted[at].sum()
+        return value - self.rounding.of_values(0.0, 1.0, *sizes), excess, at
 
 
 def _corners(coefficients, hits, predicted, uniform):

@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
+from sklearn_structsvm.solvers.loop import ROUNDING, Rounding, certified
 
 # Each call of the oracle gains about as many digits as all previous ones. If more calls
 # than this are needed, the rest is rounding.
@@ -39,6 +40,57 @@ class RatioMinimum:
     value: float
     bound: float
     n_calls: int
+
+
+def rounding_of(problem):
+    """The `Rounding` of linear functions of confusion tensors, whose entries are sums."""
+    sizes = np.array(problem.priors, dtype=np.float64)
+    if problem.costs is not None:
+        # The mean cost is a share of its range, which may be far from 0.
+        low, high = problem.costs.cost_range
+        if high > low:
+            sizes[-1, 0] = max(1.0, max(abs(low), abs(high)) / (high - low))
+    return Rounding(sizes, problem.n_terms, max(problem.unit, ROUNDING))
+
+
+def error_of(problem, rounding, C):
+    """The rounding error of ψ(C)."""
+    value = problem.value(C)
+    if not (problem.convex or ratio_form(problem) is not None):
+        # Rates and functions of them.
+        return rounding.of_values(0.0, 1.0, value)
+    # Where slopes are finite.
+    inside = toward_interior(problem, C, 1.0)
+    G, h = problem.tangent(inside)
+    return rounding.of_values(0.0, float(np.vdot(np.abs(G), inside)), h, value)
+
+
+def certified_gap(problem, C, bound):
+    """(bound, gap) for ψ(C), whose gap is no smaller than its rounding error."""
+    value, error = problem.value(C), error_of(problem, rounding_of(problem), C)
+    bound = min(bound, value - error)
+    return bound, value - bound
+
+
+def certified_mixture(problem, rounding, C, bound, violation, n_oracle_calls):
+    """`certified` for a mixture with the confusion tensor C.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    rounding : Rounding
+    C : ndarray of shape (m, k, k)
+    bound : float
+        Lowered by its own rounding error.
+    violation : float
+        The largest one; if constraints are violated, the gap is infinite.
+    n_oracle_calls : int
+    """
+    error = error_of(problem, rounding, C)
+    row = certified(problem.value(C), bound - error, error, n_oracle_calls)
+    if violation > FEASIBILITY_TOL:
+        row["dual_gap"] = np.inf
+    return row | {"constraint_violation": violation}
 
 
 def linear_range(problem, L):
@@ -101,7 +153,7 @@ def trivial_bound(problem):
         return -np.inf
     q = linear_range(problem, L)[0] + h
     # The terms cancel but for their rounding errors.
-    q -= VALUE_ROUNDING * (np.abs(L).max(axis=-1) * problem.priors).sum()
+    q -= rounding_of(problem).of_values(np.abs(L).max(axis=-1), h)
     return q if ratio is None else ratio_bound(level, q, below)
 
 
@@ -136,12 +188,14 @@ def minimize_ratio(problem, A, B, *, tol):
     ----------
     .. [1] Dinkelbach, "On nonlinear fractional programming", Management Science 13, 1967.
     """
-    below = linear_range(problem, B)
+    below, rounding = linear_range(problem, B), rounding_of(problem)
     value = np.vdot(A, problem.uniform) / np.vdot(B, problem.uniform)
     best, bound, n_calls = None, -np.inf, 0
     while n_calls < MAX_DINKELBACH_CALLS:
         C, handle, q = problem.lmo(A - value * B)
         n_calls += 1
+        sizes = np.abs(A) + abs(value) * B
+        q -= rounding.of_values(sizes.max(axis=-1), value)
         bound = max(bound, ratio_bound(value, q, below))
         denominator = np.vdot(B, C)
         found = np.vdot(A, C) / denominator if denominator > 0.0 else np.inf
@@ -254,9 +308,10 @@ class LowerBounds:
         self.known = problem.convex or ratio is not None
         self.below = None if ratio is None else denominator_range(problem, ratio[1])
         self.notes = []
+        self.rounding, self.ratio = rounding_of(problem), ratio
 
     def lower(self, minorant, q):
-        """The bound from a minorant that is nowhere below q."""
+        """The bound from a minorant that is nowhere below q, which is lowered."""
         if self.below is None:
             return q
         return ratio_bound(minorant.level, q, self.below)
@@ -272,13 +327,27 @@ class LowerBounds:
         columns : Columns
             Everything it has found, including the last answer.
         """
-        q = bound + minorant.h
+        q = bound + minorant.h - self._error(minorant)
         if self.problem.exact:
             self._take(minorant, q)
         else:
             self.notes.append((minorant, q))
             self.revise(columns.flat[-1:])
         return self.lower(minorant, q) if self.known else q
+
+    def _error(self, minorant):
+        """The rounding error of a minorant's minimum.
+
+        The part of ψ and that of the constraints may cancel, also within each.
+        """
+        L, own = minorant.L, minorant.objective_L
+        sizes = np.abs(own) + np.abs(L - own)
+        if self.ratio is not None:
+            A, B = self.ratio
+            sizes += np.abs(A) + abs(minorant.level) * np.abs(B)
+        h, own_h = minorant.h, minorant.objective_h
+        values = own_h, h - own_h, minorant.level, minorant.price
+        return self.rounding.of_values(sizes.max(axis=-1), *values)
 
     def revise(self, tensors):
         """Lower earlier bounds by what an inexact oracle has found since.

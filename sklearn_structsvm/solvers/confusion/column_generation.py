@@ -378,6 +378,7 @@ class ViolationProblem:
         self.tries_constants = tries_constants
         self.shape, self.priors, self.exact = problem.shape, problem.priors, problem.exact
         self.uniform, self.lmo = problem.uniform, problem.lmo
+        self.n_terms, self.unit, self.costs = problem.n_terms, problem.unit, problem.costs
         none = np.zeros((0, *problem.shape))
         self.conditions = Conditions(none, np.zeros(0), none, np.zeros(0, dtype=int))
         G, self.offsets, D, self.piece_halves = problem.conditions

@@ -169,7 +169,8 @@ class EllipsoidMethod(ConfusionSolver):
         self.xi, value, low = self.slack.minimize(
             multipliers, mu, self.xi, enough=self.best - least
         )
-        self.incumbent.note_dual(least + low)
+        terms = np.abs(multipliers).sum(), np.abs(mu).sum(), value, low
+        self.incumbent.note_dual(least + low, *terms)
         self.best = max(self.best, least + low)
         away = self.coordinates.of(C) - self.xi
         w = np.concatenate([away, self.lagrangian.constraints(self.xi, levels)])

@@ -94,7 +94,8 @@ class GDA(ConfusionSolver):
         slopes, offset = self.lagrangian.tangent(self.xi, self.mu)
         rest = z.least(slopes - self.multipliers)
         rest += self.lagrangian.levels(self.mu)[1]
-        self.incumbent.note_dual(least + rest + offset)
+        terms = np.abs(slopes).sum(), np.abs(self.multipliers).sum(), offset, rest
+        self.incumbent.note_dual(least + rest + offset, *terms)
         values = self.lagrangian.constraints(self.xi, self.levels)
         away = z.of(C) - self.xi
         down, up = self.step_sizes

@@ -8,6 +8,7 @@ from sklearn_structsvm.solvers.confusion.bounds import (
     LowerBounds,
     bound_by_terms,
     bound_without_constraints,
+    certified_mixture,
     trivial_bound,
 )
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns
@@ -86,7 +87,8 @@ class Incumbent:
         """The best lower bound, or an estimate of it if the oracle is inexact."""
         bound = max(self.bounds.value, self.dual)
         if not self.problem.exact and self.violation <= FEASIBILITY_TOL:
-            return min(bound, self.value)
+            # That is not above any value that was seen.
+            return min(bound, self.value, self._key[1])
         return bound
 
     @property
@@ -145,9 +147,13 @@ class Incumbent:
         for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
             self.columns.add(C, handle)
 
-    def note_dual(self, value):
-        """Use a value of a dual function: a lower bound, if the oracle is exact."""
-        self.dual = max(self.dual, value)
+    def note_dual(self, value, *terms):
+        """Use a value of a dual function: a lower bound, if the oracle is exact.
+
+        It is lowered by the rounding error of a sum of these terms, if any.
+        """
+        error = self.bounds.rounding.of_values(0.0, *terms)
+        self.dual = max(self.dual, value - error)
 
     def take(self, weights):
         """Keep a mixture of the columns if it is the best so far."""
@@ -236,13 +242,10 @@ class Incumbent:
         if done or (self.gap <= self.tol and self.violation <= FEASIBILITY_TOL):
             self.is_ending = True
             self.finish()
-        row = {
-            "objective": self.value,
-            "dual_objective": self.bound,
-            "dual_gap": self.gap,
-            "constraint_violation": self.violation,
-            "n_oracle_calls": self.n_calls,
-        }
+        row = certified_mixture(
+            self.problem, self.bounds.rounding, self.C, self.bound, self.violation,
+            self.n_calls,
+        )  # fmt: skip
         return row, self.best
 
     def finish(self):

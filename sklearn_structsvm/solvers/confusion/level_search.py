@@ -16,6 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.confusion.bounds import certified_mixture, rounding_of
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
@@ -75,6 +76,7 @@ class LevelSearch:
     def __init__(self, problem, solve, low=-np.inf, width=0.0):
         self.problem, self.solve, self.width = problem, solve, width
         self.best, self.value, self.violation = None, np.inf, np.inf
+        self.rounding = rounding_of(problem)
         n = problem.n_levels
         self._order = count()
         self._boxes = [(low, next(self._order), np.zeros(n), np.ones(n))]
@@ -170,13 +172,10 @@ class LevelSearch:
         """A row of the history and the best solution; None before there is one."""
         if self.best is None:
             return None
-        row = {
-            "objective": self.value,
-            "dual_objective": self.bound,
-            "dual_gap": self.gap,
-            "constraint_violation": self.violation,
-            "n_oracle_calls": self.n_calls,
-        }
+        row = certified_mixture(
+            self.problem, self.rounding, self.best.C, self.bound, self.violation,
+            self.n_calls,
+        )  # fmt: skip
         return row, self.best.solution
 
 

@@ -105,7 +105,8 @@ class SplitFrankWolfe(ConfusionSolver):
         C, _, _, least = self.incumbent.ask(z.loss(a))
         to_f, least_f = self.feasible.minimize(b)
         if problem.convex:
-            self.incumbent.note_dual(0.5 * (least + least_f + constants))
+            terms = np.abs(a).sum(), np.abs(b).sum(), least, least_f, constants
+            self.incumbent.note_dual(0.5 * (least + least_f + constants), *terms)
         return z.of(C), to_f
 
     def line_search(self, along_c, along_f):
@@ -158,7 +159,10 @@ class FeasibleRows:
         self.ends = [-float(end) - z.constant(row) for row, end in zip(G, h, strict=True)]
 
     def minimize(self, slopes):
-        """The point of ℱ that minimizes slopes · z, and the minimum.
+        """The point of ℱ that minimizes slopes · z, and a lower bound of the minimum.
+
+        The bound is that of the multipliers, which need not be exact: without the rows,
+        each times its own, the minimum is that over Z.
 
         Raises
         ------
@@ -166,7 +170,7 @@ class FeasibleRows:
             If ℱ is empty.
         """
         for _ in range(MAX_PROGRAMS_OF_ANSWER):
-            found = self._program(slopes)
+            found, multipliers = self._program(slopes)
             tensor = self.coordinates.tensor(found)
             worst = max(
                 self.problem.convex_constraints,
@@ -178,7 +182,10 @@ class FeasibleRows:
             G, h = worst.tangent(tensor)
             self.rows.append(self.coordinates.slopes(G))
             self.ends.append(-h - self.coordinates.constant(G))
-        return found, float(slopes @ found)
+        n = len(multipliers)
+        rest = slopes + multipliers @ np.reshape(self.rows[:n], (n, len(slopes)))
+        bound = self.coordinates.least(rest) - float(multipliers @ self.ends[:n])
+        return found, bound
 
     def _program(self, slopes):
         groups = self.coordinates.groups
@@ -198,7 +205,18 @@ class FeasibleRows:
             raise RuntimeError(
                 f"The linear program of the constraints failed: {result.message}"
             )
-        return result.x[: len(slopes)]
+        y = np.maximum(-result.ineqlin.marginals[: len(self.rows)], 0.0)
+        return result.x[: len(slopes)], self._balanced(y)
+
+    def _balanced(self, multipliers):
+        """The multipliers with sums of 0 for each level, which has no bounds."""
+        for side in self.sides.T:
+            upper, lower = np.flatnonzero(side < 0.0), np.flatnonzero(side > 0.0)
+            sums = multipliers[upper].sum(), multipliers[lower].sum()
+            least = min(sums)
+            for own, total in zip((upper, lower), sums, strict=True):
+                multipliers[own] *= least / total if total > 0.0 else 0.0
+        return multipliers
 
 
 run_split_fw = SplitFrankWolfe.run

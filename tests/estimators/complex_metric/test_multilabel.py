@@ -122,7 +122,7 @@ def test_classifiers_of_all_forms_are_taken(classifier):
     if isinstance(again, list):
         again = np.stack([part[:, 1] for part in again], axis=1)
     assert np.allclose(proba, again, atol=0.05)
-    assert model.dual_gap_ == 0.0
+    assert 0.0 < model.dual_gap_ <= 1e-13
 
 
 SCORES = [
@@ -196,7 +196,7 @@ def test_costs_are_those_of_the_labels():
     top = np.zeros(Y.shape, dtype=int)
     np.put_along_axis(top, order, 1, axis=1)
     assert np.array_equal(model.predict(eta), top)
-    assert model.dual_gap_ == 0.0
+    assert 0.0 < model.dual_gap_ <= 1e-13
 
 
 def test_with_few_labels_to_give_rare_ones_get_them_for_macro_recall():
@@ -207,7 +207,7 @@ def test_with_few_labels_to_give_rare_ones_get_them_for_macro_recall():
     chosen = model.predict(eta).argmax(axis=1)
     rows = np.arange(len(eta))
     assert gains[rows, chosen] == pytest.approx(gains.max(axis=1))
-    assert model.dual_gap_ == 0.0
+    assert 0.0 < model.dual_gap_ <= 1e-13
 
 
 @pytest.mark.parametrize("metric", ["f1", "g_mean", "min_max", "mcc"])
@@ -220,7 +220,7 @@ def test_with_labels_per_row_the_objective_is_that_of_the_rule_and_above_the_bou
     resolved = get_metric(metric, [0, 1])
     value = mean_label_loss(resolved, predicted, eta, np.ones(40))
     assert model.objective_ == pytest.approx(value, abs=1e-9)
-    assert model.dual_gap_ >= -1e-12
+    assert model.dual_gap_ > 0.0
     # No rule of other gains is below the bound.
     for gains in new_rng(7).normal(size=(20, 4, 2)):
         other = np.zeros(eta.shape)
@@ -745,7 +745,7 @@ def test_constraints_hold_for_each_label():
     predicted = model.fit(eta, Y).predict(eta)
     given_out = predicted.sum(axis=0)
     assert np.all((predicted * Y).sum(axis=0) >= 0.5 * given_out - 1e-9)
-    assert model.dual_gap_ == 0.0
+    assert 0.0 < model.dual_gap_ <= 1e-13
 
 
 def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():

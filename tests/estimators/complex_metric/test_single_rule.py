@@ -117,12 +117,11 @@ def test_the_gap_is_to_the_bound_of_all_mixtures(k, params):
     C = model.certified_confusions_
     value = model.metric_.value(C.sum(axis=0))
     assert model.objective_ == pytest.approx(value, abs=1e-9)
+    assert model.dual_gap_ > 0.0
     if params.get("confusion") == "labels" or params.get("group_blind"):
-        # It is about the probabilities.
-        assert model.dual_gap_ >= -2e-3
+        pass  # It is about the probabilities.
     elif model.lmo == "plugin":
-        assert model.objective_ >= model.dual_objective_ - 1e-9
-        assert model.dual_objective_ == mixture.dual_objective_
+        assert model.dual_objective_ == pytest.approx(mixture.dual_objective_, abs=1e-12)
         assert model.dual_gap_ == model.objective_ - model.dual_objective_
     if k == 2 and len(mixture.mixture_weights_) == 1 and not params.get("group_blind"):
         # The search is exact. But a mixture may use a threshold the wrong way round.

@@ -46,7 +46,7 @@ def test_of_few_rows_the_best_of_all_labelings_is_found(
     eta = random_eta(rng, n, n_labels)
     weights = rng.uniform(0.5, 2.0, size=n) if weighted else None
     metric, lmo, coefficients = some_problem(metric, eta, k, weights)
-    result = run_block_ascent(lmo, coefficients, tol=0.0)
+    result = run_block_ascent(lmo, coefficients, tol=1e-13)
     bound, _ = price_bound(lmo.rows, lmo.weights, lmo.prior, coefficients, k)
     monkeypatch.setattr(top_labels, "MAX_ENUMERATED", 1)
     ascent = run_block_ascent(lmo, coefficients, tol=0.0)
@@ -59,10 +59,10 @@ def test_of_few_rows_the_best_of_all_labelings_is_found(
         losses = (a0 + a1 * t + a2 * q) / (b0 + b1 * t + b2 * q)
     best = np.where(b0 + b1 * t + b2 * q > 0.0, losses, 1.0).mean(axis=1).min()
     assert bound <= best + 1e-12
-    assert ascent.dual_objective == bound
+    assert bound - 1e-14 <= ascent.dual_objective < bound
     assert ascent.objective >= best - 1e-12
     assert result.objective == pytest.approx(best, abs=1e-12)
-    assert result.dual_objective == result.objective
+    assert 0.0 < result.objective - result.dual_objective <= 1e-14
     assert result.status == "converged"
     Y = result.solution.matrix(n_labels).toarray()
     assert np.all(Y.sum(axis=1) == k)
