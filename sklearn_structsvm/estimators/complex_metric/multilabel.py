@@ -190,9 +190,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         metrics that are neither convex nor ratios.
     dual_gap_ : float
         Upper bound on the suboptimality of the rule: `objective_ - dual_objective_`. For
-        thresholds it is what rounding may lose. For ratios with `labels_per_row` it is usually larger than
-        `tol`, because the bound comes from a relaxation in which rows can exchange
-        labels.
+        thresholds it is what rounding may lose. For ratios with `labels_per_row` it is
+        usually larger than `tol`, because the bound comes from a relaxation in which rows
+        can exchange labels.
     n_iter_ : int
         Number of passes; 1 if no iterations are needed.
     history_ : dict of ndarray
