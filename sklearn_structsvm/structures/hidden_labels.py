@@ -36,8 +36,11 @@ def known_places(entries):
 def as_entries(labels):
     """The entries of a labeling as a list; None if it has no hidden ones."""
     if isinstance(labels, np.ndarray):
-        if labels.dtype != object or labels.ndim != 1:
+        if labels.ndim != 1 or labels.dtype.kind not in "Of":
             return None
+        if labels.dtype != object and not np.isnan(labels).any():
+            return None
+        labels = labels.tolist()
     elif isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
         return None
     entries = list(labels)
@@ -46,7 +49,19 @@ def as_entries(labels):
         return None
     plain = list(map(_plainer, entries))
     is_known = not any(map(is_not, plain, entries)) and not any(map(is_hidden, plain))
-    return None if is_known else plain
+    return None if is_known else _whole(plain)
+
+
+def _listed(labels):
+    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
+
+
+def _whole(entries):
+    """The entries with whole numbers as integers, which NaN beside them makes floats."""
+    return [
+        int(entry) if isinstance(entry, float) and entry.is_integer() else entry
+        for entry in entries
+    ]
 
 
 def _plainer(entry):
@@ -101,14 +116,15 @@ def split_hidden(y, parts_of, join):
     if all(own is None for own in found):
         return y, None
     entries = [
-        list(parts_of(item)) if own is None else own
+        _whole(_listed(parts_of(item))) if own is None else own
         for item, own in zip(items, found, strict=True)
     ]
     label = next(_labels_in(entries), None)
     if label is None:
         raise ValueError(NOTHING_KNOWN)
-    for i, own in enumerate(found):
-        if own is not None:
+    for i, own in enumerate(entries):
+        has_floats = any(isinstance(entry, float) for entry in _listed(parts_of(items[i])))
+        if found[i] is not None or has_floats:
             some = [next(_labels_in([[entry]]), label) for entry in own]
             items[i] = join(items[i], some)
     if not any(is_hidden(entry) for own in entries for entry in own):

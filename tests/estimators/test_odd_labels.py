@@ -50,6 +50,28 @@ def test_labels_that_got_lost_are_counted(model, nothing):
     assert found.score(X, lost) == found.score(X, hidden)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, list])
+@pytest.mark.parametrize("model", [*ESTIMATORS, CRFClassifier("tree", **SHORT)])
+def test_nan_in_a_float_column_of_integers_is_an_unknown_label(model, dtype):
+    X, y = chains()
+    if model.structure == "tree":
+        X = [(x, np.arange(len(x)) - 1) for x in X]
+    # The whole of a column with NaN is float, also sentences without one.
+    lost = [own.astype(np.float64) for own in y]
+    hidden = [own.tolist() for own in y]
+    for own, other in zip(lost[1::2], hidden[1::2], strict=True):
+        own[0], other[0] = np.nan, MISSING
+    lost = [own.tolist() if dtype is list else own.astype(dtype) for own in lost]
+    n = sum(map(len, y))
+    words = rf"None or NaN: {len(y) // 2} of {n}, the first one at y\[1\]\[0\]"
+    with pytest.warns(UserWarning, match=words):
+        found = clone(model).fit(X, lost)
+    expected = clone(model).fit(X, hidden)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    np.testing.assert_array_equal(found.classes_, expected.classes_)
+    assert found.score(X, lost) == expected.score(X, hidden)
+
+
 def words_as_labels(rng, n_once, n_often):
     labels = [f"w{i}" for i in range(n_once)]
     labels += [f"t{i}" for i in range(n_often) for _ in range(2)]
