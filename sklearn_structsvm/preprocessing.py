@@ -26,7 +26,7 @@ from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_names,
     concatenated,
-    from_arrow,
+    from_column,
     joined_columns,
     n_rows,
     row_type,
@@ -475,7 +475,7 @@ class _Pieces:
     def __iter__(self):
         tokens, n_given = [], 0
         for i, item in enumerate(self.X):
-            item = from_arrow(item)
+            item = from_column(item)
             _check_sequence(item, i)
             if row_type(item) != "tokens":
                 raise TypeError(
@@ -554,7 +554,7 @@ def _used_items(X):
     TypeError, ValueError
         If X is one sequence, or holds items of several types, or nothing but empty ones.
     """
-    items = list(map(from_arrow, X))
+    items = list(map(from_column, X))
     if set(map(type, items)) == {list} and any(items):
         return list(filter(None, items)), np.array(list(map(len, items)))
     used = [i for i, item in enumerate(items) if not is_empty(item)]
@@ -610,7 +610,7 @@ def _check_sequences(X):
     """X as a list, or like one; TypeError if it is one sequence, or no list."""
     if isinstance(X, Iterator):
         return list(X)
-    X = from_arrow(X)
+    X = from_column(X)
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2:
         raise TypeError(

@@ -1,7 +1,7 @@
 """Random confusion problems of every kind, with optima by linear programs."""
 
 import numpy as np
-from _confusion_problems import FiniteOracle, random_tensors
+from _confusion_problems import FiniteOracle, check_result, random_tensors
 from scipy.optimize import linprog
 
 from sklearn_structsvm.confusion import (
@@ -22,6 +22,19 @@ from sklearn_structsvm.confusion import (
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
+from sklearn_structsvm.solvers.confusion.mixture import (
+    FEASIBILITY_TOL,
+    InfeasibleConstraintError,
+)
+from sklearn_structsvm.solvers.confusion.named import SOLVERS
+
+TOL = 1e-3
+
+# What the linear programs' optima are right to.
+ACCURACY = 1e-6
+
+# A least excess that is nearer to 0 than this may be either side of it.
+UNDECIDED = 1e-7
 
 # The feasibility tolerance of HiGHS. Its default is 1e-7.
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -164,19 +177,36 @@ class Programs:
 
     Curved constraints and metrics are approximated by tangents, one more at a time
     (Kelley's method). The solvers under test use other methods for smooth functions.
+
+    Parameters
+    ----------
+    problem : ConfusionProblem
+    tensors : ndarray of shape (T, m, k, k) or None
+        Parts of which confusion tensors are sums; those of the oracle if None.
+    units : ndarray of shape (T,) or None
+        Of each unit, parts are mixed; all are of one unit if None.
     """
 
-    def __init__(self, problem):
-        self.problem, self.tensors = problem, problem.oracle.tensors
+    def __init__(self, problem, tensors=None, units=None):
+        self.problem = problem
+        self.tensors = problem.oracle.tensors if tensors is None else tensors
+        n = len(self.tensors)
+        self.units = np.zeros(n, dtype=int) if units is None else units
         G, h = problem.linear
         self.rows = [self.along(*row) for row in zip(G, h, strict=True)]
 
     def along(self, G, h):
-        """<G, C> + h at each tensor."""
+        """<G, C> + h, as a sum over the units."""
+        h = h / (self.units.max() + 1)
         return np.tensordot(self.tensors, G, axes=3) + h
 
     def mix(self, weights):
         return np.tensordot(weights, self.tensors, axes=1)
+
+    def scaled(self, weights):
+        """Weights that sum to 1 in each unit."""
+        weights = np.maximum(weights, 0.0)
+        return weights / np.bincount(self.units, weights)[self.units]
 
     def solve(self, costs, pieces=None, relaxed=False, enough=np.inf):
         """(min, weights) of costs · α + max(pieces α) under the constraints.
@@ -186,6 +216,7 @@ class Programs:
         minimum is known to be `enough`.
         """
         n, has_v = len(self.tensors), pieces is not None
+        of_unit = np.arange(self.units.max() + 1)[:, np.newaxis] == self.units
         while True:
             rows = np.reshape(self.rows, (-1, n))
             A = np.column_stack([rows, np.zeros(len(rows)), -np.ones(len(rows))])
@@ -196,8 +227,8 @@ class Programs:
                 [*costs, float(has_v), float(relaxed)],
                 A_ub=A,
                 b_ub=np.zeros(len(A)),
-                A_eq=[[1.0] * n + [0.0, 0.0]],
-                b_eq=[1.0],
+                A_eq=np.pad(of_unit.astype(float), ((0, 0), (0, 2))),
+                b_eq=np.ones(len(of_unit)),
                 bounds=[(0.0, None)] * n
                 + [(None, None) if has_v else (0.0, 0.0)]
                 + [(-1.0, None) if relaxed else (0.0, 0.0)],
@@ -208,14 +239,14 @@ class Programs:
             assert found.status == 0, found.message
             if found.fun >= enough:
                 return found.fun, None
-            weights = np.maximum(found.x[:n], 0.0)
-            C = self.mix(weights / weights.sum())
+            weights = self.scaled(found.x[:n])
+            C = self.mix(weights)
             convex = self.problem.convex_constraints
             worst = max(convex, key=lambda phi: phi.value(C), default=None)
             # Programs satisfy their rows to EXACT after scaling, so repeating rows would
             # not help.
             if worst is None or worst.value(C) <= found.x[-1] + 1e-9:
-                return found.fun, weights / weights.sum()
+                return found.fun, weights
             self.rows.append(self.along(*worst.tangent(C)))
 
     def least_excess(self):
@@ -238,7 +269,8 @@ class Programs:
             return (self._least_ratio(*problem.ratio()),) * 2
         if not problem.convex:
             return None
-        tangents = [self.along(*problem.tangent(self.tensors.mean(axis=0)))]
+        uniform = self.mix(self.scaled(np.ones(len(self.tensors))))
+        tangents = [self.along(*problem.tangent(uniform))]
         while True:
             low, weights = self.solve(np.zeros(len(self.tensors)), tangents)
             C = self.mix(weights)
@@ -260,3 +292,45 @@ class Programs:
             if value >= least:
                 return least
             least = value
+
+
+def check_solver(solver, problem, max_iter, tol=TOL, programs=None):
+    """All that holds of its answer, whatever it is; returns it, None if there is none."""
+    programs = Programs(problem) if programs is None else programs
+    excess, nearest = programs.least_excess()
+    try:
+        result = SOLVERS[solver][problem.constrained].run(
+            problem, tol=tol, max_iter=max_iter
+        )
+    except InfeasibleConstraintError as error:
+        assert excess > 0.0
+        reached = problem.violation(nearest)
+        assert 0.0 < error.smallest_violation <= reached + FEASIBILITY_TOL
+        return None
+    assert excess < UNDECIDED
+    check_result(result, problem, tol)
+    C = result.solution.confusion
+    assert result.violation <= FEASIBILITY_TOL
+    # As a user measures it.
+    for constraint in problem.constraints:
+        assert constraint.violation(C, problem.cells) <= FEASIBILITY_TOL
+    best = programs.optimum() if excess <= 0.0 else None
+    if best is not None:
+        low, high = best
+        assert result.dual_objective <= high + ACCURACY
+        assert result.objective >= low - ACCURACY
+        if result.status == "converged":
+            assert result.objective <= high + tol + ACCURACY
+    return result
+
+
+def jumps_upwards(problem, C, tensors):
+    """Whether ψ, discontinuous at C, rises on the way to all these.
+
+    A class that is absent and never predicted has no error: its ratio is 0 / 0. Slopes do
+    not see what its first prediction costs, so that they never get small.
+    """
+    steps = [1e-9 * (D - C) for D in tensors]
+    rises = [problem.value(C + step) - problem.value(C) for step in steps]
+    slopes = [(problem.gradient(C) * step).sum() for step in steps]
+    return min(rises) > -1e-12 and rises[np.argmin(slopes)] > 1e-3

@@ -37,8 +37,8 @@ def tangled(X, kind=sparse.csr_array):
     rows = [np.flatnonzero(row)[::-1].repeat(2) for row in np.asarray(X)]
     values = [row[own] / 2 for row, own in zip(np.asarray(X), rows, strict=True)]
     starts = np.cumsum([0, *map(len, rows)])
-    columns = np.concatenate(rows).astype(np.intc)
-    parts = np.concatenate(values), columns, starts.astype(np.intc)
+    columns = np.concatenate([[], *rows]).astype(np.intc)
+    parts = np.concatenate([[], *values]), columns, starts.astype(np.intc)
     return kind(parts, shape=np.shape(X))
 
 

@@ -12,7 +12,7 @@ pytestmark = [
 SAMPLES = {"fit": 12, "words": 12, "display": 8, "convert": 4}
 # Parts of the samples, for tests that run side by side.
 PARTS = 6
-USES, PROBLEMS = 300, 80
+USES, PROBLEMS, DECISIONS = 300, 80, 30
 
 
 def check(kind, numbers):
@@ -37,3 +37,7 @@ def test_equal_content_gives_equal_answers_in_random_uses(part):
 @pytest.mark.parametrize("part", range(2))
 def test_certificates_hold_for_random_problems(part):
     check("problem", range(part, PROBLEMS, 2))
+
+
+def test_mixtures_and_rules_end_at_the_optimum_of_random_decision_problems():
+    check("decision", range(DECISIONS))

@@ -77,11 +77,13 @@ def places_by_name(name, found, expected, of):
     raise ValueError(f"{name} {told}. {of}: {listed_names(expected)}.")
 
 
-def from_arrow(values):
-    """An Arrow array as a list; anything else as it is."""
-    if type(values).__module__.partition(".")[0] != "pyarrow" or column_names(values):
+def from_column(values):
+    """A column of Arrow or polars as a list; anything else as it is."""
+    library = type(values).__module__.partition(".")[0]
+    method = {"pyarrow": "to_pylist", "polars": "to_list"}.get(library, "")
+    if column_names(values) or not hasattr(values, method):
         return values
-    return values.to_pylist() if hasattr(values, "to_pylist") else values
+    return getattr(values, method)()
 
 
 def n_rows(table):

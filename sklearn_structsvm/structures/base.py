@@ -18,7 +18,7 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.columns import largest_entry
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.fitted import FittedAttributes
-from sklearn_structsvm._utils.tables import from_arrow
+from sklearn_structsvm._utils.tables import from_column
 from sklearn_structsvm.structures._callback import CallbackOracle, labeling_key
 
 
@@ -469,7 +469,7 @@ def _check_overrides(cls):
 
 def as_list(items, name):
     """A sequence of examples as a list. ValueError if it is not a sequence, or empty."""
-    items = from_arrow(items)
+    items = from_column(items)
     check_sequence(name, items, "a sequence with one item per example")
     items = list(items)
     if not items:

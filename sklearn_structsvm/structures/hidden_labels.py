@@ -123,8 +123,8 @@ def split_hidden(y, parts_of, join):
     if label is None:
         raise ValueError(NOTHING_KNOWN)
     for i, own in enumerate(entries):
-        has_floats = any(isinstance(entry, float) for entry in _listed(parts_of(items[i])))
-        if found[i] is not None or has_floats:
+        given = _listed(parts_of(items[i]))
+        if found[i] is not None or any(isinstance(entry, float) for entry in given):
             some = [next(_labels_in([[entry]]), label) for entry in own]
             items[i] = join(items[i], some)
     if not any(is_hidden(entry) for own in entries for entry in own):

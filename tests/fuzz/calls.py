@@ -58,12 +58,13 @@ class Call:
 
     def __init__(self, seed, number):
         self.rng = np.random.default_rng([seed, number])
-        self.name = "?"
+        self.name = self.kind = "?"
 
     def run(self, shares):
         """A call of one of these kinds of calls, which are methods, by their shares."""
         share = np.array([*shares.values()], dtype=float)
-        getattr(self, self.rng.choice([*shares], p=share / share.sum()))()
+        self.kind = self.rng.choice([*shares], p=share / share.sum())
+        getattr(self, self.kind)()
 
     def pick(self, options):
         return options[self.rng.integers(len(options))]

@@ -5,6 +5,7 @@
     python tests/fuzz/fuzz.py --kinds display words      calls of these kinds only
     python tests/fuzz/fuzz.py --kinds problem --calls 8000    certificates that are true
     python tests/fuzz/fuzz.py --kinds use --calls 5000        uses that agree with another
+    python tests/fuzz/fuzz.py --kinds decision --calls 3000   optima of mixtures and rules
 
 With another checkout in PYTHONPATH they are of its package. Optima of problems are more
 exact if Clarabel is installed.

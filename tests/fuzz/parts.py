@@ -12,6 +12,8 @@ from _models import MODELS
 from _untouched import untouched
 from calls import CLEAR, ESTIMATORS, KINDS, OTHERS, Call, methods_of, public
 from damage import damage, saved_and_read
+from decisions import KINDS as DECISIONS
+from decisions import check_decision
 from problems import FAMILIES, check_problem
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -41,6 +43,7 @@ SHARES = {
     "convert": 4,
     "file": 8,
     "problem": 10,
+    "decision": 5,
     "use": 20,
 }
 NEW = ("structure", "measure", "display", "words", "convert")
@@ -269,6 +272,12 @@ class PartCall(Call):
         family = self.pick(sorted(FAMILIES))
         self.name = f"problem: {family}"
         check_problem(self.rng, family)
+
+    def decision(self):
+        """A mixture and a rule that are compared with the best."""
+        kind = self.pick(sorted(DECISIONS))
+        self.name = f"decision: {kind}"
+        check_decision(self.rng, kind)
 
     def convert(self):
         """A classifier to ONNX, of labels of all kinds, or damaged."""

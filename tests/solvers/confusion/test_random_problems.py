@@ -2,76 +2,27 @@
 
 import numpy as np
 import pytest
-from _confusion_problems import FiniteOracle, check_result, random_tensors
-from _random_confusion import OF_CONFUSION, Programs, random_problem
+from _confusion_problems import FiniteOracle, random_tensors
+from _random_confusion import (
+    OF_CONFUSION,
+    TOL,
+    check_solver,
+    jumps_upwards,
+    random_problem,
+)
 from _seeds import new_rng
 
 from sklearn_structsvm.confusion import Cells, Coverage, FBeta, Jaccard, Precision
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
-from sklearn_structsvm.solvers.confusion.mixture import (
-    FEASIBILITY_TOL,
-    InfeasibleConstraintError,
-)
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
-
-TOL = 1e-3
-
-# What the linear programs' optima are right to.
-ACCURACY = 1e-6
-
-# A least excess that is nearer to 0 than this may be either side of it.
-UNDECIDED = 1e-7
 
 
 def is_for(solver, problem):
     if solver == "bisection":
         return problem.ratio() is not None
     return problem.convex or solver not in ("gda", "ellipsoid")
-
-
-def check_solver(solver, problem, max_iter):
-    """All that holds of its answer, whatever it is; returns it, None if there is none."""
-    programs = Programs(problem)
-    excess, nearest = programs.least_excess()
-    try:
-        result = SOLVERS[solver][problem.constrained].run(
-            problem, tol=TOL, max_iter=max_iter
-        )
-    except InfeasibleConstraintError as error:
-        assert excess > 0.0
-        tensors = [*problem.oracle.tensors, nearest]
-        reached = min(problem.violation(C) for C in tensors)
-        assert 0.0 < error.smallest_violation <= reached + FEASIBILITY_TOL
-        return None
-    assert excess < UNDECIDED
-    check_result(result, problem, TOL)
-    C = result.solution.confusion
-    assert result.violation <= FEASIBILITY_TOL
-    # As a user measures it.
-    for constraint in problem.constraints:
-        assert constraint.violation(C, problem.cells) <= FEASIBILITY_TOL
-    best = programs.optimum() if excess <= 0.0 else None
-    if best is not None:
-        low, high = best
-        assert result.dual_objective <= high + ACCURACY
-        assert result.objective >= low - ACCURACY
-        if result.status == "converged":
-            assert result.objective <= high + TOL + ACCURACY
-    return result
-
-
-def jumps_upwards(problem, C):
-    """Whether ψ, discontinuous at C, rises on the way to all that the oracle has found.
-
-    A class that is absent and never predicted has no error: its ratio is 0 / 0. Slopes do
-    not see what its first prediction costs, so that they never get small.
-    """
-    steps = [1e-9 * (D - C) for D in problem.oracle.tensors]
-    rises = [problem.value(C + step) - problem.value(C) for step in steps]
-    slopes = [(problem.gradient(C) * step).sum() for step in steps]
-    return min(rises) > -1e-12 and rises[np.argmin(slopes)] > 1e-3
 
 
 @pytest.mark.parametrize("kind", ["any", "absent"])
@@ -86,7 +37,8 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
                 assert denominator_range(problem, problem.ratio()[1])[0] == 0.0
                 continue
             if metric in ("macro_f1", "jaccard") and result.status == "stalled":
-                assert jumps_upwards(problem, result.solution.confusion)
+                C = result.solution.confusion
+                assert jumps_upwards(problem, C, problem.oracle.tensors)
                 continue
             assert result.status in ("converged", "stationary")
 
