@@ -1060,6 +1060,16 @@ def test_arrow_columns_of_lists_are_lists():
         assert model.score(words, tags) == 1.0
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_columns_may_hold_sequences_of_rows_and_of_labels(library):
+    column = pytest.importorskip("polars").Series if library == "polars" else pa.array
+    X, y = [[[0.0, 1.0], [1.0, 0.5]], [[0.5, 0.0]]], [["a", "b"], ["b"]]
+    expected = CRFClassifier("chain", random_state=0).fit(list(map(np.array, X)), y)
+    found = CRFClassifier("chain", random_state=0).fit(column(X), column(y))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.score(column(X), column(y)) == expected.score(X, y)
+
+
 def test_what_should_have_been_split_is_said():
     model = make_pipeline(SequenceTransformer(), CRFClassifier("chain"))
     with pytest.raises(TypeError, match=r"^X\[0\] is a generator, .*use list\(seq"):

@@ -80,8 +80,8 @@ def places_by_name(name, found, expected, of):
 def from_column(values):
     """A column of Arrow or polars as a list; anything else as it is."""
     library = type(values).__module__.partition(".")[0]
-    method = {"pyarrow": "to_pylist", "polars": "to_list"}.get(library, "")
-    if column_names(values) or not hasattr(values, method):
+    method = {"pyarrow": "to_pylist", "polars": "to_list"}.get(library)
+    if method is None or column_names(values) or not hasattr(values, method):
         return values
     return getattr(values, method)()
 

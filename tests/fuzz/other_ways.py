@@ -15,7 +15,7 @@ except ImportError:
     dask = da = None
 
 # The largest number of labelings of an example in a list.
-MAX_LISTED = 100
+MAX_LISTED = 300
 
 
 class Table(Structure):
