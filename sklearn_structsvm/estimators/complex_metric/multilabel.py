@@ -271,7 +271,12 @@ class MultilabelMetricClassifier(LabelPredictor):
     _needs: ClassVar[dict[str, list[Need]]] = {
         name: [
             Need(values, "labels_per_row", (None,), "It is for thresholds only."),
-            Need(values, "average", ("macro", "micro"), "It is for thresholds only."),
+            Need(
+                values,
+                "average",
+                ("macro", "weighted", "micro"),
+                "It is for thresholds only.",
+            ),
         ]
         for name, values in (("constraints", None), ("confusion", ("labels",)))
     }
@@ -447,13 +452,12 @@ class MultilabelMetricClassifier(LabelPredictor):
                 remedy = "have a look at the probabilities."
             labels = self.classes_.tolist()
             warn_of_excess(self.diagnostics_, labels, len(rows), remedy)
-        if self.average != "samples":
-            by_label = self.average != "micro"
-            told = self._warn_of_left_out() if by_label else ()
-            why = f"nothing else is better for metric={self.metric!r}"
-            why += " and the constraints" if self.constraints else ""
-            labels = self.classes_.tolist()
-            warn_of_few(self.diagnostics_, labels, why, told, by_label)
+        by_label = self.average not in ("micro", "samples")
+        told = self._warn_of_left_out() if by_label else ()
+        why = f"nothing else is better for metric={self.metric!r}"
+        why += " and the constraints" if self.constraints else ""
+        labels = self.classes_.tolist()
+        warn_of_few(self.diagnostics_, labels, why, told, by_label)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             warn_caller(

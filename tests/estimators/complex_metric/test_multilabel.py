@@ -490,6 +490,15 @@ def test_labels_that_are_never_predicted_are_named():
     assert model.diagnostics_["predicted_rows"] == pytest.approx(got)
 
 
+@pytest.mark.parametrize("average", ["micro", "samples"])
+def test_labels_that_no_row_gets_are_named_for_averages_of_all_labels(average):
+    eta, Y = given(new_rng(57), n=200)
+    eta[:, :2], Y[:, 0] = 0.9, 1
+    eta[:, 2], Y[:, 2] = 0.01, np.arange(200) == 7
+    with pytest.warns(UserWarning, match="Rows have the label.* 2, but none gets them"):
+        prefit(average=average).fit(eta, Y)
+
+
 def test_labels_that_few_rows_get_are_named():
     eta, Y, *_ = of_sure_labels(53)
     model = prefit(metric="precision", confusion="labels")
@@ -516,6 +525,17 @@ def test_micro_averages_calibrate_each_label():
     assert reached > possible - 0.03
     one = model.set_params(confusion="labels").fit(bent[half[0]], Y[half[0]])
     assert reached > one.score(bent[half[1]], Y[half[1]])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"confusion": "labels"}, {"metric": "recall", "constraints": Coverage(at_most=0.1)}],
+)
+def test_weighted_averages_have_the_thresholds_of_macro_averages(params):
+    eta, Y = given(new_rng(56), n=60)
+    macro, weighted = (prefit(average=of, **params) for of in ("macro", "weighted"))
+    at = macro.fit(eta, Y).thresholds_
+    assert weighted.fit(eta, Y).thresholds_.tolist() == at.tolist()
 
 
 @pytest.mark.parametrize("params", [{}, {"metric": "h_mean"}, {"metric": "precision"}])
@@ -784,7 +804,7 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
         ),
         (
             {"average": "samples", "constraints": Precision(at_least=0.5)},
-            "constraints=.* requires average='macro' or 'micro'",
+            "constraints=.* requires average='macro', 'weighted' or 'micro'",
         ),
         ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
         ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class"),
