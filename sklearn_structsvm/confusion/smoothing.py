@@ -263,8 +263,12 @@ def _around(masses, values):
     return (integral(middle + half) - integral(middle - half)) / window, window
 
 
-def fit_softmax(Z, y, weights):
-    """The most probable (a, b_1, ..., b_k) of softmax(a Z + b), with the sigmoids' prior.
+def fit_softmax(Z, y, weights, shares, precision):
+    """The most probable (a, b_1, ..., b_k) of softmax(a Z + b).
+
+    The prior is normal around a = 1 and b_i = (1 - a) log π_i, that is, around
+    softmax(a (Z - log π) + log π). Whatever a is, its most probable class under balanced
+    costs is then that of Z. The precision of a is that of a sigmoid.
 
     Parameters
     ----------
@@ -274,6 +278,10 @@ def fit_softmax(Z, y, weights):
         Codes of the labels.
     weights : ndarray of shape (n,)
         Numbers of examples.
+    shares : ndarray of shape (k,)
+        π, of the labels; log π counts as 0 for a class without examples.
+    precision : float
+        Of b.
 
     Returns
     -------
@@ -281,27 +289,29 @@ def fit_softmax(Z, y, weights):
     loss : float
         The minimum: the negative logarithm of likelihood times prior.
     """
-    Z, rows, total = Z.astype(np.float64, copy=False), np.arange(len(y)), weights.sum()
+    prior = np.log(np.where(shares > 0.0, shares, 1.0))
+    Z = Z.astype(np.float64, copy=False) - prior
+    rows, total = np.arange(len(y)), weights.sum()
     start = np.zeros(Z.shape[1] + 1)
     start[0] = 1.0
+    precisions = np.full(len(start), precision)
+    precisions[0] = PRIOR_PRECISION
 
     def loss(found):
-        scores = found[0] * Z + found[1:]
+        scores = found[0] * Z + prior + found[1:]
         scores -= scores.max(axis=1, keepdims=True)
         q = np.exp(scores)
         sums = q.sum(axis=1)
         off = found - start
-        value = (
-            weights @ (np.log(sums) - scores[rows, y]) + PRIOR_PRECISION / 2 * off @ off
-        )
+        value = weights @ (np.log(sums) - scores[rows, y]) + precisions / 2 * off @ off
         q /= sums[:, None]
         q[rows, y] -= 1.0
         q *= weights[:, None]
-        gradient = (
-            np.concatenate([[np.vdot(q, Z)], q.sum(axis=0)]) + PRIOR_PRECISION * off
-        )
+        gradient = np.concatenate([[np.vdot(q, Z)], q.sum(axis=0)]) + precisions * off
         return float(value / total), gradient / total
 
     options = {"maxiter": MAX_SOFTMAX_STEPS, "ftol": 1e-13, "gtol": 1e-8}
     result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-    return result.x, float(result.fun * total)
+    found = result.x
+    found[1:] += (1.0 - found[0]) * prior
+    return found, float(result.fun * total)

@@ -244,13 +244,16 @@ def test_the_softmax_is_the_most_probable_one():
     rng = new_rng(9)
     P = rng.dirichlet(np.ones(3), size=60)
     y, weights, Z = rng.integers(3, size=60), rng.exponential(size=60), np.log(P)
+    shares = np.array([0.7, 0.2, 0.1])
 
     def value(found):
         scores = found[0] * Z + found[1:]
         logs = scores[np.arange(60), y] - np.log(np.exp(scores).sum(axis=1))
-        return -weights @ logs + ((found - [1, 0, 0, 0]) ** 2).sum() / 2
+        off = found[1:] - (1.0 - found[0]) * np.log(shares)
+        prior = (found[0] - 1.0) ** 2 + 7.0 * (off**2).sum()
+        return -weights @ logs + prior / 2
 
-    found, least = fit_softmax(Z, y, weights)
+    found, least = fit_softmax(Z, y, weights, shares, 7.0)
     assert least == pytest.approx(value(found))
     for step in rng.normal(size=(50, 4)):
         for size in (1e-3, 1.0):

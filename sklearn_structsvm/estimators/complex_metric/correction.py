@@ -68,7 +68,7 @@ class LabelCorrection:
         weights = effective_weights(weights)
         shares = np.bincount(y, weights=weights, minlength=k) / weights.sum()
         numbers = np.array([effective_number(weights[y == i]) for i in range(k)])
-        floor, calibration = _fit_calibration(P, y, weights)
+        floor, calibration = _fit_calibration(P, y, weights, shares)
         q = calibrated(P, floor, calibration)
         parts = _parts(q, shares)
         by_label = np.zeros((k, k))
@@ -130,12 +130,12 @@ def wanted_counts(by_label, by_model, own):
     return np.where(errors, found, wanted)
 
 
-def _fit_calibration(P, y, weights):
+def _fit_calibration(P, y, weights, shares):
     """The most probable floor, with its a and b."""
     tiny = float(np.finfo(P.dtype).tiny)
     floors = {nearest_to_zero(P, at_least=max(floor, tiny)) for floor in FLOORS}
     fits = [
-        (*fit_softmax(_log(P, floor), y, weights), floor)
+        (*fit_softmax(_log(P, floor), y, weights, shares, EXAMPLES_FOR_HALF), floor)
         for floor in sorted(floors, reverse=True)
     ]
     calibration, _, floor = min(fits, key=lambda fit: fit[1])

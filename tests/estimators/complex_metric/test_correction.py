@@ -86,8 +86,10 @@ def test_the_correction_is_that_of_the_formula(dtype):
         max(P.astype(float).min() / 2, floor): 0.0
         for floor in (1e-9, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
     }
+    shares = np.bincount(y, weights=weights) / weights.sum()
     for floor in losses:
-        losses[floor] = fit_softmax(np.log(np.maximum(P, floor)), y, weights)[1]
+        scores = np.log(np.maximum(P, floor))
+        losses[floor] = fit_softmax(scores, y, weights, shares, 30.0)[1]
     # Of floors that are as probable but for rounding, any is right.
     floor = min(losses, key=lambda own: abs(np.log(own / correction.floor)))
     assert correction.floor == pytest.approx(floor, abs=0.0)
@@ -120,6 +122,25 @@ def test_what_tiny_probabilities_say_is_not_cut_off(dtype):
     correction = LabelCorrection.fit(model, y, np.ones(len(y)))
     assert np.finfo(dtype).tiny <= correction.floor < 1e-12
     assert np.abs(correction(model) - P).mean() < 0.02
+
+
+def test_few_labels_hardly_bend_the_rule_of_balanced_costs():
+    """A model that is not sure enough: whatever its scale, this rule stays as it is."""
+    rng = new_rng(7)
+    shares = np.array([0.8, 0.15, 0.05])
+    changed = []
+    for _ in range(20):
+        P, y, _ = sample(rng, 60)
+        P *= shares
+        model = P**0.3 * shares**0.7
+        model /= model.sum(axis=1, keepdims=True)
+        y = (rng.random(60)[:, None] > (P / P.sum(1)[:, None]).cumsum(1)[:, :-1]).sum(1)
+        y[:3] = 0, 1, 2
+        correction = LabelCorrection.fit(model, y, np.ones(60))
+        q = calibrated(model, correction.floor, correction.calibration)
+        rules = [np.argmax(p / np.bincount(y), axis=1) for p in (model, q)]
+        changed.append(np.mean(rules[0] != rules[1]))
+    assert np.mean(changed) < 0.1
 
 
 def test_errors_are_divided_as_the_model_says_unless_labels_tell_better():
