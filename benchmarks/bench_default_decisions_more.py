@@ -5,6 +5,8 @@
 - "weights": training and test rows have weights, exponentially distributed and a third as
   large for the first class.
 - "labels": metrics, averages and numbers of labels for many labels.
+- "small": halves of small tables with several classes, of which those of fewer than ten
+  rows are left out: beside logistic regression with `class_weight="balanced"`.
 
 A row compares the default ("new") with `confusion="labels"` or "probabilities", both by
 the same probabilities out of five folds: means over the splits, and the difference with
@@ -15,7 +17,7 @@ import warnings
 from argparse import Namespace
 
 from _common import make_parser, np, print_table
-from _confusion import Given, loss
+from _confusion import Given, expected_confusion, loss
 from bench_default_decisions import (
     METRICS,
     MODELS,
@@ -42,6 +44,8 @@ OF_SIZE = ["adult", "a9a", "letter"]
 OF_WEIGHTS = ["compas", "adult", "abalone", "satimage"]
 # And how many labels to predict for each row.
 OF_LABELS = {"yeast": 4, "scene": 1, "reuters90": 1}
+OF_SMALL = ["glass", "ecoli", "new_thyroid", "seeds", "vehicle", "tae", "contraceptive"]
+SMALL_METRICS = ["balanced", "macro_f1"]
 LABEL_RULES = {
     "F1 at k": {"metric": "f1", "labels_per_row": None},
     "recall at k": {"metric": "recall", "labels_per_row": None},
@@ -123,6 +127,28 @@ def run_weights(name, args):
             yield row_of((name, of, metric), new, found[of, metric, "labels"])
 
 
+def run_small(name, args):
+    arrays = load(name, args)
+    if arrays is None:
+        return
+    kept = np.bincount(arrays[1])[arrays[1]] >= 10
+    X, y, group = (array[kept] for array in arrays)
+    arrays = X, np.unique(y, return_inverse=True)[1], group
+    found, model = {}, MODELS["logistic"]
+    weighted = clone(model).set_params(logisticregression__class_weight="balanced")
+    for seed in seeds(args):
+        split = split_of(arrays, seed, args)
+        _, outside, _, test = parts_of(model, split)
+        predicted = weighted.fit(split[0], split[2]).predict(split[1])
+        of_weighted = expected_confusion(test, np.eye(test.P.shape[1])[predicted])
+        for metric in SMALL_METRICS:
+            C = rule_run(outside, test, metric, "auto")
+            both = loss(metric, C), loss(metric, of_weighted)
+            found.setdefault(metric, []).append(both)
+    for metric, losses in found.items():
+        yield row_of((name, metric), *np.array(losses).T)
+
+
 def run_labels(name, args):
     loaded, found = load_labels(name, args), {}
     if loaded is None:
@@ -164,7 +190,7 @@ def main():
     parser.add_argument("--first-seed", type=int, default=2000)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--test-rows", type=int, default=10_000)
-    kinds = ["size", "weights", "labels"]
+    kinds = ["size", "weights", "labels", "small"]
     parser.add_argument("--kinds", nargs="*", default=kinds, choices=kinds)
     parser.add_argument("--quick", action="store_true", help="two splits")
     args = parser.parse_args()
@@ -175,6 +201,7 @@ def main():
         "size": (OF_SIZE, run_sizes, ["data", "rows", *of_rows], "labels"),
         "weights": (OF_WEIGHTS, run_weights, ["data", *of_rows], "labels"),
         "labels": (OF_LABELS, run_labels, ["data", *of_rows, "than"], "other"),
+        "small": (OF_SMALL, run_small, ["data", "metric"], "class_weight"),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,7 +16,8 @@ from sklearn_structsvm.confusion.smoothing import (
 FLOORS = (NEAREST, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
 
 # With n examples of a class, its labels have the share n / (n + this) in the wanted
-# counts: recalls of few examples are noisy, and those of a wrong model are wrong.
+# counts: recalls of few examples are noisy, and those of a wrong model are wrong. It is
+# also the precision of the prior of b, which moves the rule of balanced costs.
 EXAMPLES_FOR_HALF = 30.0
 
 # Values of t, the part of the labels' share with which each part gets its errors.
@@ -27,14 +28,15 @@ class LabelCorrection:
     """Calibrates class probabilities, and moves their sums toward the labels.
 
     First η becomes q = softmax(a log η + b), the most probable one for a prior around η
-    itself. Then rows are divided by their prediction under balanced costs, argmax_j q_j /
-    π_j, because rules for metrics of recalls differ from it near its borders. In part b,
-    let N_bi be the number of examples of class i, and M_bi the number expected by q.
-    Probabilities become proportional to q_i W_bi / M_bi, where W lies between M and N,
-    closer to N the larger λ_i = n_i / (n_i + 30) is, with n_i examples of class i; see
-    `wanted_counts`. They are a function of η. So their plug-in rule is a rule based on η,
-    and the best one if they are correct. (Algorithm 9 of Narasimhan et al. counts labels
-    instead, without a certificate.)
+    itself: around a = 1, and around the b that leave the rule of balanced costs as it is,
+    which few labels cannot improve. Then rows are divided by their prediction under
+    balanced costs, argmax_j q_j / π_j, because rules for metrics of recalls differ from
+    it near its borders. In part b, let N_bi be the number of examples of class i, and
+    M_bi the number expected by q. Probabilities become proportional to q_i W_bi / M_bi,
+    where W lies between M and N, closer to N the larger λ_i = n_i / (n_i + 30) is, with
+    n_i examples of class i; see `wanted_counts`. They are a function of η. So their
+    plug-in rule is a rule based on η, and the best one if they are correct. (Algorithm 9
+    of Narasimhan et al. counts labels instead, without a certificate.)
 
     Parameters
     ----------
