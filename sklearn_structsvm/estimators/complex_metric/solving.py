@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import effective_number
 from sklearn_structsvm.confusion.binomial_tests import one_standard_error, stricter
@@ -44,6 +45,10 @@ from sklearn_structsvm.solvers.loop import History, SolverResult
 
 # Rounding makes a share of 0 predictions as large as this.
 NO_SHARE = 1e-12
+
+# With fewer examples of one of several classes there is a warning. The default cv then
+# has a fold with at most one of them.
+FEW_EXAMPLES = 10
 
 
 def run(fit, oracle, found, held_out=None):
@@ -167,6 +172,7 @@ def run(fit, oracle, found, held_out=None):
         "Precision(at_least=...).",
     )
     warn_of_few_predictions(estimator)
+    warn_of_few_examples(estimator)
     warn_of_small_groups(estimator, bounds)
 
 
@@ -359,6 +365,24 @@ def warn_of_few_predictions(estimator):
     if (estimator.confusion_.sum(axis=0) > NO_SHARE).sum() > 1:
         # Otherwise `warn_of_constant` has said so.
         warn_of_few(estimator.diagnostics_, names, why, others)
+
+
+def warn_of_few_examples(estimator):
+    """UserWarning if one of several classes has too few examples for its probability."""
+    is_fitted_here = estimator._is_plugin and not estimator._is_fitted_already()
+    if not is_fitted_here or estimator.label_factors_ is None:
+        return
+    n = estimator.diagnostics_["rows"]
+    (few,) = np.nonzero((n > NO_SHARE) & (n < FEW_EXAMPLES))
+    if not len(few):
+        return
+    warn_caller(
+        f"Fewer than {FEW_EXAMPLES} examples have the label(s) "
+        f"{listed_names(estimator.classes_[few].tolist())}: their probability is not "
+        "known well. Try lmo='weighted', which fits the classifier to weighted examples "
+        "instead, and compare both by cross-validation.",
+        UserWarning,
+    )
 
 
 def infeasible_with_confidence(estimator, bounds, error):

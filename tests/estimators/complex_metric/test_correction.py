@@ -1,5 +1,7 @@
 """Class probabilities that are calibrated, and go to what the labels say in parts."""
 
+import warnings
+
 import numpy as np
 import pytest
 from _seeds import new_rng
@@ -268,6 +270,22 @@ def test_two_classes_are_not_corrected():
     X = rng.standard_normal((200, 2))
     y = (np.abs(X[:, 0]) > 1).astype(int)
     assert ComplexMetricClassifier().fit(X, y).label_factors_ is None
+
+
+def test_classes_of_few_examples_are_named_with_the_remedy():
+    rng = new_rng(8)
+    X = rng.standard_normal((60, 2))
+    y = np.repeat(["a", "b", "c"], [31, 20, 9])
+    model = ComplexMetricClassifier(metric="balanced")
+    with pytest.warns(UserWarning, match=r"have the label\(s\) 'c': .*lmo='weighted'"):
+        model.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Two classes, and probabilities that are given or not used.
+        model.fit(X, y == "c")
+        inner = LogisticRegression().fit(X, y)
+        ComplexMetricClassifier(FrozenEstimator(inner), metric="balanced").fit(X, y)
+        model.set_params(lmo="weighted").fit(X, y)
 
 
 def test_a_changed_correction_is_refused_when_predicting():
