@@ -582,6 +582,8 @@ def promised(cell):
 def promises(what):
     """How many promises were given, and how many of them are false, by size."""
     found = read_results("promises.json")
+    if what not in found:
+        return "There are no results yet.\n"
     sizes = sorted({n for by_size in found[what].values() for n in by_size}, key=int)
     rows = [["", *(f"{int(n):,}" for n in sizes)]]
     cells = [cell for by_size in found[what].values() for cell in by_size.values()]
