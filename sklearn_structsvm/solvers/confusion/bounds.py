@@ -50,7 +50,7 @@ def rounding_of(problem):
         low, high = problem.costs.cost_range
         if high > low:
             sizes[-1, 0] = max(1.0, max(abs(low), abs(high)) / (high - low))
-    return Rounding(sizes, problem.n_terms, max(problem.unit, ROUNDING))
+    return Rounding(sizes, problem.n_terms, unit=max(problem.unit, ROUNDING))
 
 
 def error_of(problem, rounding, C):
