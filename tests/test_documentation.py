@@ -50,33 +50,33 @@ def entries():
 
 MODULES = [importlib.import_module(f"sklearn_structsvm{name}") for name in PUBLIC]
 NAMES = [
-    pytest.param(getattr(module, name), name, id=f"{module.__name__}.{name}")
+    (getattr(module, name), name)
     for module in MODULES
     for name in module.__all__
     if name != "__version__"
 ]
 
 
-@pytest.mark.parametrize(("thing", "name"), NAMES)
-def test_every_public_name_is_in_the_api_page(thing, name):
+def test_every_public_name_is_in_the_api_page():
     """Listed once, in whichever module; what is no function or class is spoken of."""
-    listed = [entry for entry in entries() if entry.rpartition(".")[2] == name]
-    if listed:
-        module, _, attribute = listed[0].rpartition(".")
-        assert len(listed) == 1
-        assert getattr(importlib.import_module(module), attribute) is thing
-    else:
-        assert not callable(thing) or name.endswith("_scorer"), (
-            f"No page of doc/api lists {name}: metrics are in metrics.rst, scores in "
-            "scores.rst."
-        )
-        assert f"``{name}``" in API
+    for thing, name in NAMES:
+        listed = [entry for entry in entries() if entry.rpartition(".")[2] == name]
+        if listed:
+            module, _, attribute = listed[0].rpartition(".")
+            assert len(listed) == 1, name
+            assert getattr(importlib.import_module(module), attribute) is thing
+        else:
+            assert not callable(thing) or name.endswith("_scorer"), (
+                f"No page of doc/api lists {name}: metrics are in metrics.rst, scores in "
+                "scores.rst."
+            )
+            assert f"``{name}``" in API
 
 
-@pytest.mark.parametrize("entry", sorted(entries()))
-def test_every_entry_of_the_api_page_exists(entry):
-    module, _, name = entry.rpartition(".")
-    assert hasattr(importlib.import_module(module), name)
+def test_every_entry_of_the_api_page_exists():
+    for entry in entries():
+        module, _, name = entry.rpartition(".")
+        assert hasattr(importlib.import_module(module), name), entry
 
 
 # Imports all of the package as Python 3.13 and newer do, which compile docstrings without
@@ -138,16 +138,15 @@ def test_docstrings_do_not_depend_on_how_python_compiles_them():
 GUIDE_LABELS = set(re.findall(r"^\.\. _(guide-[\w-]+):$", GUIDE, flags=re.MULTILINE))
 
 
-@pytest.mark.parametrize("entry", sorted(entries()))
-def test_every_entry_of_the_api_page_links_to_the_guide(entry):
+def test_every_entry_of_the_api_page_links_to_the_guide():
     """Once, in the words of scikit-learn, before the sections of its docstring."""
-    module, _, name = entry.rpartition(".")
-    doc = inspect.getdoc(getattr(importlib.import_module(module), name))
-    (label,) = re.findall(
-        r"^Read more in the :ref:`User Guide <(.+)>`\.$", doc, flags=re.MULTILINE
-    )
-    assert label in GUIDE_LABELS
-    assert "\n-----" not in doc[: doc.index("Read more")]
+    link = re.compile(r"^Read more in the :ref:`User Guide <(.+)>`\.$", re.MULTILINE)
+    for entry in entries():
+        module, _, name = entry.rpartition(".")
+        doc = inspect.getdoc(getattr(importlib.import_module(module), name))
+        labels = link.findall(doc)
+        assert len(labels) == 1 and labels[0] in GUIDE_LABELS, entry
+        assert "\n-----" not in doc[: doc.index("Read more")], entry
 
 
 def represented():
@@ -213,10 +212,11 @@ def test_there_are_forty_concepts():
     assert [int(number) for number, _, _ in CONCEPTS] == list(range(1, 41))
 
 
-@pytest.mark.parametrize(("name", "file"), [entry[1:] for entry in CONCEPTS])
-def test_every_concept_is_defined_in_the_file_that_is_said(name, file):
-    text = (DOC.parent / "sklearn_structsvm" / file).read_text(encoding="utf-8")
-    assert re.search(rf"^(cdef )?(class|def|struct) {name}\b", text, flags=re.MULTILINE)
+def test_every_concept_is_defined_in_the_file_that_is_said():
+    for _, name, file in CONCEPTS:
+        text = (DOC.parent / "sklearn_structsvm" / file).read_text(encoding="utf-8")
+        defined = rf"^(cdef )?(class|def|struct) {name}\b"
+        assert re.search(defined, text, flags=re.MULTILINE), name
 
 
 def test_the_map_for_contributors_has_every_room():
