@@ -55,7 +55,6 @@ def problems(draw):
     return theta, draw(st.sampled_from([None, transition])), costs, truth
 
 
-@settings(max_examples=300)
 @given(
     problems(),
     st.sampled_from([0.0, 1.0, 2.0, 0.37, 80.0]),
