@@ -100,8 +100,8 @@ TOPICS = {
     "decisions": (
         "Decisions",
         "default_decisions multilabel conformal confusion_unconstrained "
-        "confusion_fairness confusion_new_data confusion_calibration single_rules "
-        "confusion_lmo costs",
+        "confusion_fairness confusion_new_data confusion_common confusion_calibration "
+        "single_rules confusion_lmo costs",
     ),
     "papers": (
         "Figures of the papers",
