@@ -55,7 +55,7 @@ def population_recalls(model):
 
 
 def test_the_constraint_holds_for_the_population_as_often_as_said():
-    rng, n_fits, slack = new_rng(0), 80, 0.3
+    rng, n_fits, slack = new_rng(0), 40, 0.3
     held = {None: 0, 0.8: 0}
     # Without the constraint the recalls are .75 and .31.
     for _ in range(n_fits):
