@@ -11,8 +11,8 @@ pytestmark = [
 
 SAMPLES = {"fit": 12, "words": 12, "display": 8, "convert": 4}
 # Parts of the samples, for tests that run side by side.
-PARTS = 3
-USES, PROBLEMS, DECISIONS = 120, 40, 30
+PARTS = 6
+USES, PROBLEMS, DECISIONS = 300, 80, 30
 
 
 def check(kind, numbers):
