@@ -141,6 +141,7 @@ def run_ascent(
         if not planes.has_turn and passes.is_stalled(tol) and not planes.begin_at_last():
             # This holds for w, but not for other weights, whose bounds are lower.
             iterate.keep_weights(None)
+            limits.history.best = None
             return "stalled"
         if planes.has_turn:
             planes.make_pass()
