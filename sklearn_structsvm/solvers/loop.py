@@ -297,9 +297,9 @@ class History:
         keys = [*HISTORY_KEYS, *(key for key in row if key not in HISTORY_KEYS)]
         return SolverResult(
             solution=self.solution,
-            objective=row["objective"],
-            dual_objective=row["dual_objective"],
-            gap=row["dual_gap"],
+            objective=float(row["objective"]),
+            dual_objective=float(row["dual_objective"]),
+            gap=float(row["dual_gap"]),
             violation=row.get("constraint_violation", -np.inf),
             n_iter=self.n_iter,
             n_oracle_calls=row["n_oracle_calls"],

@@ -158,25 +158,6 @@ def test_added_examples_leave_w_as_it_is(name):
     assert model.dual_objective_ == pytest.approx(dual * 30 / 40, rel=1e-9)
 
 
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("name", ["plain", "pairwise"])
-def test_the_first_pass_is_on_the_new_examples_alone(name, n_jobs):
-    X, y = make_chains(n_samples=300, n_classes=3, random_state=new_seed(4))
-    new = np.sort(new_rng(4).choice(300, 60, replace=False))
-    old = np.delete(np.arange(300), new)
-    model = clone(MODELS[name]).set_params(warm_start=True, max_iter=10**4, n_jobs=n_jobs)
-    model.fit(take(X, old), take(y, old))
-    losses, w = model._dual_state["state"]["loss"], model.coef_
-    # A pass, and no more.
-    with pytest.warns(ConvergenceWarning):
-        model.set_params(tol=0.0, max_iter=1).fit(X, y)
-    assert not np.array_equal(model.coef_, w)
-    now = model._dual_state["state"]["loss"]
-    np.testing.assert_array_equal(now[old], losses)
-    assert (now[new] > 0.0).any()
-
-
 @pytest.mark.parametrize("name", ["pairwise", "crf"])
 def test_nothing_is_left_to_do_for_the_same_examples_in_another_order(name):
     X, y = make_chains(n_samples=40, n_classes=3, random_state=new_seed(2))

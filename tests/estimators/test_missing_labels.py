@@ -63,7 +63,8 @@ def put(value, dtype=object):
 
 # Of sequences, trees and graphs these learn without the label: `test_hidden_labels`.
 TAKES_NONE = ("bcfw", "bcfw-cv", "crf")
-UNNAMED = NONE, NAN, NA = put(None), put(np.nan), put(pd.NA)
+NONE, NAN, NA, FLOAT_NAN = put(None), put(np.nan), put(pd.NA), put(np.nan, float)
+UNNAMED = NONE, NAN, NA, FLOAT_NAN
 
 # How the second of some labels is made unknown, and what the message says of it.
 MISSING = {
@@ -72,7 +73,7 @@ MISSING = {
     "-100.0": (put(-100.0, float), "the label -100.0"),
     "masked": (masked, "a masked label"),
     "None": (NONE, "the label None"),
-    "NaN": (put(np.nan, float), "the label nan"),
+    "NaN": (FLOAT_NAN, "the label nan"),
     "NaN among objects": (NAN, "the label nan"),
     "NA": (NA, "the label <NA>"),
 }

@@ -51,7 +51,8 @@ def check_fits(rng, row):
             continue
         warned = fit(model, *data.chosen(places), own)
         ratio = float(getattr(model, "penalty", "") == "l1")
-        ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", ratio))
+        ratio = model.get_params().get("l1_ratio", ratio)
+        ratio = getattr(model, "l1_ratio_", ratio)
         C = model.C if has_c else model.C_
         convex = data.convex(loss, C, ratio, places, own)
         judge(model, convex, data.weights_of(model), warned)

@@ -311,14 +311,14 @@ class TestFeasible:
 class TestPredictions:
     def test_same_is_drawn_from_probabilities_as_from_the_estimator(self):
         X, y, metadata, model = fitted(
-            groups=True, constraints=EqualOpportunity(slack=0.05)
+            groups=True, constraints=EqualOpportunity(slack=0.0)
         )
         one = draw(model, X, y, **metadata)
         other = draw_predictions(
             y,
             model.estimator_.predict_proba(X),
             metric="h_mean",
-            constraints=EqualOpportunity(slack=0.05),
+            constraints=EqualOpportunity(slack=0.0),
             **metadata,
         )
         for name in ("achievable", "feasible", "found", "path", "most_probable"):

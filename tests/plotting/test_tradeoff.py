@@ -207,7 +207,7 @@ class TestFits:
             X,
             y,
             param_name="constraints__slack",
-            param_range=[0.2, 0.0, 0.05],
+            param_range=[0.05, 0.0, 0.02],
             cv=3,
             sensitive_features=pd.DataFrame({"age": groups}),
         )

@@ -93,7 +93,7 @@ def test_calibration_needs_whole_labelings(hidden):
         ConformalClassifier(FIELD).fit(X, entries)
     y = [labels.astype(float) for labels in y]
     y[7][-1] = np.nan
-    with pytest.raises(ValueError, match=r"y\[7\] has the label nan \(position"):
+    with pytest.raises(ValueError, match=r"y\[7\] has hidden labels"):
         ConformalClassifier(FIELD).fit(X, y)
 
 
