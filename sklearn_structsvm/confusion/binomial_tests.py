@@ -27,9 +27,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from sklearn_structsvm._utils.binomial import sum_p_value, union_p_value
-from sklearn_structsvm._utils.conditions import Conditions
-from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.tightening import spare_of
 
 # This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
@@ -221,7 +218,7 @@ def empty_of(sums, counts, cells):
 
 
 def one_standard_error(constraint, cells, counts):
-    """One standard error of each condition of a constraint, for `stricter`.
+    """One standard error of each condition of a constraint, for `Moved`.
 
     That all of g rates are close has a condition for each pair, whose error is σ_ab =
     sqrt(v_a + v_b). In two halves (see `Conditions`) both may be stricter by v_a /
@@ -322,63 +319,3 @@ def allowance(sums, error):
         is_enough = p_value(looser, error) <= error
         low, high = (low, middle) if is_enough else (middle, high)
     return high
-
-
-def stricter(constraint, shifts):
-    """A constraint whose conditions are stricter, each by a number of its own.
-
-    Parameters
-    ----------
-    constraint : Constraint
-    shifts : ndarray of shape (p,)
-        In the units of the constraint; negative if conditions are looser. One for each
-        condition or, of a constraint in halves, for each half; or one for all.
-    """
-    if constraint.has_levels:
-        # Precisions have one slack for all of them.
-        return constraint.shifted(max(shifts, key=abs, default=0.0))
-    return Shifted(constraint, shifts)
-
-
-class Shifted(Constraint):
-    """A constraint whose linear conditions are stricter, each by a number of its own.
-
-    Parameters
-    ----------
-    constraint : Constraint
-    shifts : ndarray of shape (p,)
-        In the units of the constraint; negative if conditions are looser.
-    """
-
-    def __init__(self, constraint, shifts):
-        self.constraint, self.shifts = constraint, shifts
-
-    def linear(self, cells):
-        G, h = self.constraint.linear(cells)
-        D = self.constraint.denominators(cells)
-        shifts = self.shifts
-        if len(shifts) != len(h):
-            # Of a part of the sample, or by probabilities, other groups have rates.
-            shifts = np.full(len(h), shifts.max(initial=0.0))
-        if D is None:
-            return G, h + shifts
-        return G + shifts[:, None, None, None] * D, h
-
-    def denominators(self, cells):
-        return self.constraint.denominators(cells)
-
-    def _conditions(self, cells):
-        G, h, D, halves = self.constraint._conditions(cells)
-        shifts = self.shifts
-        if len(shifts) == 1:
-            # The same for all conditions: once for both halves.
-            shifts = np.where(halves < 0, 0.0, shifts[0])
-        elif len(shifts) == len(h):
-            # No more than the slack together.
-            most = np.where(halves != 0, 0.5 * spare_of(self.constraint), np.inf)
-            shifts = np.minimum(shifts, most)
-        else:
-            return super()._conditions(cells)
-        if D is None:
-            return Conditions(G, h + shifts, None, halves)
-        return Conditions(G + shifts[:, None, None, None] * D, h, D, halves)

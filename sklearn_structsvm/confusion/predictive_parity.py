@@ -157,14 +157,6 @@ class PredictiveParity(GroupParity):
                 rows.append((index, everyone, low[p], high[p]))
         return _PrecisionsBetween(self, rows)
 
-    def shifted(self, by: float) -> "PredictiveParity":
-        """The same with a slack (or room of the ratio) that is smaller by a number."""
-        if self.bound == "difference":
-            change = {"slack": max(self.slack - by, 0.0)}
-        else:
-            change = {"ratio": float(np.clip(self.ratio + by, 0.0, 1.0))}
-        return type(self)(**self.get_params(deep=False) | change)
-
     def disparity(self, C: np.ndarray, cells: Cells) -> float:
         differences, ratios = [0.0], [1.0]
         for rates, overall in self._values(C, cells):

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
-from sklearn_structsvm.confusion.fairness import GroupParity
 
 # Each pair has a tensor of all groups and a test for each rule: with 100 groups they take
 # 300 MB and seconds.
@@ -79,30 +78,6 @@ class ConfidenceBounds:
             found[name] = max(value, found.get(name, 0.0))
         return found
 
-    @property
-    def spare(self):
-        """The most by which tightening a condition makes sense."""
-        return spare_of(self.constraint)
-
-
-class Tightened(Constraint):
-    """A constraint whose linear conditions are stricter by what `bounds` says.
-
-    Parameters
-    ----------
-    bounds : ConfidenceBounds
-    """
-
-    def __init__(self, bounds):
-        self.bounds = bounds
-
-    def linear(self, cells):
-        G, h = self.bounds.constraint.linear(cells)
-        return G, h + np.minimum(self.bounds.values, self.bounds.spare)
-
-    def denominators(self, cells):
-        return self.bounds.constraint.denominators(cells)
-
 
 def find_bounds(constraints, cells, sizes, confidence):
     """`ConfidenceBounds` of each constraint; together they hold with `confidence`.
@@ -150,9 +125,9 @@ def find_bounds(constraints, cells, sizes, confidence):
 
 
 def refuse_curved(constraints, name="constraint_confidence"):
-    """ValueError of the parameter `name` for a constraint that is not linear."""
+    """ValueError of the parameter `name` for a constraint that is not on rates."""
     for constraint in constraints:
-        if constraint.has_convex:
+        if constraint.has_convex or constraint.needs_costs:
             raise ValueError(
                 f"{name} supports only constraints on rates; got {constraint!r}."
             )
@@ -173,16 +148,6 @@ def refuse_many_pairs(constraints, cells):
                 f"{MAX_PAIRS:,}. Use reference='overall', which has two conditions for "
                 "each group, or pool small groups by min_group_size."
             )
-
-
-def spare_of(constraint):
-    """The most by which tightening the conditions of a constraint makes sense.
-
-    The differences of two groups' rates have a slack, and cannot be below 0.
-    """
-    is_difference = isinstance(constraint, GroupParity)
-    is_difference = is_difference and constraint.bound == "difference"
-    return float(constraint.slack) if is_difference else np.inf
 
 
 def _ranges(G):

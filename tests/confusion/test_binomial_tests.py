@@ -7,15 +7,14 @@ from _seeds import new_rng
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.conditions import largest_violation
 from sklearn_structsvm.confusion.binomial_tests import (
-    Shifted,
     allowance,
     enough_examples,
     one_standard_error,
     p_value,
     rate_sums,
-    stricter,
 )
 from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.moved import moved
 from sklearn_structsvm.metrics import (
     Coverage,
     DemographicParity,
@@ -103,9 +102,18 @@ def test_a_shift_moves_the_violation_by_as_much():
     C = counts / counts.sum()
     for constraint in (c for c, _ in CONSTRAINTS):
         n = len(constraint.linear(cells)[1])
-        strict = Shifted(constraint, np.full(n, 0.02))
+        strict = moved(constraint, np.full(n, 0.02))
         before, after = (c.violation(C, cells) for c in (constraint, strict))
         assert after - before == pytest.approx(0.02)
+
+
+def test_a_shift_of_the_numerator_moves_a_ratio_by_a_multiple_of_it():
+    counts, cells = random_counts(2)
+    C = counts / counts.sum()
+    precision = Precision(at_least=0.7, label=1)
+    strict = moved(precision, 0.02, of_rates=False)
+    before, after = (c.violation(C, cells) for c in (precision, strict))
+    assert after - before == pytest.approx(0.02 / C[..., 1].sum())
 
 
 def test_what_is_said_to_be_enough_is():
@@ -150,10 +158,10 @@ def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
     error = rate_sums(fair, cells, even)[0].standard_error
     np.testing.assert_allclose(by, error / 2.0)
     # The conditions stay in halves, and are no stricter than without any slack.
-    strict = stricter(fair, by)._conditions(cells)
+    strict = moved(fair, by)._conditions(cells)
     assert len(strict.h) == 12
     np.testing.assert_allclose(strict.h, fair._conditions(cells).h + by)
-    least = stricter(EqualOpportunity(slack=0.01), by)._conditions(cells)
+    least = moved(EqualOpportunity(slack=0.01), by)._conditions(cells)
     assert largest_violation(least.h, None, least.halves) <= 1e-12
 
 

@@ -14,8 +14,8 @@ from sklearn_structsvm.confusion import (
     Quantification,
     Recall,
 )
+from sklearn_structsvm.confusion.moved import moved, spare_of
 from sklearn_structsvm.confusion.tightening import (
-    Tightened,
     find_bounds,
     uniform_deviation,
 )
@@ -97,7 +97,7 @@ def test_bounds_of_rates():
     assert bounds.values == pytest.approx(
         [uniform_deviation(sums**2 / squares, error)] * 3
     )
-    assert bounds.spare == np.inf
+    assert spare_of(bounds.constraint) == np.inf
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -115,7 +115,7 @@ def test_no_rates_within_the_bands_break_a_tightened_condition(k):
     ]
     for constraint in constraints:
         (bounds,) = find_bounds([constraint], cells, sizes, 0.95)
-        tight = Tightened(bounds)
+        tight = moved(constraint, bounds.values, of_rates=False)
         G, h = constraint.linear(cells)
         n_strata = ((np.ptp(G, axis=3) > 0).any(axis=0)).sum()
         whole = (G == G[:, :, :1]).all() and not isinstance(constraint, Recall)
@@ -125,34 +125,34 @@ def test_no_rates_within_the_bands_break_a_tightened_condition(k):
             C = cells.priors[:, :, None] * rates
             # New rates: each stratum's move by its band, some weight from one prediction
             # to another one.
-            moved = C.copy()
+            drifted = C.copy()
             for a in range(m):
                 i, j = rng.permutation(k)[:2]
                 if whole:
                     sums, squares = sizes[:, a].sum(axis=1)
                     eps = uniform_deviation(sums**2 / squares, error)
-                    step = min(eps * cells.priors[a].sum(), moved[a, :, i].sum())
-                    moved[a, :, i] *= 1 - step / moved[a, :, i].sum()
-                    moved[a, :, j] += step * cells.priors[a] / cells.priors[a].sum()
+                    step = min(eps * cells.priors[a].sum(), drifted[a, :, i].sum())
+                    drifted[a, :, i] *= 1 - step / drifted[a, :, i].sum()
+                    drifted[a, :, j] += step * cells.priors[a] / cells.priors[a].sum()
                     continue
                 for label in range(k):
                     sums, squares = sizes[:, a, label]
                     eps = uniform_deviation(sums**2 / squares, error)
-                    step = min(eps * cells.priors[a, label], moved[a, label, i])
-                    moved[a, label, i] -= step
-                    moved[a, label, j] += step
+                    step = min(eps * cells.priors[a, label], drifted[a, label, i])
+                    drifted[a, label, i] -= step
+                    drifted[a, label, j] += step
             before = np.tensordot(G, C, axes=3)
-            after = np.tensordot(G, moved, axes=3)
+            after = np.tensordot(G, drifted, axes=3)
             assert (after <= before + bounds.values + 1e-12).all()
             if tight.violation(C, cells) <= 0:
-                assert constraint.violation(moved, cells) <= 1e-12
+                assert constraint.violation(drifted, cells) <= 1e-12
 
 
 def test_differences_have_no_more_to_spare_than_their_slack():
     *_, cells, sizes = make_sample(new_rng(2), 2, 2)
     (bounds,) = find_bounds([EqualOpportunity(slack=0.001)], cells, sizes, 0.95)
     assert (bounds.values > 0.001).all()
-    _, h = Tightened(bounds).linear(cells)
+    _, h = moved(bounds.constraint, bounds.values, of_rates=False).linear(cells)
     assert h.tolist() == [0.0] * len(h)
 
 

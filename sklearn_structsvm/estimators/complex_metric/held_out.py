@@ -25,14 +25,10 @@ from sklearn_structsvm.confusion.binomial_tests import (
     one_standard_error,
     p_value,
     rate_sums,
-    stricter,
 )
 from sklearn_structsvm.confusion.counts import count
-from sklearn_structsvm.confusion.tightening import (
-    refuse_curved,
-    refuse_many_pairs,
-    spare_of,
-)
+from sklearn_structsvm.confusion.moved import moved
+from sklearn_structsvm.confusion.tightening import refuse_curved, refuse_many_pairs
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
@@ -154,9 +150,7 @@ def hold_out(estimator, task, X, labels, fit_params, metadata):
         return None if values is None else _safe_indexing(values, rows)
 
     tested = task.take(held)
-    refuse_empty_counts(
-        task.constraints, tested.cells, estimator._promised, "held-out "
-    )
+    refuse_empty_counts(task.constraints, tested.cells, estimator._promised, "held-out ")
     predict_params = {}
     if routes_metadata() and estimator._is_plugin:
         routed = estimator._routed_fit(fit_params, **metadata)
@@ -284,8 +278,7 @@ class CertifiedSearch:
         constraints = self.asked
         if shift != 0.0:
             constraints = [
-                stricter(c, np.minimum(shift * e, spare_of(c)))
-                for c, e in zip(self.asked, self.errors, strict=True)
+                moved(c, shift * e) for c, e in zip(self.asked, self.errors, strict=True)
             ]
         task = replace(self.oracle.task, constraints=constraints)
         left = None

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from sklearn_structsvm._utils.conditions import Conditions
 from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.diagnostics import label_diagnostics, numbers_of_rows
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.moved import moved
 from sklearn_structsvm.confusion.roc_points import RocPoints
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
 from sklearn_structsvm.estimators.complex_metric.mixtures import (
@@ -113,9 +112,7 @@ class PluginOracle:
         if task.costs is None:
             return RocPoints(scores, shares, weights, cells, m)
         costs = self.lmo.costs[self.lmo.counted]
-        return RocPoints(
-            scores, shares, weights, cells, m, costs, self.lmo.cost_range
-        )
+        return RocPoints(scores, shares, weights, cells, m, costs, self.lmo.cost_range)
 
     def counted_confusion(self, L):
         """The confusion tensor of a rule, as the solver counts it."""
@@ -187,10 +184,7 @@ class PluginOracle:
         problem = self.task.problem(model)
         C = model.mixture_confusion(result.solution.handles, result.solution.weights)
         slack = max(problem.excess(C), 0.0) + FEASIBILITY_TOL
-        relaxed = [
-            c.shifted(-slack) if c.has_levels else _Relaxed(c, slack)
-            for c in self.task.constraints
-        ]
+        relaxed = [moved(c, -slack, of_rates=False) for c in self.task.constraints]
         task = replace(self.task, constraints=relaxed)
         best = run_column_generation(
             task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
@@ -236,32 +230,6 @@ class CommonOracle(PluginOracle):
 
     def attributes(self, mixture):
         return self.full.attributes(self.in_all_cells(mixture))
-
-
-class _Relaxed(Constraint):
-    """A constraint that may be violated by as much as `slack`."""
-
-    def __init__(self, constraint, slack):
-        self.constraint, self.slack = constraint, slack
-        self.has_convex = constraint.has_convex
-        self.needs_costs = constraint.needs_costs
-
-    def measured_cost(self, cost):
-        return self.constraint.measured_cost(cost) - self.slack
-
-    def _conditions(self, cells):
-        G, h, _, halves = self.constraint._conditions(cells)
-        return Conditions(G, np.where(halves < 0, h, h - self.slack), None, halves)
-
-    def convex_value(self, C, cells):
-        return self.constraint.convex_value(C, cells) - self.slack
-
-    def convex_gradient(self, C, cells):
-        return self.constraint.convex_gradient(C, cells)
-
-    def convex_tangent(self, C, cells):
-        G, h = self.constraint.convex_tangent(C, cells)
-        return G, h - self.slack
 
 
 class ClassifierOracle:

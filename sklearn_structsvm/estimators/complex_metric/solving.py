@@ -11,13 +11,10 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.weights import effective_number
-from sklearn_structsvm.confusion.binomial_tests import one_standard_error, stricter
+from sklearn_structsvm.confusion.binomial_tests import one_standard_error
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
-from sklearn_structsvm.confusion.tightening import (
-    Tightened,
-    refuse_curved,
-    spare_of,
-)
+from sklearn_structsvm.confusion.moved import moved, spare_of
+from sklearn_structsvm.confusion.tightening import refuse_curved
 from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
 from sklearn_structsvm.estimators.complex_metric.label_excess import (
     warn_of_excess,
@@ -83,7 +80,7 @@ def run(fit, oracle, found, held_out=None):
         found |= {"calibration_p_values_": np.array(search.p_values)}
     elif estimator.constraint_confidence is not None:
         bounds = oracle.task.bounds(estimator.constraint_confidence)
-        tightened = [Tightened(b) for b in bounds]
+        tightened = [moved(b.constraint, b.values, of_rates=False) for b in bounds]
         oracle.task = replace(oracle.task, constraints=tightened)
         names = oracle.task.cells.group_names
         found |= {"constraint_bounds_": [b.by_group(names) for b in bounds]}
@@ -229,7 +226,7 @@ def with_margin(estimator, oracle, solve):
     constraints, margin, n_calls = oracle.task.constraints, estimator.margin, 0
     refuse_curved(constraints, "margin")
     problem = oracle.task.problem(oracle.lmo)
-    cells, by, found = problem.cells, np.array([margin]), []
+    cells, by, found = problem.cells, margin, []
     if margin == "auto":
         result = solve(problem, estimator.max_time).result
         C, n_calls = result.solution.confusion[: cells.n_cells], result.n_oracle_calls
@@ -237,7 +234,7 @@ def with_margin(estimator, oracle, solve):
     for constraint in constraints:
         if margin == "auto":
             by = one_standard_error(constraint, cells, counts)
-        found.append(stricter(constraint, np.minimum(by, spare_of(constraint))))
+        found.append(moved(constraint, by))
     return found, n_calls
 
 
@@ -389,7 +386,7 @@ def infeasible_with_confidence(estimator, bounds, error):
     """The InfeasibleConstraintError of constraints that were tightened."""
     low = error.smallest_violation
     tightened = [
-        f"{b.constraint!r} by up to {min(b.values.max(), b.spare):.3g}"
+        f"{b.constraint!r} by up to {min(b.values.max(), spare_of(b.constraint)):.3g}"
         for b in bounds
         if len(b.values)
     ]
@@ -413,7 +410,7 @@ def warn_of_small_groups(estimator, bounds):
     for b in bounds:
         small = {}
         for group, value in zip(b.groups, b.values.tolist(), strict=True):
-            if value > b.spare:
+            if value > spare_of(b.constraint):
                 small[group] = max(value, small.get(group, 0.0))
         if not small:
             continue

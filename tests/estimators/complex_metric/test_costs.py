@@ -374,3 +374,12 @@ def test_costs_are_routed_through_pipelines_and_searches(known):
         assert scores.shape == (3,) and (scores < 0).all()
     alone = ComplexMetricClassifier(metric="expected_cost").fit(X, y, costs=costs)
     assert ExpectedCost()(alone, X, y, costs=costs) == alone.score(X, y, costs=costs)
+
+
+@pytest.mark.parametrize("margin", [0.02, "auto"])
+def test_a_mean_cost_is_no_rate_that_has_a_margin(margin):
+    X, y, _, costs = data(11, 2)
+    bound = MetricBound("expected_cost", at_most=5.0)
+    model = ComplexMetricClassifier(constraints=bound, margin=margin)
+    with pytest.raises(ValueError, match="margin supports only constraints on rates"):
+        model.fit(X, y, costs=costs)
