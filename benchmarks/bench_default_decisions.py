@@ -58,9 +58,9 @@ from sklearn.utils import Bunch
 
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import get_metric
-from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     held_out_probabilities,
+    on_scale_of,
 )
 from sklearn_structsvm.metrics import EqualizedOdds, EqualOpportunity, Precision, Recall
 

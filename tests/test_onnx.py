@@ -31,7 +31,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.estimators.complex_metric.named_thresholds import NamedThresholds
+from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThresholds
 from sklearn_structsvm.metrics import Churn, EqualOpportunity, FBeta, PredictiveParity
 from sklearn_structsvm.structures import (
     BinaryStructure,

@@ -1,5 +1,6 @@
-"""Metrics by name."""
+"""Metrics by name, and constraints as objects."""
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
@@ -11,6 +12,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn_structsvm._utils.labels import as_classes
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
+from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
@@ -149,3 +151,53 @@ def _some_confusion(k):
     """A matrix without zeros or ties, mostly right."""
     C = np.eye(k) + np.random.default_rng(0).uniform(0.5, 1.0, size=(k, k)) / k
     return C / C.sum()
+
+
+def read_constraints(constraints):
+    """A tuple of constraints; TypeError for anything else."""
+    if isinstance(constraints, Constraint | str | type):
+        constraints = (constraints,)
+    for constraint in constraints:
+        if isinstance(constraint, type) and issubclass(constraint, Constraint):
+            name = constraint.__name__
+            written = {own.partition("(")[0]: own for own in reversed(OBJECTS.values())}
+            raise TypeError(
+                f"constraints must hold objects; got the class {name}. Write "
+                f"{written.get(name, name + '(...)')}."
+            )
+        if isinstance(constraint, str):
+            raise TypeError(
+                f"constraints must hold Constraint objects; got {constraint!r}. "
+                f"{_object_for(constraint)}"
+            )
+        if not isinstance(constraint, Constraint) or isinstance(constraint, type):
+            raise TypeError(
+                f"constraints must hold Constraint objects; got {constraint!r}."
+            )
+    return tuple(constraints)
+
+
+# The names to write for constraints that have other names elsewhere.
+OBJECTS = {
+    "demographic_parity": "DemographicParity(slack=0.05)",
+    "equal_opportunity": "EqualOpportunity(slack=0.05)",
+    "true_positive_rate_parity": "EqualOpportunity(slack=0.05)",
+    "false_negative_rate_parity": "EqualOpportunity(slack=0.05)",
+    "false_positive_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
+    "true_negative_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
+    "equalized_odds": "EqualizedOdds(slack=0.05)",
+    "predictive_parity": "PredictiveParity(slack=0.05)",
+    "predictive_value_parity": "PredictiveParity(slack=0.05)",
+    "recall": "Recall(at_least=0.9)",
+    "precision": "Precision(at_least=0.9)",
+    "coverage": "Coverage(at_most=0.1)",
+}
+
+
+def _object_for(name):
+    """The name to write instead."""
+    known = OBJECTS.get(re.sub(r"[ -]", "_", name.lower()))
+    if known is None:
+        known = "EqualOpportunity(slack=0.05)"
+        return f"Write an object of sklearn_structsvm.metrics, such as {known}."
+    return f"Write {known}, of sklearn_structsvm.metrics."

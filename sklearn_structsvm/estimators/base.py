@@ -49,7 +49,7 @@ class AtomicFitMixin(FittedAside, DocumentedMixin):
         check_needs(self)
 
 
-def fit_aside(estimator, /, **arguments):
+def fit_aside(estimator, fit_within=None, /, **arguments):
     """Fit an estimator: all or nothing, aside from those who read, and told to callbacks.
 
     Callbacks may hold out data, and are torn down however the fit ends.
@@ -57,10 +57,12 @@ def fit_aside(estimator, /, **arguments):
     Parameters
     ----------
     estimator : AtomicFitMixin
+    fit_within : callable or None
+        None for the method ``_fit_within`` of the estimator.
     **arguments : dict
         The arguments of its `fit`: X, y and metadata, with those that only its inner
         estimators know in a dict `fit_params`. They go to
-        ``_fit_within(fit, **arguments)`` of the draft.
+        ``fit_within(draft, fit, **arguments)``.
 
     Returns
     -------
@@ -73,7 +75,8 @@ def fit_aside(estimator, /, **arguments):
             if hasattr(callback, "holding_out"):
                 stack.enter_context(callback.holding_out(draft, arguments))
         fit.data = _data_for_callbacks(**arguments)
-        with_callbacks(lambda draft: draft._fit_within(fit, **arguments))(draft)
+        fit_within = fit_within or type(draft)._fit_within
+        with_callbacks(lambda draft: fit_within(draft, fit, **arguments))(draft)
     return estimator
 
 

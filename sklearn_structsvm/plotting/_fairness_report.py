@@ -18,12 +18,12 @@ from sklearn_structsvm.confusion.binomial_tests import (
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.rate_constraint import check_number
+from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.confusion.scoring import (
     baseline_labels,
     counted_groups,
     respond,
 )
-from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,

@@ -15,8 +15,7 @@ from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import as_labels, make_cells
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.confusion.registry import get_metric
-from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.confusion.registry import get_metric, read_constraints
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     PYPLOT,

@@ -16,10 +16,17 @@ from sklearn_structsvm.confusion.lmo.base import LMO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.estimators.base import fit_aside
-from sklearn_structsvm.estimators.complex_metric.fitting import TrainedMixture
 from sklearn_structsvm.estimators.complex_metric.held_out import hold_out
-from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
-from sklearn_structsvm.estimators.complex_metric.solving import run
+from sklearn_structsvm.estimators.complex_metric.oracles import (
+    find_probabilities,
+    make_oracle,
+)
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    refuse_misspelt,
+)
+from sklearn_structsvm.estimators.complex_metric.predicting import RandomizedClassifier
+from sklearn_structsvm.estimators.complex_metric.solving import solve, store
+from sklearn_structsvm.estimators.complex_metric.task import read_task
 from sklearn_structsvm.estimators.complex_metric.written_rule import (
     WrittenRule,
     write_rule,
@@ -28,7 +35,7 @@ from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
 
-class ComplexMetricClassifier(TrainedMixture):
+class ComplexMetricClassifier(RandomizedClassifier):
     r"""Classifier for any metric of the confusion matrix, under constraints.
 
     Over all randomized classifiers h it solves
@@ -671,14 +678,23 @@ class ComplexMetricClassifier(TrainedMixture):
             fit_params=fit_params,
         )
 
-    def _fit_within(self, fit, X, y, fit_params, **metadata):
+    def _fit_within(
+        self, fit, X, y, fit_params, sample_weight=None, sensitive_features=None,
+        costs=None, shared=None,
+    ):  # fmt: skip
+        """Fit, with probabilities that fits with other constraints may have `shared`."""
         refuse_misspelt(self, fit_params)
         X, y = as_canonical(X), as_canonical(y, "y")
-        task, labels = self._task(X, y, **metadata)
-        held_out = None
-        if self.constraint_confidence is not None and not self._bounds_uniformly:
-            held_out, task, X, labels, fit_params, metadata = hold_out(
-                self, task, X, labels, fit_params, metadata
-            )
-        oracle, found = self._oracle(task, X, labels, fit_params, metadata)
-        run(fit, oracle, found, held_out)
+        metadata = {
+            "sample_weight": sample_weight,
+            "sensitive_features": sensitive_features,
+            "costs": costs,
+        }
+        task, given = read_task(self, X, y, fit_params, metadata, shared is not None)
+        held_out, task, given = hold_out(self, task, given)
+        shared = {} if shared is None else shared
+        if self._is_plugin and "P" not in shared:
+            shared["P"] = find_probabilities(self, task, given)
+        oracle, known = make_oracle(self, task, given, shared.get("P"))
+        solution = solve(fit, oracle, known, held_out)
+        store(fit, solution)

@@ -7,11 +7,11 @@ from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.counts import as_labels, make_cells
+from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
 from sklearn_structsvm.estimators.complex_metric.task import (
     Task,
     make_task,
-    read_constraints,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.confusion.named import find_solver

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_structsvm._utils.compat import _check_method_params, _safe_indexing
+from sklearn_structsvm._utils.compat import _check_method_params
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm.confusion.binomial_tests import (
     allowance,
@@ -29,12 +29,16 @@ from sklearn_structsvm.confusion.binomial_tests import (
 from sklearn_structsvm.confusion.counts import count
 from sklearn_structsvm.confusion.moved import moved
 from sklearn_structsvm.confusion.tightening import refuse_curved, refuse_many_pairs
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
 )
-from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
-from sklearn_structsvm.estimators.complex_metric.task import refuse_empty_counts
+from sklearn_structsvm.estimators.complex_metric.task import (
+    bounds_uniformly,
+    promise_words,
+    refuse_empty_counts,
+)
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # By how many standard errors conditions are made stricter (looser if negative): the
@@ -91,7 +95,7 @@ class HeldOut:
 
         def counts(mixture):
             inputs = data
-            if getattr(mixture, "correction", None) is not None:
+            if mixture.correction is not None:
                 inputs = mixture.correction(data)
             knows_costs = mixture.needs_costs and np.ndim(self.costs) == 3
             costs = self.costs if knows_costs else None
@@ -101,14 +105,20 @@ class HeldOut:
         return counts
 
 
-def hold_out(estimator, task, X, labels, fit_params, metadata):
+def hold_out(estimator, task, given):
     """Divide the rows at random into those to choose rules by and those to test them by.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+    task : Task
+    given : Given
 
     Returns
     -------
     held_out : HeldOut or None
-        None without constraints: there is nothing to test.
-    task, X, labels, fit_params, metadata
+        None if there is nothing to test: no constraints, or none that are tested.
+    task, given
         Of the other rows.
 
     Raises
@@ -116,8 +126,9 @@ def hold_out(estimator, task, X, labels, fit_params, metadata):
     ValueError
         For constraints that are not on rates, and weights that are not all equal.
     """
-    if not task.constraints:
-        return None, task, X, labels, fit_params, metadata
+    is_tested = estimator.constraint_confidence is not None
+    if not is_tested or bounds_uniformly(estimator) or not task.constraints:
+        return None, task, given
     refuse_curved(task.constraints)
     refuse_many_pairs(task.constraints, task.cells)
     cv = estimator.cv
@@ -146,36 +157,28 @@ def hold_out(estimator, task, X, labels, fit_params, metadata):
         )
     held, rest = np.sort(order[:n]), np.sort(order[n:])
 
-    def at(rows, values):
-        return None if values is None else _safe_indexing(values, rows)
-
     tested = task.take(held)
-    refuse_empty_counts(task.constraints, tested.cells, estimator._promised, "held-out ")
+    refuse_empty_counts(
+        task.constraints, tested.cells, promise_words(estimator), "held-out "
+    )
     predict_params = {}
     if routes_metadata() and estimator._is_plugin:
-        routed = estimator._routed_fit(fit_params, **metadata)
+        routed = given.routed(estimator)
         params = routed.estimator.predict_proba
         if estimator.group_estimator is not None:
             params = for_pairs(params, routed.group_estimator.predict_proba)
-        predict_params = _check_method_params(X, params, held)
-    costs = task.costs
+        predict_params = _check_method_params(given.X, params, held)
+    tests = given.take(held)
     test = HeldOut(
-        _safe_indexing(X, held),
-        at(held, metadata["sensitive_features"]),
-        None if costs is None else costs[held],
+        tests.X,
+        tests.metadata["sensitive_features"],
+        tested.costs,
         predict_params,
         tested,
         task.cells,
         n / len(used),
     )
-    return (
-        test,
-        task.take(rest),
-        _safe_indexing(X, rest),
-        labels[rest],
-        _check_method_params(X, fit_params, rest),
-        {name: at(rest, values) for name, values in metadata.items()},
-    )
+    return test, task.take(rest), given.take(rest)
 
 
 @dataclass
@@ -326,7 +329,7 @@ class CertifiedSearch:
             words = f"There are no held-out {listed_names(nothing, str)}."
         words = (
             f"No rule is certified to meet the constraints with "
-            f"{self.estimator._promised}: the {n:,} held-out examples are too few. "
+            f"{promise_words(self.estimator)}: the {n:,} held-out examples are too few. "
             f"{words} Constraints that are {looser:.2g} looser could be certified"
         )
         factors = [factor for factor in factors if factor is not None]

@@ -19,6 +19,7 @@ from sklearn_structsvm.confusion.label_metric import (
     label_confusions,
     label_weights,
 )
+from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
     as_rows,
     label_probabilities,
@@ -31,10 +32,9 @@ from sklearn_structsvm.estimators.complex_metric.label_rules import (
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     OverProbabilities,
+    routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
-from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
-from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 
 
 class LabelPredictor(OverProbabilities):

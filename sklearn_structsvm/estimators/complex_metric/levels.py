@@ -1,5 +1,7 @@
 """Cross-validated fits at several levels of a constraint."""
 
+from functools import partial
+
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -8,7 +10,8 @@ from sklearn.utils import indexable
 from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.borders import as_canonical, check_sequence
 from sklearn_structsvm._utils.compat import _safe_indexing
-from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.confusion.registry import read_constraints
+from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # A parity between groups has both parameters; its `bound` says which one it uses.
@@ -93,13 +96,14 @@ class _Part:
 def _fit_split(estimator, constraints, train, test):
     """((n_levels, 4) measures, unconstrained score) of one split."""
 
-    shared = {}
+    # The class probabilities are the same at all levels.
+    fit_within = partial(type(estimator)._fit_within, shared={})
 
     def fit(constraints):
         model = clone(estimator).set_params(constraints=constraints)
-        # The class probabilities are the same at all levels.
-        model._shared = shared
-        return model.fit(train.X, train.y, **train.metadata)
+        return fit_aside(
+            model, fit_within, X=train.X, y=train.y, fit_params={}, **train.metadata
+        )
 
     free = fit(())
     table = np.full((len(constraints), len(MEASURES)), np.nan)

@@ -17,7 +17,7 @@ from sklearn_structsvm.confusion.lmo.plugin import (
     mixture_proba,
     predict_plugin,
 )
-from sklearn_structsvm.estimators.complex_metric.named_thresholds import NamedThresholds
+from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThresholds
 
 
 class RandomizedRule:
@@ -216,6 +216,7 @@ class ClassifierMixture(RandomizedRule):
     """
 
     needs_probabilities = needs_costs = False
+    correction = None
 
     def __init__(self, weights, classifiers, lmo, n_classes):
         self.weights = weights

@@ -32,7 +32,7 @@ from sklearn_structsvm.confusion.label_metric import (
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
-from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.confusion.registry import get_metric, read_constraints
 from sklearn_structsvm.estimators.base import fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.label_excess import (
     warn_of_excess,
@@ -49,14 +49,14 @@ from sklearn_structsvm.estimators.complex_metric.label_rules import (
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     feature_attributes,
+    refuse_misspelt,
     unwrapped,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
+    fit_probabilities,
     held_out_parts,
 )
-from sklearn_structsvm.estimators.complex_metric.routing import refuse_misspelt
-from sklearn_structsvm.estimators.complex_metric.task import read_constraints
 from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
 
@@ -398,22 +398,24 @@ class MultilabelMetricClassifier(LabelPredictor):
             label_probabilities, n_labels=n_labels, n_candidates=self.n_candidates
         )
         constant = np.flatnonzero(np.isin(truth.sum(axis=0), [0, n_rows]))
-        self.estimator_, found, rows_of, _ = self._fit_probabilities(
+        hold_out = partial(
+            _hold_out, read=read, constant=constant, cv=self.cv, n_jobs=self.n_jobs
+        )
+        found = fit_probabilities(
             classifier,
             X,
             y,
             routed,
-            fit=_plain_fit,
+            fit=None if self._is_fitted_already() else _plain_fit,
             read=read,
-            hold_out=partial(
-                _hold_out, read=read, constant=constant, cv=self.cv, n_jobs=self.n_jobs
-            ),
+            hold_out=None if self.cv is None else hold_out,
         )
-        if rows_of is not None:
-            truth, weights = truth[rows_of], weights[rows_of]
+        self.estimator_ = found.model
+        if found.rows is not None:
+            truth, weights = truth[found.rows], weights[found.rows]
             if not weights.any():
                 raise ValueError("All held-out examples have a weight of zero.")
-        rows = as_rows(found, classifier)
+        rows = as_rows(found.P, classifier)
         self.label_sigmoids_ = None
         if self.confusion == "auto" and (
             not self._counts_labels() or self.average == "micro"

@@ -1,24 +1,41 @@
 """Oracles of a task: their answers for loss tensors, and the fitted attributes."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state, indexable
 
+from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.diagnostics import label_diagnostics, numbers_of_rows
 from sklearn_structsvm.confusion.lmo.checked import CheckedLMO
 from sklearn_structsvm.confusion.lmo.costs import CostLMO
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
+from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
 from sklearn_structsvm.confusion.moved import moved
 from sklearn_structsvm.confusion.roc_points import RocPoints
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
+from sklearn_structsvm.estimators.complex_metric.correction import LabelCorrection
 from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
 )
-from sklearn_structsvm.estimators.complex_metric.named_thresholds import named_losses
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    feature_attributes,
+)
+from sklearn_structsvm.estimators.complex_metric.pairs import pairs_of
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    class_probabilities,
+    fit_probabilities,
+    fit_to_labels,
+    held_out_probabilities,
+)
+from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
+from sklearn_structsvm.estimators.complex_metric.task import bounds_uniformly
+from sklearn_structsvm.estimators.complex_metric.thresholds import named_losses
 from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Mixture
@@ -36,10 +53,106 @@ def counted_as(confusion, n_classes, costs=None):
     return "labels" if by_threshold else "probabilities"
 
 
-def smoothed(counted, task):
-    """The meaning of "auto": smoothed labels, if rules are thresholds."""
+def counted_by(estimator, task):
+    """What the rules of a classifier are counted by, as of `PluginOracle`."""
+    if bounds_uniformly(estimator):
+        return "labels"
+    counted = counted_as(estimator.confusion, len(task.classes), task.costs)
     is_plain = task.costs is None and not task.finder.group_blind
-    return "smoothed" if counted == "labels" and is_plain else counted
+    by_shares = estimator.confusion == "auto" and counted == "labels" and is_plain
+    return "smoothed" if by_shares else counted
+
+
+def find_probabilities(estimator, task, given):
+    """The `Probabilities` by which plug-in rules are chosen.
+
+    Of pairs (group, label) if rules do not see the group.
+    """
+    X, y = indexable(given.X, given.labels)
+    classifier, classes, names = estimator._classifier(), task.classes, None
+    routed = given.routed(estimator)
+    if task.finder.group_blind:
+        classifier, y, names = pairs_of(estimator, task, classifier, routed)
+        classes = np.arange(len(names))
+    hold_out = partial(
+        held_out_probabilities,
+        classes=classes,
+        cv=estimator.cv,
+        n_jobs=estimator.n_jobs,
+        names=names,
+        with_seen=counted_by(estimator, task) == "smoothed",
+    )
+    return fit_probabilities(
+        classifier,
+        X,
+        y,
+        routed,
+        fit=None if estimator._is_fitted_already() else fit_to_labels,
+        read=partial(class_probabilities, classes=classes),
+        hold_out=None if estimator.cv is None else hold_out,
+        weights=task.weights,
+    )
+
+
+def make_oracle(estimator, task, given, probabilities):
+    """The oracle of a task, and the fitted attributes that are known with it.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+    task : Task
+    given : Given
+    probabilities : Probabilities or None
+        None if the oracle finds classifiers.
+    """
+    known = {
+        "classes_": task.classes,
+        "metric_": task.metric,
+        "pos_label_": task.positive_label(),
+        "cell_finder_": task.finder,
+        "row_hash_": RowHash(given.X, _hash_seed(estimator.random_state)),
+        "groups_": task.finder.groups and task.finder.groups.array,
+    }
+    if probabilities is None:
+        return _other_oracle(estimator, task, given), known
+    model, P, rows = probabilities.model, probabilities.P, probabilities.rows
+    if rows is not None:
+        task = task.take(rows)
+    counted, correction = counted_by(estimator, task), None
+    is_corrected = estimator.confusion == "auto" and counted == "probabilities"
+    if is_corrected and len(task.classes) > 2 and not task.finder.group_blind:
+        correction = LabelCorrection.fit(P, task.y, task.weights)
+        P = correction(P)
+    n_threads = count_threads(estimator.n_jobs)
+    oracle = PluginOracle(task, P, counted, n_threads, correction, probabilities.folds)
+    known |= {
+        "counted_": counted,
+        "estimator_": model,
+        "label_factors_": None if correction is None else correction.factors,
+    }
+    return oracle, known | feature_attributes(model)
+
+
+def _other_oracle(estimator, task, given):
+    """The oracle of an LMO that finds classifiers."""
+    if given.fit_params:
+        raise TypeError(
+            f"With lmo={estimator.lmo!r}, fit does not accept "
+            f"{sorted(given.fit_params)}. Only lmo='plugin' passes parameters other than "
+            "weights to the estimator."
+        )
+    lmo = estimator.lmo
+    if isinstance(lmo, str):
+        lmo = WeightedLMO(estimator._classifier())
+    (X,) = indexable(given.X)
+    return ClassifierOracle(task, lmo, X)
+
+
+def _hash_seed(random_state):
+    """The seed; without a random state it is the same in all fits."""
+    if random_state is None:
+        return 0
+    return check_random_state(random_state).randint(1, 2**31 - 1)
 
 
 class PluginOracle:
@@ -50,6 +163,8 @@ class PluginOracle:
     counted : {"labels", "smoothed", "probabilities"}
     correction : LabelCorrection or None
         The correction that was applied to the probabilities.
+    folds : list of slice or None
+        The part of the probabilities that belongs to each fold, if there are any.
 
     Attributes
     ----------
@@ -60,20 +175,18 @@ class PluginOracle:
 
     rules_are_losses = True
 
-    def __init__(self, task, probabilities, counted, n_threads, correction=None):
+    def __init__(self, task, P, counted, n_threads, correction=None, folds=None):
         self.task, self.n_threads = task, n_threads
-        self.correction = correction
+        self.correction, self.folds = correction, folds
         self.n_cells = task.cells.n_cells
         self.named = 1
         if task.cells.n_classes == 2 and not task.finder.group_blind:
             self.named = int(task.positive_label() != task.classes[0])
         if self.named == 0:
             # What is compared is the probability of the named label.
-            named = np.asarray(probabilities, dtype=np.float64)[:, 0]
-            probabilities = np.column_stack([named, 1.0 - named])
-        self.data = (
-            probabilities, task.y, task.weights, task.codes, task.cells.n_cells,
-        )  # fmt: skip
+            named = np.asarray(P, dtype=np.float64)[:, 0]
+            P = np.column_stack([named, 1.0 - named])
+        self.data = P, task.y, task.weights, task.codes, task.cells.n_cells
         self.counted, self.shares = counted, None
         if counted == "smoothed":
             scores = np.ascontiguousarray(self.data[0][:, 1])
@@ -98,10 +211,15 @@ class PluginOracle:
         lmo = PluginLMO(counted, n_groups=n_groups, n_threads=self.n_threads)
         return lmo.fit(*self.data)
 
+    @property
+    def _prices_costs(self):
+        """Whether rules depend on individual costs."""
+        return self.task.costs is not None and self.lmo.knows_costs
+
     def roc_points(self):
         """The `RocPoints` of all rules, or None if rules are not thresholds."""
-        task, knows_costs = self.task, getattr(self.lmo, "knows_costs", False)
-        if task.cells.n_classes != 2 or task.finder.group_blind or knows_costs:
+        task = self.task
+        if task.cells.n_classes != 2 or task.finder.group_blind or self._prices_costs:
             return None
         P, y, weights, cells, m = self.data[:5]
         scores = np.ascontiguousarray(P[:, 1])
@@ -138,7 +256,7 @@ class PluginOracle:
         m = self.n_cells
         losses = np.ascontiguousarray(handles[:, :m])
         own_costs = None
-        if self.task.costs is not None and self.lmo.knows_costs:
+        if self._prices_costs:
             prices = np.array([self.lmo.price(L) for L in handles])
             own_costs = prices, self.lmo.mean_costs
         if self.named == 0 and isinstance(self.lmo, ThresholdLMO):
@@ -158,6 +276,10 @@ class PluginOracle:
                 :m
             ],
         }
+
+    def in_all_cells(self, mixture):
+        """The `Mixture` as one of rules of all cells, which it is."""
+        return mixture
 
     def diagnostics(self, confusion):
         """The `label_diagnostics` of a rule with this confusion matrix."""
@@ -208,8 +330,8 @@ class CommonOracle(PluginOracle):
 
     def __init__(self, full):
         self.full, self.n_threads = full, full.n_threads
-        self.folds = getattr(full, "folds", None)
-        self.correction, self.named = full.correction, full.named
+        self.correction, self.folds = full.correction, full.folds
+        self.named = full.named
         self.counted, self.shares = full.counted, full.shares
         # What is returned is of all cells.
         task, self.n_cells = full.task, full.n_cells
@@ -242,6 +364,7 @@ class ClassifierOracle:
     """
 
     rules_are_losses = False
+    folds = None
 
     def __init__(self, task, lmo, X):
         lmo = clone(lmo)
@@ -269,6 +392,10 @@ class ClassifierOracle:
             "classifiers_": classifiers,
             "cell_confusions_": np.tensordot(weights, confusions, axes=1),
         }
+
+    def in_all_cells(self, mixture):
+        """Same as for `PluginOracle`."""
+        return mixture
 
     def diagnostics(self, confusion):
         """Same as for `PluginOracle`, without the entries about probabilities."""

@@ -1,28 +1,34 @@
-"""Mixin of the classifiers over the probabilities of another one."""
+"""What classifiers over the probabilities of others share: metadata and tags."""
 
 import copy
+from difflib import get_close_matches
+from inspect import signature
 
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin
-from sklearn_structsvm.estimators.complex_metric.fold_scales import on_scale_of
-from sklearn_structsvm.estimators.complex_metric.routing import route_fit
 
 
 class OverProbabilities(
     AtomicFitMixin, CallbackSupportMixin, MetaEstimatorMixin, ClassifierMixin,
     BaseEstimator,
 ):  # fmt: skip
-    """For estimators with parameters `estimator` and `cv`: metadata, tags, probabilities.
+    """For estimators with parameters `estimator` and `cv`: metadata and tags.
 
     Attributes
     ----------
@@ -95,45 +101,71 @@ class OverProbabilities(
         }
         return route_fit(self, to_fit, fit_params, **metadata)
 
-    def _fit_probabilities(
-        self, classifier, X, y, routed, *, fit, read, hold_out, weights=None
-    ):
-        """Fit the classifier, unless it is already fitted, and get its probabilities.
 
-        Parameters
-        ----------
-        fit : callable
-            (classifier, X, y, **params) -> classifier.
-        read : callable
-            (classifier, X, **params) -> probabilities.
-        hold_out : callable
-            (classifier, X, y, routed) -> rows, probabilities, folds and seen rows, if
-            there is `cv`. Given seen rows, probabilities are moved to the model's scale.
-        weights : ndarray or None
-            Weights of the rows, for this move.
+def routes_metadata():
+    """Whether scikit-learn's metadata routing is on."""
+    return bool(get_config()["enable_metadata_routing"])
 
-        Returns
-        -------
-        model : classifier
-            Fitted to all rows.
-        probabilities : what `read` returns
-        rows, folds
-            None without folds: the probabilities are then those of all rows.
-        """
-        rows = folds = None
-        if self._is_fitted_already():
-            model = classifier
+
+def refuse_misspelt(meta, fit_params):
+    """TypeError for what `fit` of a classifier over others would hand to those."""
+    own = [name for name in signature(type(meta).fit).parameters if len(name) > 1]
+    for name in fit_params:
+        close = get_close_matches(name, own, 1, 0.8)
+        if close:
+            raise TypeError(f"fit got {name!r}: did you mean {close[0]!r}?")
+        if name == "groups" and not routes_metadata():
+            words = "fit got 'groups'. Groups of cv reach it by metadata routing: "
+            words += "sklearn.set_config(enable_metadata_routing=True)."
+            if "sensitive_features" in own:
+                words += " Groups of a metric or a constraint are sensitive_features."
+            raise TypeError(words)
+
+
+def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
+    """Parameters that `fit` of a classifier over others passes on.
+
+    Parameters
+    ----------
+    meta : estimator
+    classifiers : dict of {name: classifier or None}
+        The classifiers by the names of parameters; None if one is already fitted. Without
+        routing, only "estimator" gets `fit_params`.
+    fit_params : dict
+    sample_weight, **metadata : array-like or None
+        Metadata that `meta` uses itself.
+
+    Returns
+    -------
+    Bunch
+        For each of the classifiers `fit` and `predict_proba`, for `splitter` `split`.
+    """
+    if routes_metadata():
+        own = {"sample_weight": sample_weight, **metadata}
+        own = {name: value for name, value in own.items() if value is not None}
+        return process_routing(meta, "fit", **fit_params, **own)
+    if classifiers["estimator"] is None and fit_params:
+        raise TypeError(
+            f"fit does not accept {sorted(fit_params)}, because the estimator is already "
+            "fitted."
+        )
+    routed = Bunch(splitter=Bunch(split={}))
+    for name, classifier in classifiers.items():
+        of_fit = fit_params if name == "estimator" else {}
+        routed[name] = Bunch(fit=of_fit, predict_proba={})
+        if sample_weight is None or classifier is None:
+            continue
+        if has_fit_parameter(classifier, "sample_weight"):
+            routed[name].fit = of_fit | {"sample_weight": sample_weight}
         else:
-            if self.cv is not None:
-                rows, probabilities, folds, seen = hold_out(classifier, X, y, routed)
-            model = fit(clone(classifier), X, y, **routed.estimator.fit)
-        if rows is None or seen is not None:
-            fitted = read(model, X, **routed.estimator.predict_proba)
-            if rows is None:
-                probabilities = fitted
-            else:
-                probabilities = on_scale_of(fitted, probabilities, folds, seen, weights)
-        return model, probabilities, rows, folds
+            warn_caller(
+                f"fit of {type(classifier).__name__} does not accept sample_weight. The "
+                "confusion matrix is weighted, but the probabilities are not. For "
+                "pipelines and OneVsRestClassifier enable metadata routing, see "
+                "sklearn.set_config(enable_metadata_routing=True).",
+                UserWarning,
+            )
+    return routed
 
 
 def feature_attributes(model):

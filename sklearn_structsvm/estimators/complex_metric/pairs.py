@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
+from sklearn.utils import Bunch, get_tags
 
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
@@ -144,3 +144,51 @@ def _divided(params):
 def for_pairs(of_label, of_group):
     """Metadata of both, in the form that `IndependentPairs` takes."""
     return of_label | {PREFIX + name: value for name, value in of_group.items()}
+
+
+def pairs_of(estimator, task, classifier, routed):
+    """What probabilities of pairs (group, label) are fitted to.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+    task : Task
+    classifier : classifier
+        Of labels, or of pairs.
+    routed : Bunch
+        The metadata for its fit, which get those of `group_estimator`.
+
+    Returns
+    -------
+    classifier : classifier
+        Of pairs.
+    pairs : ndarray of shape (n,)
+    names : list of (group, label)
+    """
+    k, groups = len(task.classes), task.finder.groups
+    # The cells of a group are adjacent.
+    pairs = task.codes // (task.cells.n_cells // len(groups.names)) * k + task.y
+    if estimator.group_estimator is not None:
+        names = group_labels(groups)
+        if estimator._is_fitted_already(estimator.group_estimator):
+            if groups.pooled:
+                raise ValueError(
+                    "group_estimator was fitted before, to groups that min_group_size="
+                    f"{estimator.min_group_size} pools. Pass it unfitted, or pool the "
+                    "groups before both fits and leave out min_group_size."
+                )
+            check_prefit_groups(estimator.group_estimator, names)
+        classifier = IndependentPairs(
+            classifier, estimator.group_estimator, task.classes, names
+        )
+        of_label, of_group = routed.estimator, routed.group_estimator
+        routed.estimator = Bunch(
+            fit=for_pairs(of_label.fit, of_group.fit),
+            predict_proba=for_pairs(of_label.predict_proba, of_group.predict_proba),
+        )
+        if estimator._is_fitted_already():
+            classifier = classifier.as_fitted()
+    elif estimator._is_fitted_already():
+        check_prefit_pairs(classifier, pairs, k * len(groups.names))
+    names = [(name, label) for name in groups.names for label in task.classes.tolist()]
+    return classifier, pairs, names

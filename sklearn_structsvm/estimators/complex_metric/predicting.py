@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.borders import (
     as_array,
     as_canonical,
     check_classes,
+    check_shape,
     refuse_masked,
 )
 from sklearn_structsvm._utils.caller import warn_caller
@@ -36,13 +37,13 @@ from sklearn_structsvm.confusion.scoring import counted_groups
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     OverProbabilities,
+    routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
     default_classifier,
 )
-from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 
 # A parameter of one of several constraints.
 PLACED = re.compile(r"constraints__(\d+)__(.+)")
@@ -50,8 +51,8 @@ PLACED = re.compile(r"constraints__(\d+)__(.+)")
 
 def _has_scores(estimator):
     """Whether there are two classes, or a single rule, over class probabilities."""
-    mixture = getattr(estimator, "mixture_", None)
-    is_plugin = getattr(mixture, "needs_probabilities", False)
+    mixture = vars(estimator).get("mixture_")
+    is_plugin = mixture is not None and mixture.needs_probabilities
     return is_plugin and (mixture.n_classes == 2 or np.shape(mixture.weights) == (1,))
 
 
@@ -156,6 +157,56 @@ class RandomizedClassifier(OverProbabilities):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = _is_multi_class(self.metric)
         return tags
+
+    @property
+    @of_one_fit
+    def threshold_(self) -> float:
+        """The probability of the named label above which it is predicted."""
+        found = self._single_rule("threshold_").cuts().told[0]
+        if len(found) > 1:
+            raise AttributeError(
+                "There is no single threshold_, because the rules of the groups differ. "
+                "See thresholds_."
+            )
+        return float(found[0])
+
+    @property
+    @of_one_fit
+    def thresholds_(self) -> dict:
+        """`threshold_` of each group, by its name."""
+        found = self._single_rule("thresholds_").cuts().told[0].tolist()
+        if self.groups_ is not None:
+            check_shape("groups_", self.groups_, "n_groups")
+        if self.groups_ is None or len(found) != len(self.groups_):
+            raise AttributeError(
+                "There are no thresholds_, because the classifier has no rules per group."
+            )
+        names = [name if np.ndim(name) == 0 else tuple(name) for name in self.groups_]
+        return dict(zip(names, found, strict=True))
+
+    def _single_rule(self, name, *, is_threshold=True):
+        """The mixture if it is of one rule; AttributeError otherwise."""
+        mixture = vars(self).get("mixture_")
+        if mixture is None:
+            raise AttributeError(f"There is no {name} before fit.")
+        check_classes(self.classes_)
+        mixture.check(len(self.classes_))
+        if not mixture.needs_probabilities:
+            why = "the classifiers of this lmo decide without class probabilities"
+        elif is_threshold and len(self.classes_) != 2:
+            why = f"there are {len(self.classes_)} classes"
+        elif is_threshold and mixture.n_groups > 1:
+            why = "the rule decides by probabilities of groups and labels"
+        elif len(mixture.weights) > 1:
+            why = (
+                f"the classifier is a mixture of {len(mixture.weights)} rules; "
+                "randomized=False finds the best single one"
+            )
+        elif mixture.needs_costs:
+            why = "the rule depends on the costs of the example"
+        else:
+            return mixture
+        raise AttributeError(f"There is no {name}: {why}.")
 
     def _routed(self, method, sensitive_features, costs, params):
         """The metadata for the classifier's `predict_proba`."""

@@ -1,11 +1,13 @@
 """A single rule instead of a mixture: the best one that satisfies the constraints."""
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
@@ -97,6 +99,48 @@ def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
         )
     solution = Mixture(np.ones(1), [handle], np.asarray(C)[None])
     return SingleRule(solution, problem.value(C), bound)
+
+
+def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized=True):
+    """The thresholds chosen on the held-out part of each fold alone.
+
+    Parameters
+    ----------
+    oracle : PluginOracle
+        Of all folds.
+    folds : list of slice
+        Its rows.
+    tol, max_iter : as of the estimator
+    deadline : float
+        In seconds of `perf_counter`; each fold makes an iteration beyond it.
+    randomized : bool
+        Whether a mixture may be chosen.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, m)
+        Means over the mixture; nan if no rule satisfies the constraints, or if rules that
+        always and never predict a class are mixed.
+    """
+    found = np.full((len(folds), oracle.n_cells), np.nan)
+    for row, fold in zip(found, folds, strict=True):
+        left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
+        try:
+            part = oracle.take(fold)
+            problem = part.task.problem(part.lmo)
+            result = run_column_generation(
+                problem, tol=tol, max_iter=max_iter, max_time=left
+            )
+            if not randomized:
+                result = find_single_rule(part, problem, result, [], tol, deadline)
+        except (ValueError, InfeasibleConstraintError):
+            # A part may lack weights, a class or a group that a constraint names.
+            continue
+        mixture = part.attributes(result.solution)["mixture_"]
+        # A mixture of "always" and "never" has no mean.
+        with np.errstate(invalid="ignore"):
+            row[:] = [mixture.weights @ column for column in mixture.cuts().told.T]
+    return found
 
 
 def warn_of_search(estimator, rule):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -27,10 +28,13 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
 from sklearn_structsvm.estimators.complex_metric.single_rule import (
     SingleRule,
     find_single_rule,
+    fold_thresholds,
     warn_of_search,
 )
-from sklearn_structsvm.estimators.complex_metric.task import warn_of_empty_counts
-from sklearn_structsvm.estimators.complex_metric.thresholds import fold_thresholds
+from sklearn_structsvm.estimators.complex_metric.task import (
+    promise_words,
+    warn_of_empty_counts,
+)
 from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
@@ -48,129 +52,223 @@ NO_SHARE = 1e-12
 FEW_EXAMPLES = 10
 
 
-def run(fit, oracle, found, held_out=None):
-    """Solve a problem within a fit; report, store and warn.
+@dataclass
+class Solved:
+    """What is found for a problem.
+
+    Attributes
+    ----------
+    result, mixture : SolverResult
+        Of what is used, and of the best mixture; the same unless one rule is wanted.
+    rule : SingleRule or None
+    """
+
+    result: SolverResult
+    mixture: SolverResult
+    rule: SingleRule | None = None
+
+
+@dataclass
+class Promise:
+    """The constraints that a solver gets, so that those that were asked for hold.
+
+    Attributes
+    ----------
+    constraints : list or tuple of Constraint
+    known : dict
+        Fitted attributes about them.
+    n_calls : int
+        Of the oracle, to find them.
+    bounds : list of ConfidenceBounds
+        By which they are tightened for all rules.
+    certified : Solved or None
+        The rule that held-out rows have certified.
+    """
+
+    constraints: list | tuple
+    known: dict
+    n_calls: int = 0
+    bounds: list | tuple = ()
+    certified: Solved | None = None
+
+
+@dataclass
+class Solution:
+    """What a fit has found.
+
+    Attributes
+    ----------
+    oracle : PluginOracle or ClassifierOracle
+        That of the rule for all groups, if it is the solution.
+    known : dict
+        Fitted attributes.
+    asked : ConfusionProblem
+        With the constraints that were asked for.
+    solved : Solved
+    bounds : list of ConfidenceBounds
+    n_calls : int
+        Of the oracle.
+    deadline : float
+        In seconds of `perf_counter`.
+    reporter : Reporter
+    """
+
+    oracle: Any
+    known: dict
+    asked: Any
+    solved: Solved
+    bounds: list | tuple
+    n_calls: int
+    deadline: float
+    reporter: Any
+
+
+def solve(fit, oracle, known, held_out=None):
+    """Solve a problem within a fit, and report.
 
     Parameters
     ----------
     fit : Fit
         Of a `ComplexMetricClassifier`.
     oracle : PluginOracle or ClassifierOracle
-    found : dict
+    known : dict
         The fitted attributes that are known before.
     held_out : HeldOut or None
         The rows that constraints are to be certified by.
+
+    Returns
+    -------
+    Solution
     """
     estimator = fit.estimator
     asked = oracle.task.problem(oracle.lmo)
     name, solver = find_solver(estimator.solver, asked.constrained)
-    found = found | {"solver_": name}
     options = {
         "tol": estimator.tol,
         "max_iter": estimator.max_iter,
         **(estimator.solver_options or {}),
     }
-    certified, bounds, n_more, left = None, [], 0, estimator.max_time
-    solve = partial(_solve, estimator, oracle, partial(solver.run, **options))
+    known = known | {"solver_": name}
+    find = partial(_solve, estimator, oracle, partial(solver.run, **options))
+    deadline = _deadline(estimator)
+    promise = keep_promise(estimator, oracle, known, find, held_out)
     if held_out is not None:
-        n_threads = count_threads(estimator.n_jobs)
-        search = CertifiedSearch(estimator, oracle, found, solve, held_out, n_threads)
-        certified = search.run()
-        oracle.task = replace(oracle.task, constraints=certified.constraints)
-        found |= {"calibration_p_values_": np.array(search.p_values)}
-    elif estimator.constraint_confidence is not None:
-        bounds = oracle.task.bounds(estimator.constraint_confidence)
-        tightened = [moved(b.constraint, b.values, of_rates=False) for b in bounds]
-        oracle.task = replace(oracle.task, constraints=tightened)
-        names = oracle.task.cells.group_names
-        found |= {"constraint_bounds_": [b.by_group(names) for b in bounds]}
-    elif estimator.margin is not None and asked.constraints:
-        started = perf_counter()
-        constraints, n_more = with_margin(estimator, oracle, solve)
-        oracle.task = replace(oracle.task, constraints=constraints)
-        if left is not None:
-            left = max(left - (perf_counter() - started), 0.0)
-    common = None
+        deadline = _deadline(estimator)
+    oracle.task = replace(oracle.task, constraints=promise.constraints)
+    common, n_calls = None, promise.n_calls
     if estimator.constraint_confidence is None:
-        started = perf_counter()
-        common, n_of_common = common_rule(estimator, oracle, options, left)
-        n_more += n_of_common
-        if left is not None:
-            left = max(left - (perf_counter() - started), 0.0)
-    found |= {"common_rule_": common is not None}
+        common, n_more = common_rule(estimator, oracle, options, _left(deadline))
+        n_calls += n_more
+    known |= promise.known | {"common_rule_": common is not None}
     if common is not None:
-        oracle, solve = common
+        oracle, find = common
     history = History()
-
-    def snapshot():
-        return found | oracle.attributes(history.solution)
-
-    reporter = fit.reporter(snapshot)
+    reporter = fit.reporter(lambda: known | oracle.attributes(history.solution))
     reporter.begin()
-    deadline = np.inf
     try:
-        solved = solve(
-            oracle.task.problem(oracle.lmo), left, on_pass=reporter, history=history
+        solved = find(
+            oracle.task.problem(oracle.lmo),
+            _left(deadline),
+            on_pass=reporter,
+            history=history,
         )
     except InfeasibleConstraintError as error:
         if estimator.margin is not None:
             error.add_note(f"margin={estimator.margin!r} made the constraints stricter.")
-        if not bounds:
+        if not promise.bounds:
             raise
-        raise infeasible_with_confidence(estimator, bounds, error) from None
-    if left is not None:
-        deadline = history.started + left
-    seen = solved.result.history
-    if certified is not None:
+        raise infeasible_with_confidence(estimator, promise.bounds, error) from None
+    n_calls += solved.result.n_oracle_calls
+    if promise.certified is not None:
         # What was tested is what is used, also if this run was cut short.
-        solved, n_more = certified.solved, search.n_calls
-    result = replace(solved.result, history=seen)
+        seen, solved, n_calls = solved.result.history, promise.certified, promise.n_calls
+        n_calls += solved.result.n_oracle_calls
+        solved = replace(solved, result=replace(solved.result, history=seen))
+    return Solution(
+        oracle, known, asked, solved, promise.bounds, n_calls, deadline, reporter
+    )
+
+
+def _deadline(estimator):
+    return np.inf if estimator.max_time is None else perf_counter() + estimator.max_time
+
+
+def _left(deadline):
+    """The seconds until a deadline, or None."""
+    return None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
+
+
+def keep_promise(estimator, oracle, known, find, held_out):
+    """The `Promise` of a fit's constraints; `find` solves problems, as of `_solve`."""
+    task = oracle.task
+    if held_out is not None:
+        n_threads = count_threads(estimator.n_jobs)
+        search = CertifiedSearch(estimator, oracle, known, find, held_out, n_threads)
+        rule = search.run()
+        found = {"calibration_p_values_": np.array(search.p_values)}
+        return Promise(rule.constraints, found, search.n_calls, certified=rule.solved)
+    if estimator.constraint_confidence is not None:
+        bounds = task.bounds(estimator.constraint_confidence)
+        tightened = [moved(b.constraint, b.values, of_rates=False) for b in bounds]
+        by_group = [b.by_group(task.cells.group_names) for b in bounds]
+        return Promise(tightened, {"constraint_bounds_": by_group}, bounds=bounds)
+    if estimator.margin is not None and task.constraints:
+        constraints, n_calls = with_margin(estimator, oracle, find)
+        return Promise(constraints, {}, n_calls)
+    return Promise(task.constraints, {})
+
+
+def store(fit, solution):
+    """Set the fitted attributes of a `Solution`, end the fit, and warn."""
+    estimator, oracle, solved = fit.estimator, solution.oracle, solution.solved
+    result, asked = solved.result, solution.asked
+    found = solution.known | oracle.attributes(result.solution)
     if solved.rule is not None:
         found |= {"mixture_objective_": float(solved.mixture.objective)}
-    found = found | oracle.attributes(result.solution)
     if "estimator_" not in found:
         for one in found["classifiers_"]:
             found |= feature_attributes(getattr(one, "classifier", one))
     vars(estimator).update(found)
-    if left is not None:
-        left = max(deadline - perf_counter(), 0.0)
     bound, gap, n_of_bound = oracle.certificate(
-        result, estimator.tol, estimator.max_iter, left
+        result, estimator.tol, estimator.max_iter, _left(solution.deadline)
     )
     estimator.confusion_ = estimator.cell_confusions_.sum(axis=0)
     estimator.diagnostics_ = oracle.diagnostics(estimator.confusion_)
-    C = result.solution.confusion
-    if common is not None:
-        C = oracle.in_all_cells(result.solution).confusion
+    C = oracle.in_all_cells(result.solution).confusion
     estimator.certified_confusions_ = C[: asked.cells.n_cells]
     estimator.objective_ = float(result.objective)
     estimator.dual_objective_ = float(bound)
     estimator.dual_gap_ = float(gap)
     estimator.constraint_violation_ = asked.violation(C)
-    _note_cv_thresholds(estimator, oracle, deadline)
+    _note_cv_thresholds(estimator, oracle, solution.deadline)
     estimator.n_iter_ = result.n_iter
-    estimator.n_oracle_calls_ = result.n_oracle_calls + n_more + n_of_bound
+    estimator.n_oracle_calls_ = solution.n_calls + n_of_bound
     estimator.history_ = result.history
     fit.commit()
-    reporter.end()
+    solution.reporter.end()
+    warn(estimator, oracle.task, solution)
+
+
+def warn(estimator, task, solution):
+    """All warnings of a fit that has ended."""
+    asked, solved = solution.asked, solution.solved
     warn_of_shortfall(estimator, solved.mixture)
     if solved.rule is not None:
         warn_of_search(estimator, solved.rule)
     is_told = warn_of_constant(estimator) or estimator.constraint_confidence is not None
     if not is_told:
-        C = estimator.certified_confusions_
         kept = [c for c in asked.constraints if not c.empty_counts(asked.cells)]
-        warn_of_empty_counts(kept, asked.cells, C)
+        warn_of_empty_counts(kept, asked.cells, estimator.certified_confusions_)
     warn_of_excess(
         estimator.diagnostics_,
         [repr(label) for label in estimator.classes_.tolist()],
-        len(oracle.task.y),
+        len(task.y),
         "limit it by a constraint, such as Coverage(at_most=...) or "
         "Precision(at_least=...).",
     )
     warn_of_few_predictions(estimator)
     warn_of_few_examples(estimator)
-    warn_of_small_groups(estimator, bounds)
+    warn_of_small_groups(estimator, solution.bounds)
 
 
 def common_rule(estimator, oracle, options, max_time):
@@ -238,22 +336,6 @@ def with_margin(estimator, oracle, solve):
     return found, n_calls
 
 
-@dataclass
-class Solved:
-    """What is found for a problem.
-
-    Attributes
-    ----------
-    result, mixture : SolverResult
-        Of what is used, and of the best mixture; the same unless one rule is wanted.
-    rule : SingleRule or None
-    """
-
-    result: SolverResult
-    mixture: SolverResult
-    rule: SingleRule | None = None
-
-
 def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
     """A problem's best mixture or, if one is wanted, single rule."""
     deadline = np.inf if max_time is None else perf_counter() + max_time
@@ -284,7 +366,7 @@ def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
 
 def _note_cv_thresholds(estimator, oracle, deadline):
     """Set `cv_thresholds_`, if there are folds and the rule is a threshold."""
-    if getattr(oracle, "folds", None) is None:
+    if oracle.folds is None:
         return
     try:
         estimator._single_rule("cv_thresholds_")
@@ -340,7 +422,7 @@ def warn_of_constant(estimator):
     (always,) = estimator.classes_[predicted].tolist()
     never = estimator.classes_[~predicted].tolist()
     by, look_at = "of those that the LMO found", "LMO"
-    if hasattr(estimator, "estimator_"):
+    if estimator._is_plugin:
         by, look_at = "by the class probabilities", "probabilities"
     warn_caller(
         f"The classifier predicts {always!r} for every training example and never "
@@ -397,7 +479,7 @@ def infeasible_with_confidence(estimator, bounds, error):
     ]
     least = f", as {' or '.join(slacks)} does" if slacks else ""
     return InfeasibleConstraintError(
-        f"With {estimator._promised} constraints are "
+        f"With {promise_words(estimator)} constraints are "
         f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
         f"that can be asked at this confidence is {low:.3g} looser{least}. ({error})",
         low,

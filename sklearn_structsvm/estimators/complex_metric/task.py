@@ -1,80 +1,47 @@
-"""From a metric, constraints and examples to the solvers' problem."""
+"""From the arguments of a fit to the solvers' problem."""
 
-import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from sklearn.utils import assert_all_finite, get_tags, indexable
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
 
-from sklearn_structsvm._utils.borders import check_classes
+from sklearn_structsvm._utils.arrays import refuse_foreign
+from sklearn_structsvm._utils.borders import check_classes, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import lost_metadata_words
+from sklearn_structsvm._utils.compat import (
+    _check_method_params,
+    _safe_indexing,
+    lost_metadata_words,
+)
 from sklearn_structsvm._utils.groups import Groups
-from sklearn_structsvm._utils.labels import encode
+from sklearn_structsvm._utils.labels import encode, refuse_missing
 from sklearn_structsvm._utils.tables import listed_names
-from sklearn_structsvm._utils.weights import effective_weights
+from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.confusion.cells import Cells, same_name
-from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.problem import ConfusionProblem
-from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.confusion.registry import get_metric, read_constraints
 from sklearn_structsvm.confusion.scoring import baseline_labels
 from sklearn_structsvm.confusion.tightening import find_bounds
+from sklearn_structsvm.estimators.base import require_y
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
+    routes_metadata,
+)
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
+    check_classifier,
+    prefit_classes,
+)
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+from sklearn_structsvm.solvers.confusion.named import find_solver
 
 # In a smaller group, one example moves a rate by more than the default slack of 0.05.
 TINY_GROUP = 20
-
-
-def read_constraints(constraints):
-    """A tuple of constraints; TypeError for anything else."""
-    if isinstance(constraints, Constraint | str | type):
-        constraints = (constraints,)
-    for constraint in constraints:
-        if isinstance(constraint, type) and issubclass(constraint, Constraint):
-            name = constraint.__name__
-            written = {own.partition("(")[0]: own for own in reversed(OBJECTS.values())}
-            raise TypeError(
-                f"constraints must hold objects; got the class {name}. Write "
-                f"{written.get(name, name + '(...)')}."
-            )
-        if isinstance(constraint, str):
-            raise TypeError(
-                f"constraints must hold Constraint objects; got {constraint!r}. "
-                f"{_object_for(constraint)}"
-            )
-        if not isinstance(constraint, Constraint) or isinstance(constraint, type):
-            raise TypeError(
-                f"constraints must hold Constraint objects; got {constraint!r}."
-            )
-    return tuple(constraints)
-
-
-# The names to write for constraints that have other names elsewhere.
-OBJECTS = {
-    "demographic_parity": "DemographicParity(slack=0.05)",
-    "equal_opportunity": "EqualOpportunity(slack=0.05)",
-    "true_positive_rate_parity": "EqualOpportunity(slack=0.05)",
-    "false_negative_rate_parity": "EqualOpportunity(slack=0.05)",
-    "false_positive_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
-    "true_negative_rate_parity": "EqualOpportunity(slack=0.05, pos_label=...)",
-    "equalized_odds": "EqualizedOdds(slack=0.05)",
-    "predictive_parity": "PredictiveParity(slack=0.05)",
-    "predictive_value_parity": "PredictiveParity(slack=0.05)",
-    "recall": "Recall(at_least=0.9)",
-    "precision": "Precision(at_least=0.9)",
-    "coverage": "Coverage(at_most=0.1)",
-}
-
-
-def _object_for(name):
-    """The name to write instead."""
-    known = OBJECTS.get(re.sub(r"[ -]", "_", name.lower()))
-    if known is None:
-        known = "EqualOpportunity(slack=0.05)"
-        return f"Write an object of sklearn_structsvm.metrics, such as {known}."
-    return f"Write {known}, of sklearn_structsvm.metrics."
 
 
 class CellFinder:
@@ -216,6 +183,151 @@ class Task:
             label_priors=self.cells.priors,
         )
         return ConfusionProblem(self.metric, oracle, cells, self.constraints)
+
+
+@dataclass
+class Given:
+    """What a fit was given, for the classifiers that it fits.
+
+    Attributes
+    ----------
+    X : as of `fit`
+    labels : ndarray of shape (n,)
+    fit_params : dict
+        For `fit` of these classifiers.
+    metadata : dict
+        `sample_weight`, `sensitive_features` and `costs`; None if not given.
+    """
+
+    X: Any
+    labels: np.ndarray
+    fit_params: dict
+    metadata: dict
+
+    def routed(self, estimator):
+        """The metadata for the classifiers of `estimator`, as of `route_fit`."""
+        return estimator._routed_fit(self.fit_params, **self.metadata)
+
+    def take(self, rows):
+        """The same for some of the rows."""
+        metadata = {
+            name: None if values is None else _safe_indexing(values, rows)
+            for name, values in self.metadata.items()
+        }
+        fit_params = _check_method_params(self.X, self.fit_params, rows)
+        X = _safe_indexing(self.X, rows)
+        return Given(X, self.labels[rows], fit_params, metadata)
+
+
+def bounds_uniformly(estimator):
+    """Whether constraints are tightened by a bound for all rules."""
+    is_uniform = isinstance(estimator.constraint_calibration, str)
+    return estimator.constraint_confidence is not None and is_uniform
+
+
+def promise_words(estimator):
+    """The parameter that promises constraints, with its value."""
+    return f"constraint_confidence={estimator.constraint_confidence}"
+
+
+def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
+    """Read what was given to `fit`, and check all that can be before anything is fitted.
+
+    Parameters
+    ----------
+    estimator : ComplexMetricClassifier
+    X, y : as of `fit`
+    fit_params, metadata : dict
+        As of `Given`.
+    is_comparison : bool
+        Whether there are fits with other constraints.
+
+    Returns
+    -------
+    Task, Given
+    """
+    require_y(estimator, y)
+    refuse_foreign(X=X, y=y, **metadata)
+    refuse_masked("X", X)
+    refuse_missing(y)
+    rows, y = indexable(X, y)
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    weights = check_weights(metadata["sample_weight"], len(labels))
+    _check_combination(estimator, labels)
+    classifier, classes = estimator._classifier(), np.unique(labels)
+    if estimator._is_plugin and estimator._is_fitted_already(classifier):
+        if not estimator.group_blind or estimator.group_estimator is not None:
+            classes = prefit_classes(classifier, labels)
+    task = make_task(
+        estimator.metric, estimator.constraints, classes, rows, labels, weights,
+        metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
+        estimator.min_group_size,
+    )  # fmt: skip
+    is_unused = metadata["sensitive_features"] is not None and task.finder.groups is None
+    # Fits that differ only in constraints include one without them.
+    if is_unused and not is_comparison:
+        _warn_of_unused_groups(estimator)
+    if estimator.constraint_confidence is None:
+        warn_of_empty_counts(task.constraints, task.cells)
+    else:
+        refuse_empty_counts(task.constraints, task.cells, promise_words(estimator))
+    if task.costs is not None and not estimator._is_plugin:
+        raise ValueError(
+            "Individual costs of the examples require lmo='plugin'; got "
+            f"lmo={estimator.lmo!r}."
+        )
+    if task.costs is not None and bounds_uniformly(estimator):
+        raise ValueError(
+            "constraint_calibration='uniform' does not support rules that depend on "
+            "individual costs of the examples."
+        )
+    return task, Given(X, labels, fit_params, metadata)
+
+
+def _check_combination(estimator, labels):
+    """Raise an error if parameters contradict each other or the number of labels."""
+    constraints = read_constraints(estimator.constraints)
+    if estimator.margin is not None and estimator.constraint_confidence is not None:
+        raise ValueError(
+            "margin is for constraints without a constraint_confidence, which finds "
+            "a margin of its own."
+        )
+    _, solver = find_solver(estimator.solver, bool(constraints))
+    solver.check_options(estimator.solver_options or {})
+    kind = type_of_target(labels)
+    if kind != "binary" and not get_tags(estimator).classifier_tags.multi_class:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{kind}, but metric={estimator.metric!r} is a metric of one class. For more "
+            "classes pass it as an object with a pos_label."
+        )
+    if estimator._is_plugin:
+        for name, classifier in estimator._classifiers().items():
+            check_classifier(
+                classifier,
+                "predict_proba",
+                " CalibratedClassifierCV makes probabilities of a decision_function; "
+                "lmo='weighted' needs none.",
+                name,
+            )
+
+
+def _warn_of_unused_groups(estimator):
+    """UserWarning that nothing uses the groups that were passed to `fit`."""
+    routed = routes_metadata() and any(
+        get_routing_for_object(classifier).consumes(method, ["sensitive_features"])
+        for classifier in estimator._classifiers().values()
+        for method in ("fit", "predict_proba")
+    )
+    if not routed:
+        warn_caller(
+            "sensitive_features were passed, but neither the metric nor a constraint "
+            "uses groups: they are ignored. Pass constraints, such as "
+            "EqualOpportunity(slack=0.05), or leave the groups out.",
+            UserWarning,
+        )
 
 
 def make_task(

@@ -1,110 +1,102 @@
-"""The threshold that a rule for two classes consists of."""
+"""Rules of two classes as thresholds of the probability of one of them, the named label.
 
-from time import perf_counter
+A rule compares one number, this probability as the classifier gives it, with a threshold.
+What is published, predicted and exported is this one comparison. Where both numbers are
+equal, the first class is predicted, as by the plug-in rule for any number of classes.
+"""
 
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_classes, check_shape
-from sklearn_structsvm._utils.snapshots import of_one_fit
-from sklearn_structsvm.estimators.complex_metric.single_rule import find_single_rule
-from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
-from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
+# The number of digits to which 1 - p is exact up to rounding.
+DECIMALS = 15
+
+# How the named label is told, by its place and whether it is predicted below.
+SIGNS = {(0, False): ">=", (0, True): "<=", (1, False): ">", (1, True): "<"}
 
 
-class Thresholds:
-    """Mixin: `threshold_` and `thresholds_` of a fitted mixture, if it is one rule."""
-
-    classes_: np.ndarray
-    groups_: np.ndarray | None
-
-    @property
-    @of_one_fit
-    def threshold_(self) -> float:
-        """The probability of the named label above which it is predicted."""
-        found = self._single_rule("threshold_").cuts().told[0]
-        if len(found) > 1:
-            raise AttributeError(
-                "There is no single threshold_, because the rules of the groups differ. "
-                "See thresholds_."
-            )
-        return float(found[0])
-
-    @property
-    @of_one_fit
-    def thresholds_(self) -> dict:
-        """`threshold_` of each group, by its name."""
-        found = self._single_rule("thresholds_").cuts().told[0].tolist()
-        if self.groups_ is not None:
-            check_shape("groups_", self.groups_, "n_groups")
-        if self.groups_ is None or len(found) != len(self.groups_):
-            raise AttributeError(
-                "There are no thresholds_, because the classifier has no rules per group."
-            )
-        names = [name if np.ndim(name) == 0 else tuple(name) for name in self.groups_]
-        return dict(zip(names, found, strict=True))
-
-    def _single_rule(self, name, *, is_threshold=True):
-        """The mixture if it is of one rule; AttributeError otherwise."""
-        mixture = getattr(self, "mixture_", None)
-        if mixture is None:
-            raise AttributeError(f"There is no {name} before fit.")
-        check_classes(self.classes_)
-        mixture.check(len(self.classes_))
-        if not mixture.needs_probabilities:
-            why = "the classifiers of this lmo decide without class probabilities"
-        elif is_threshold and len(self.classes_) != 2:
-            why = f"there are {len(self.classes_)} classes"
-        elif is_threshold and mixture.n_groups > 1:
-            why = "the rule decides by probabilities of groups and labels"
-        elif len(mixture.weights) > 1:
-            why = (
-                f"the classifier is a mixture of {len(mixture.weights)} rules; "
-                "randomized=False finds the best single one"
-            )
-        elif mixture.needs_costs:
-            why = "the rule depends on the costs of the example"
-        else:
-            return mixture
-        raise AttributeError(f"There is no {name}: {why}.")
-
-
-def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized=True):
-    """The thresholds chosen on the held-out part of each fold alone.
+class NamedThresholds:
+    """The thresholds of rules, by the loss matrices that they stand for.
 
     Parameters
     ----------
-    oracle : PluginOracle
-        Of all folds.
-    folds : list of slice
-        Its rows.
-    tol, max_iter : as of the estimator
-    deadline : float
-        In seconds of `perf_counter`; each fold makes an iteration beyond it.
-    randomized : bool
-        Whether a mixture may be chosen.
+    losses : ndarray of shape (..., 2, 2)
+    named : {0, 1}
+        The place of the label whose probability is compared.
 
-    Returns
-    -------
-    ndarray of shape (n_folds, m)
-        Means over the mixture; nan if no rule satisfies the constraints, or if rules that
-        always and never predict a class are mixed.
+    Attributes
+    ----------
+    at : ndarray of shape (...)
+        The named label is predicted where its probability is above, or below. -inf means
+        always, and inf means never.
+    below : ndarray of bool, shape (...)
+        Whether it is predicted below, which happens only with misleading probabilities.
+    excess : ndarray of shape (..., 2)
+        What predicting the named label costs more than the other one, by label.
     """
-    found = np.full((len(folds), oracle.n_cells), np.nan)
-    for row, fold in zip(found, folds, strict=True):
-        left = None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
-        try:
-            part = oracle.take(fold)
-            problem = part.task.problem(part.lmo)
-            result = run_column_generation(
-                problem, tol=tol, max_iter=max_iter, max_time=left
-            )
-            if not randomized:
-                result = find_single_rule(part, problem, result, [], tol, deadline)
-        except (ValueError, InfeasibleConstraintError):
-            # A part may lack weights, a class or a group that a constraint names.
-            continue
-        mixture = part.attributes(result.solution)["mixture_"]
-        # A mixture of "always" and "never" has no mean.
-        with np.errstate(invalid="ignore"):
-            row[:] = [mixture.weights @ column for column in mixture.cuts().told.T]
+
+    def __init__(self, losses, named):
+        self.named, other = named, 1 - named
+        self.excess = losses[..., named] - losses[..., other]
+        if_named, if_other = self.excess[..., named], self.excess[..., other]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.at = np.array(if_other / (if_other - if_named))
+        wins = np.less if named else np.less_equal
+        for_both = wins(self.excess, 0.0)
+        # A threshold below 0, or above 1, is told as it is.
+        is_up = if_named < if_other
+        self.at[~is_up & for_both.all(axis=-1)] = -np.inf
+        self.at[~is_up & ~for_both.any(axis=-1)] = np.inf
+        self.below = ~is_up & np.isfinite(self.at)
+
+    @property
+    def told(self):
+        """Thresholds for users: NaN where the named label is predicted below."""
+        return np.where(self.below, np.nan, self.at)
+
+    def codes(self, which, probabilities):
+        """Codes of the predictions; `which` is the place of each row's rule."""
+        p = probabilities[:, self.named].astype(np.float64, copy=False)
+        at, below = self.at[which], self.below[which]
+        if self.named:
+            return np.where(below, p < at, p > at).astype(np.intp)
+        return 1 - np.where(below, p <= at, p >= at).astype(np.intp)
+
+    def scores(self, which, probabilities):
+        """The distance from the threshold, in costs; above 0, class 1 is predicted."""
+        p = probabilities[:, self.named].astype(np.float64, copy=False)
+        at, excess = self.at[which], self.excess[which]
+        if_named, if_other = excess[..., self.named], excess[..., 1 - self.named]
+        is_finite = np.isfinite(at)
+        distance = np.where(is_finite, at, 0.0) - p
+        costs = np.where(
+            is_finite,
+            (if_other - if_named) * distance,
+            if_named * p + if_other * (1.0 - p),
+        )
+        return -costs if self.named else costs
+
+
+def named_losses(losses, scores):
+    """Loss matrices of thresholds of p_1, as such of thresholds of p_0.
+
+    For rows whose p_1 is 1 - p_0, as computed, predictions are the same.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (..., 2, 2)
+    scores : ndarray of shape (n,)
+        The p_1 of these rows.
+    """
+    cuts, found = NamedThresholds(losses, 1), losses.copy()
+    for where in map(tuple, np.argwhere(np.isfinite(cuts.at))):
+        at, below = cuts.at[where], cuts.below[where]
+        cut = round(1.0 - at, DECIMALS)
+        if (np.abs(scores - at) <= 2.0 * 10.0**-DECIMALS).any():
+            # The last p_0 for which 1 - p_0 is still rounded to the threshold.
+            away = -np.inf if below else np.inf
+            cut = 1.0 - at - (np.nextafter(at, away) - at) / 2.0
+            while (1.0 - cut < at) if below else (1.0 - cut > at):
+                cut = np.nextafter(cut, away)
+        sign = -1.0 if below else 1.0
+        found[where] = [[sign * (cut - 1.0), 0.0], [sign * cut, 0.0]]
     return found

@@ -5,8 +5,8 @@ from inspect import signature
 
 import numpy as np
 
-from sklearn_structsvm.estimators.complex_metric.named_thresholds import SIGNS
-from sklearn_structsvm.estimators.complex_metric.task import read_constraints
+from sklearn_structsvm.confusion.registry import read_constraints
+from sklearn_structsvm.estimators.complex_metric.thresholds import SIGNS
 
 
 class WrittenRule:

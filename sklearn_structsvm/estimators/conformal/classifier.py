@@ -27,8 +27,8 @@ from sklearn_structsvm._utils.compat import (
 from sklearn_structsvm._utils.snapshots import Draft, of_one_fit
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
-from sklearn_structsvm.estimators.complex_metric.routing import routes_metadata
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 
 # The common attributes of this estimator and its inner one.

@@ -38,7 +38,7 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import METRICS, ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
-from sklearn_structsvm.estimators.complex_metric import oracles, thresholds
+from sklearn_structsvm.estimators.complex_metric import oracles, single_rule
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.metrics import (
     Churn,
@@ -229,7 +229,7 @@ class TestCertificate:
             limits.append(max_time)
             return run_column_generation(problem, max_time=max_time, **options)
 
-        monkeypatch.setattr(thresholds, "run_column_generation", timed)
+        monkeypatch.setattr(single_rule, "run_column_generation", timed)
         X, y, _ = make_data(2)
         # A single rule, so that folds have thresholds; exact, so that nothing is left.
         model = ComplexMetricClassifier(metric="zero_one", cv=3)

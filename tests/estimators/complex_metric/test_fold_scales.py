@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.estimators.complex_metric.fold_scales import (
+from sklearn_structsvm.estimators.complex_metric.probabilities import (
     SEEN_ROWS,
     matched_quantiles,
     on_scale_of,

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import TunedThresholdClassifierCV
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.estimators.complex_metric.named_thresholds import (
+from sklearn_structsvm.estimators.complex_metric.thresholds import (
     NamedThresholds,
     named_losses,
 )

@@ -9,7 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.estimators.complex_metric.named_thresholds import NamedThresholds
+from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThresholds
 from sklearn_structsvm.metrics import Coverage, EqualizedOdds, LinearLoss, Recall
 
 
