@@ -36,7 +36,7 @@ ROWS_FOR_SHARES = 4096
 class PluginLMO(LMO):
     """The plug-in rule over a sample: the best classifier for a loss tensor, in one pass.
 
-    X, in `fit` and in `predict`, contains class probabilities. For rules that do not see
+    P, in `fit` and in `predict`, contains class probabilities. For rules that do not see
     the groups, it contains those of the pairs (group, label), with groups varying
     slowest. Handles are loss tensors.
 
@@ -48,7 +48,7 @@ class PluginLMO(LMO):
         of all classifiers. "labels": shares of the sample's labels, as in Algorithm 9;
         for them the rule is a good classifier, not the best one.
     n_groups : int, default=1
-        g, where the rules are not to see the groups: X has g k columns, and of the m
+        g, where the rules are not to see the groups: P has g k columns, and of the m
         cells the first m / g are of the first group, and so on. A rule sees no more of a
         cell than its place among those of its group.
     n_threads : int, default=1
@@ -75,12 +75,12 @@ class PluginLMO(LMO):
     Examples
     --------
     >>> from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
-    >>> probabilities = [[0.75, 0.25], [0.5, 0.5]]
-    >>> lmo = PluginLMO().fit(probabilities)
+    >>> P = [[0.75, 0.25], [0.5, 0.5]]
+    >>> lmo = PluginLMO().fit(P)
     >>> C, handle, bound = lmo([[[0.0, 1.0], [2.0, 0.0]]])
     >>> C.tolist(), bound
     ([[[0.375, 0.25], [0.125, 0.25]]], 0.5)
-    >>> lmo.predict(handle, probabilities)
+    >>> lmo.predict(handle, P)
     array([0, 1])
     """
 
@@ -99,12 +99,12 @@ class PluginLMO(LMO):
         """Whether C[a] depends on L[a] only, for each cell a."""
         return self.n_groups == 1
 
-    def fit(self, X, y=None, sample_weight=None, cells=None, n_cells=None):
+    def fit(self, P, y=None, sample_weight=None, cells=None, n_cells=None):
         """Read the sample once.
 
         Parameters
         ----------
-        X : array-like of shape (n, g k)
+        P : array-like of shape (n, g k)
             Class probabilities of each example. float32 values are processed in float32,
             in half the time, and others in float64.
         y : array-like of shape (n,) or None
@@ -125,7 +125,7 @@ class PluginLMO(LMO):
             For probabilities that are negative or do not sum to one, labels or cells out
             of range, weights that are negative, not finite or all zero.
         """
-        P = as_probabilities(X)
+        P = as_probabilities(P)
         n, k = len(P), _n_labels(P, self.n_groups)
         check_choice("counted", self.counted, COUNTED)
         if self.counted == "labels" and y is None:
@@ -198,13 +198,13 @@ class PluginLMO(LMO):
         """
         return self._confusion(as_losses(L, self.shape_), counted or self.counted)
 
-    def predict(self, handle, X, cells=None):
+    def predict(self, handle, P, cells=None):
         """Labels that the plug-in classifier of a loss tensor gives.
 
         Parameters
         ----------
         handle : array-like of shape (m, k, k)
-        X : array-like of shape (n, k)
+        P : array-like of shape (n, k)
             Class probabilities.
         cells : array-like of shape (n,) or None
 
@@ -213,7 +213,7 @@ class PluginLMO(LMO):
         ndarray of shape (n,)
         """
         return predict_plugin(
-            X, handle, cells, n_groups=self.n_groups, n_threads=self.n_threads
+            P, handle, cells, n_groups=self.n_groups, n_threads=self.n_threads
         )
 
     def without_examples(self):
@@ -288,12 +288,12 @@ def _n_labels(P, n_groups):
     return k
 
 
-def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
+def predict_plugin(P, L, cells=None, *, n_groups=1, n_threads=1):
     """Predictions of the plug-in classifier of a loss tensor.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n, g k)
+    P : array-like of shape (n, g k)
         Probabilities of the classes, or of the pairs of group and label if g > 1.
     L : array-like of shape (g p, k, k), or (k, k)
     cells : array-like of shape (n,) or None
@@ -314,7 +314,7 @@ def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
     >>> predict_plugin([[0.7, 0.3], [0.95, 0.05]], [[0.0, 1.0], [5.0, 0.0]])
     array([1, 0])
     """
-    P = as_probabilities(probabilities)
+    P = as_probabilities(P)
     n, k = len(P), _n_labels(P, n_groups)
     L = by_pair(as_losses(L, (-1, k, k)), n_groups)
     chosen = np.zeros(n, dtype=np.int32)
@@ -323,12 +323,12 @@ def predict_plugin(probabilities, L, cells=None, *, n_groups=1, n_threads=1):
     return chosen.astype(np.intp)
 
 
-def mixture_proba(probabilities, Ls, weights, cells=None, *, n_groups=1, n_threads=1):
+def mixture_proba(P, Ls, weights, cells=None, *, n_groups=1, n_threads=1):
     """How probable each prediction of a randomized plug-in classifier is.
 
     Parameters
     ----------
-    probabilities : array-like of shape (n, g k)
+    P : array-like of shape (n, g k)
     Ls : array-like of shape (T, g p, k, k)
     weights : array-like of shape (T,)
         The probability of each plug-in classifier.
@@ -340,7 +340,7 @@ def mixture_proba(probabilities, Ls, weights, cells=None, *, n_groups=1, n_threa
     ndarray of shape (n, k), float64
         Sum of the weights of the classifiers that predict each class.
     """
-    P = as_probabilities(probabilities)
+    P = as_probabilities(P)
     n, k = len(P), _n_labels(P, n_groups)
     Ls = np.asarray(Ls, dtype=np.float64)
     T, m = Ls.shape[:2]

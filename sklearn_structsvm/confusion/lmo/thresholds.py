@@ -48,12 +48,12 @@ class ThresholdLMO(PluginLMO):
         super().__init__("labels", n_threads=n_threads)
         self.smooth = smooth
 
-    def fit(self, X, y, sample_weight=None, cells=None, n_cells=None, shares=None):
+    def fit(self, P, y, sample_weight=None, cells=None, n_cells=None, shares=None):
         """Make the polygons.
 
         Parameters
         ----------
-        X : array-like of shape (n, 2)
+        P : array-like of shape (n, 2)
             As for `PluginLMO`.
         y : array-like of shape (n,)
             Labels 0 and 1.
@@ -72,12 +72,12 @@ class ThresholdLMO(PluginLMO):
         ValueError
             As for `PluginLMO`, and if there are not two classes.
         """
-        if np.ndim(X) != 2 or np.shape(X)[1] != 2:
+        if np.ndim(P) != 2 or np.shape(P)[1] != 2:
             raise ValueError(
-                f"Thresholds need probabilities of two classes; got shape {np.shape(X)}."
+                f"Thresholds need probabilities of two classes; got shape {np.shape(P)}."
             )
-        super().fit(X, y, sample_weight, cells, n_cells)
-        P = np.asarray(X)
+        super().fit(P, y, sample_weight, cells, n_cells)
+        P = np.asarray(P)
         scores = np.ascontiguousarray(
             P[:, 1], dtype=np.float32 if P.dtype == np.float32 else np.float64
         )

@@ -81,25 +81,23 @@ class HeldOut:
     def counter(self, estimator, found, n_threads):
         """A function: mixture -> counts (m, k, k) of what it predicts for the rows."""
         task, n = self.task, len(self.task.y)
-        finder, data = found["cell_finder_"], self.X
+        finder, P = found["cell_finder_"], self.X
         if "estimator_" in found:
             k = len(task.classes)
             classes = task.classes
             if finder.group_blind:
                 classes = np.arange(k * finder.n_unseen_groups)
-            data = class_probabilities(
+            P = class_probabilities(
                 found["estimator_"], self.X, classes, **self.predict_params
             )
         cells = finder.find(self.X, n, self.sensitive_features)
         uniforms = found["row_hash_"].choices(self.X, n)
 
         def counts(mixture):
-            inputs = data
-            if mixture.correction is not None:
-                inputs = mixture.correction(data)
+            used = P if mixture.correction is None else mixture.correction(P)
             knows_costs = mixture.needs_costs and np.ndim(self.costs) == 3
             costs = self.costs if knows_costs else None
-            codes = mixture.predict(inputs, cells, uniforms, n_threads, costs)
+            codes = mixture.predict(used, cells, uniforms, n_threads, costs)
             return count(task.codes, task.y, codes, np.ones(n), self.cells.shape)
 
         return counts

@@ -29,33 +29,36 @@ class RandomizedRule:
         Positive, of sum 1.
     n_classes : int
     needs_probabilities, needs_cells, needs_costs : bool
-        The data that the classifiers need.
+        What the classifiers need.
     """
 
-    def codes(self, t, data, cells, costs=None, n_threads=1):
-        """Codes of the labels that classifier t predicts for rows, or probabilities."""
+    def codes(self, t, P, cells, costs=None, n_threads=1):
+        """Codes of the labels that classifier t predicts.
+
+        By class probabilities P, or by rows if it does not need any.
+        """
         raise NotImplementedError
 
-    def predict(self, data, cells, uniforms, n_threads=1, costs=None):
+    def predict(self, P, cells, uniforms, n_threads=1, costs=None):
         """Codes of the labels. A number in [0, 1) for each row chooses its classifier."""
         if len(self.weights) == 1:
-            return self.codes(0, data, cells, costs, n_threads)
+            return self.codes(0, P, cells, costs, n_threads)
         chosen = np.searchsorted(np.cumsum(self.weights), uniforms, side="right")
         # The weights may sum to slightly less than 1.
         chosen = np.minimum(chosen, len(self.weights) - 1)
         codes = np.empty(len(uniforms), dtype=np.intp)
         for t in np.unique(chosen):
             rows = np.flatnonzero(chosen == t)
-            part = _safe_indexing(data, rows)
+            part = _safe_indexing(P, rows)
             own = None if costs is None else costs[rows]
             codes[rows] = self.codes(t, part, cells[rows], own, n_threads)
         return codes
 
-    def proba(self, data, cells, n_threads=1, costs=None):
+    def proba(self, P, cells, n_threads=1, costs=None):
         """The probability of each label in `predict`, for random uniforms."""
         found, rows = np.zeros((len(cells), self.n_classes)), np.arange(len(cells))
         for t, weight in enumerate(self.weights):
-            found[rows, self.codes(t, data, cells, costs, n_threads)] += weight
+            found[rows, self.codes(t, P, cells, costs, n_threads)] += weight
         return found
 
 
@@ -121,9 +124,9 @@ class PluginMixture(RandomizedRule):
             return None
         return NamedThresholds(self.mean_losses(), self.named)
 
-    def _expected(self, t, probabilities, cells, costs):
+    def _expected(self, t, P, cells, costs):
         """Cost of each prediction by rule t, for examples with costs."""
-        P = probabilities.astype(np.float64, copy=False)
+        P = P.astype(np.float64, copy=False)
         own = np.einsum("ri,rij->rj", P, costs)
         return rule_costs(P, self.loss_matrices[t], cells, self.own_costs[0][t], own)
 
@@ -152,27 +155,27 @@ class PluginMixture(RandomizedRule):
                 f"mixture_.n_groups must divide the {n_cells} cells; got {self.n_groups}."
             )
 
-    def codes(self, t, probabilities, cells, costs=None, n_threads=1):
+    def codes(self, t, P, cells, costs=None, n_threads=1):
         """The plug-in rule of a loss tensor."""
         if costs is not None:
-            return self._expected(t, probabilities, cells, costs).argmin(axis=1)
+            return self._expected(t, P, cells, costs).argmin(axis=1)
         cuts = self.cuts()
         if cuts is not None:
-            return cuts.codes((t, cells), probabilities)
+            return cuts.codes((t, cells), P)
         return predict_plugin(
-            probabilities,
+            P,
             self.mean_losses()[t],
             cells,
             n_groups=self.n_groups,
             n_threads=n_threads,
         )
 
-    def proba(self, probabilities, cells, n_threads=1, costs=None):
+    def proba(self, P, cells, n_threads=1, costs=None):
         """Same as for `RandomizedRule`, in one pass if rules are not thresholds."""
         if costs is not None or self.cuts() is not None:
-            return super().proba(probabilities, cells, n_threads, costs)
+            return super().proba(P, cells, n_threads, costs)
         return mixture_proba(
-            probabilities,
+            P,
             self.mean_losses(),
             self.weights,
             cells,
@@ -180,25 +183,25 @@ class PluginMixture(RandomizedRule):
             n_threads=n_threads,
         )
 
-    def scores(self, probabilities, cells, costs=None):
+    def scores(self, P, cells, costs=None):
         """The negative expected cost of each class, averaged over the classifiers."""
         if costs is not None:
             return -sum(
-                weight * self._expected(t, probabilities, cells, costs)
+                weight * self._expected(t, P, cells, costs)
                 for t, weight in enumerate(self.weights)
             )
         cuts = self.cuts()
         if cuts is not None:
-            found = np.zeros((len(probabilities), 2))
+            found = np.zeros((len(P), 2))
             for t, weight in enumerate(self.weights):
-                found[:, 1] += weight * cuts.scores((t, cells), probabilities)
+                found[:, 1] += weight * cuts.scores((t, cells), P)
             return found
         losses = np.tensordot(self.weights, self.mean_losses(), axes=1)
         loss = by_pair(losses, self.n_groups)
-        scores = np.empty((len(probabilities), loss.shape[-1]))
+        scores = np.empty((len(P), loss.shape[-1]))
         for cell in np.unique(cells):
             rows = cells == cell
-            scores[rows] = -(probabilities[rows] @ loss[cell])
+            scores[rows] = -(P[rows] @ loss[cell])
         return scores
 
 

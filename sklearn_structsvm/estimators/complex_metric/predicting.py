@@ -234,7 +234,7 @@ class RandomizedClassifier(OverProbabilities):
         )
 
     def _mixture_input(self, method, X, sensitive_features, costs, params):
-        """The data by which the mixture decides, the cells, and the costs or None."""
+        """The P (or rows) by which the mixture decides, the cells, the costs or None."""
         check_is_fitted(self)
         refuse_foreign(X=X, sensitive_features=sensitive_features, costs=costs)
         X = as_canonical(X)
@@ -246,13 +246,14 @@ class RandomizedClassifier(OverProbabilities):
             classes = self.classes_
             if self.mixture_.n_groups > 1:
                 classes = np.arange(self.mixture_.n_groups * len(classes))
-            X_in = class_probabilities(self.estimator_, X, classes, **params)
-            n_samples = len(X_in)
+            P = class_probabilities(self.estimator_, X, classes, **params)
+            n_samples = len(P)
             if self.mixture_.correction is not None:
-                X_in = self.mixture_.correction(X_in)
+                P = self.mixture_.correction(P)
         else:
-            (X_in,) = indexable(X)
-            n_samples = _num_samples(X_in)
+            # Its classifiers decide by rows.
+            (P,) = indexable(X)
+            n_samples = _num_samples(P)
         if costs is not None:
             costs = check_costs(costs, n_samples, self.classes_)
             if not self.mixture_.needs_costs or costs.ndim == 2:
@@ -260,8 +261,8 @@ class RandomizedClassifier(OverProbabilities):
                 costs = None
         if not self.mixture_.needs_cells and sensitive_features is None:
             # Its classifiers see only the rows.
-            return X_in, np.zeros(n_samples, dtype=np.intp), costs
-        return X_in, self.cell_finder_.find(X, n_samples, sensitive_features), costs
+            return P, np.zeros(n_samples, dtype=np.intp), costs
+        return P, self.cell_finder_.find(X, n_samples, sensitive_features), costs
 
     @of_one_fit
     def predict(
@@ -316,14 +317,14 @@ class RandomizedClassifier(OverProbabilities):
             if random_state is not None or any(v is not None for v in options.values()):
                 raise ValueError("For a Dask collection, predict accepts only X.")
             return map_lazily(self, "predict", X, self.classes_[:0])
-        X_in, cells, costs = self._mixture_input(
+        P, cells, costs = self._mixture_input(
             "predict", X, sensitive_features, costs, params
         )
         uniforms = None
         if len(self.mixture_.weights) > 1:
             uniforms = self.row_hash_.choices(X, len(cells), random_state)
         n_threads = count_threads(self.n_jobs)
-        codes = self.mixture_.predict(X_in, cells, uniforms, n_threads, costs)
+        codes = self.mixture_.predict(P, cells, uniforms, n_threads, costs)
         return self.classes_[codes]
 
     @of_one_fit
@@ -353,10 +354,10 @@ class RandomizedClassifier(OverProbabilities):
             Rows that sum to 1, in the order of `classes_`. The entries are 0 and 1 if
             all classifiers of the mixture agree.
         """
-        X_in, cells, costs = self._mixture_input(
+        P, cells, costs = self._mixture_input(
             "predict_proba", X, sensitive_features, costs, params
         )
-        return self.mixture_.proba(X_in, cells, count_threads(self.n_jobs), costs)
+        return self.mixture_.proba(P, cells, count_threads(self.n_jobs), costs)
 
     @available_if(_has_scores)
     @of_one_fit

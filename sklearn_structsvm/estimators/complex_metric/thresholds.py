@@ -53,17 +53,17 @@ class NamedThresholds:
         """Thresholds for users: NaN where the named label is predicted below."""
         return np.where(self.below, np.nan, self.at)
 
-    def codes(self, which, probabilities):
+    def codes(self, which, P):
         """Codes of the predictions; `which` is the place of each row's rule."""
-        p = probabilities[:, self.named].astype(np.float64, copy=False)
+        p = P[:, self.named].astype(np.float64, copy=False)
         at, below = self.at[which], self.below[which]
         if self.named:
             return np.where(below, p < at, p > at).astype(np.intp)
         return 1 - np.where(below, p <= at, p >= at).astype(np.intp)
 
-    def scores(self, which, probabilities):
+    def scores(self, which, P):
         """The distance from the threshold, in costs; above 0, class 1 is predicted."""
-        p = probabilities[:, self.named].astype(np.float64, copy=False)
+        p = P[:, self.named].astype(np.float64, copy=False)
         at, excess = self.at[which], self.excess[which]
         if_named, if_other = excess[..., self.named], excess[..., 1 - self.named]
         is_finite = np.isfinite(at)
