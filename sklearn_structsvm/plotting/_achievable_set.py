@@ -9,8 +9,10 @@ from sklearn_structsvm._utils.borders import as_floats, as_tuple
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
-from sklearn_structsvm.estimators.complex_metric.confusion_plane import ConfusionPlane
-from sklearn_structsvm.estimators.complex_metric.confusion_sample import ConfusionSample
+from sklearn_structsvm.estimators.complex_metric.confusion_sample import (
+    ConfusionPlane,
+    ConfusionSample,
+)
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     PYPLOT,

@@ -38,8 +38,8 @@ from sklearn_structsvm.estimators.complex_metric.label_excess import (
     warn_of_excess,
     warn_of_few,
 )
-from sklearn_structsvm.estimators.complex_metric.label_predicting import LabelPredictor
-from sklearn_structsvm.estimators.complex_metric.label_probabilities import (
+from sklearn_structsvm.estimators.complex_metric.label_predicting import (
+    LabelPredictor,
     as_rows,
     label_probabilities,
     stacked,

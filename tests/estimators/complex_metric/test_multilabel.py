@@ -38,7 +38,7 @@ from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
 from sklearn_structsvm._utils import pieces
 from sklearn_structsvm.confusion import get_metric, smoothing
 from sklearn_structsvm.confusion.label_rows import LabelRows
-from sklearn_structsvm.estimators.complex_metric import label_probabilities
+from sklearn_structsvm.estimators.complex_metric import label_predicting
 from sklearn_structsvm.estimators.complex_metric.label_rules import LabelSigmoids
 from sklearn_structsvm.metrics import (
     Coverage,
@@ -360,7 +360,7 @@ def test_sparse_probabilities_are_never_made_dense(params):
 @pytest.mark.parametrize("at_once", [1, 2**24])
 def test_candidates_are_the_most_probable_labels(form, at_once, monkeypatch):
     """The same as of a classifier that returns no others, however many rows at once."""
-    monkeypatch.setattr(label_probabilities, "DENSE_AT_ONCE", at_once)
+    monkeypatch.setattr(label_predicting, "DENSE_AT_ONCE", at_once)
     monkeypatch.setattr(pieces, "MIN_PIECE", 1)
     eta, Y = given(new_rng(42), n_labels=6)
     first = np.argsort(-eta, axis=1, kind="stable")[:, :3]
@@ -395,7 +395,7 @@ def test_probabilities_of_many_labels_are_dense_for_some_rows_only(monkeypatch):
         def predict_proba(self, X):
             return 1.0 / (2.0 + (X + np.arange(2000)) % 97)
 
-    monkeypatch.setattr(label_probabilities, "DENSE_AT_ONCE", 2**17)
+    monkeypatch.setattr(label_predicting, "DENSE_AT_ONCE", 2**17)
     X = np.arange(2000.0)[:, None]
     Y = sparse.csr_array(
         (np.ones(2000), (np.arange(2000), np.arange(2000))), shape=(2000, 2000)
