@@ -5,13 +5,14 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 from scipy.stats import norm
 
 from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.lmo.base import Minimizer
 from sklearn_structsvm.confusion.metric_bound import MetricBound
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 
 
-class FiniteOracle:
+class FiniteOracle(Minimizer):
     """An oracle whose achievable tensors are those of a list and their mixtures."""
 
     exact = True

@@ -72,11 +72,8 @@ class GroupParity(Constraint):
     def check(self, cells: Cells) -> None:
         check_number(self.slack, "slack", 0.0, 1.0)
         check_number(self.ratio, "ratio", 0.0, 1.0)
-        for name, options in (
-            ("bound", ("difference", "ratio")),
-            ("reference", ("groups", "overall")),
-        ):
-            check_choice(name, getattr(self, name), options)
+        check_choice("bound", self.bound, ("difference", "ratio"))
+        check_choice("reference", self.reference, ("groups", "overall"))
         super().check(cells)
 
     def counted(self, cells: Cells) -> list[np.ndarray]:

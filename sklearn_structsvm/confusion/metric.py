@@ -68,6 +68,8 @@ class ConfusionMetric(Scored, BaseEstimator):
     group: Any = None
     feature: Any = None
     greater_is_better = True
+    # As given to `resolve`.
+    _classes: np.ndarray | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check what the methods of a user's metric return."""
@@ -219,13 +221,12 @@ class ConfusionMetric(Scored, BaseEstimator):
 
     def index_of(self, label: Any, name: str) -> int:
         """Index of a label among the classes given to `resolve`."""
-        classes = getattr(self, "_classes", None)
-        if classes is None:
+        if self._classes is None:
             raise ValueError(
                 f"{name}={label!r} is a label: call resolve(classes) first, so that its "
                 "row and column are known."
             )
-        return label_index(classes, label, name)
+        return label_index(self._classes, label, name)
 
     def score_of(self, C: np.ndarray) -> float:
         """The score 1 - ψ(C), or ψ(C) if not `greater_is_better`."""

@@ -69,15 +69,21 @@ class MetricBound(SelectiveConstraint):
         self.per_group = per_group
 
     @property
+    def _known(self) -> Any:
+        """The metric, or its class; ConfusionMetric for what only `get_metric` knows."""
+        metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
+        kind: Any = metric if isinstance(metric, type) else type(metric)
+        return metric if issubclass(kind, ConfusionMetric) else ConfusionMetric
+
+    @property
     def needs_groups(self) -> bool:  # type: ignore[override]
         """Whether groups are selected, or the metric needs groups."""
-        return super().needs_groups or getattr(self.metric, "needs_groups", False)
+        return super().needs_groups or self._known.needs_groups
 
     @property
     def needs_costs(self) -> bool:  # type: ignore[override]
         """Whether the metric needs individual costs of the examples."""
-        metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
-        return getattr(metric, "needs_costs", False) is True
+        return self._known.needs_costs is True
 
     def measured_cost(self, cost: float) -> float:
         return cost - self.bound(get_metric(self.metric, range(2)))
@@ -85,13 +91,9 @@ class MetricBound(SelectiveConstraint):
     @property
     def has_convex(self) -> bool:  # type: ignore[override]
         """Whether the metric is convex without being a maximum of linear functions."""
-        metric = METRICS.get(self.metric) if isinstance(self.metric, str) else self.metric
+        metric = self._known
         kind: Any = metric if isinstance(metric, type) else type(metric)
-        if (
-            self.needs_costs
-            or not getattr(metric, "convex", False)
-            or not issubclass(kind, ConfusionMetric)
-        ):
+        if self.needs_costs or not metric.convex:
             return False
         return (
             kind.pieces is ConfusionMetric.pieces and kind.ratio is ConfusionMetric.ratio

@@ -89,19 +89,19 @@ class ConfusionProblem:
         self.shape = cells.shape
         self.priors = np.asarray(cells.priors, dtype=np.float64)
         # With individual costs there is an additional slab, see `CostLMO`.
-        self.costs = oracle if hasattr(oracle, "cost_range") else None
+        self.costs = None if oracle.cost_range is None else oracle
         if self.costs is not None:
             slab = np.eye(1, self.shape[-1])
             self.priors = np.concatenate([self.priors, slab])
             self.shape = (len(self.priors), *self.shape[1:])
         self.convex = bool(metric.convex)
         self.smooth = bool(metric.smooth)
-        self.exact = bool(getattr(oracle, "exact", False))
-        self.separable = bool(getattr(oracle, "separable", False))
-        self.examples = getattr(oracle, "examples", None)
-        self.n_terms = getattr(oracle, "n_terms", 1)
+        self.exact = bool(oracle.exact)
+        self.separable = bool(oracle.separable)
+        self.examples = oracle.examples
+        self.n_terms = oracle.n_terms
         # Of probabilities by which an oracle chooses, and of slopes by differences.
-        self.unit = max(getattr(oracle, "unit", 0.0), metric._error_of_slopes)
+        self.unit = max(oracle.unit, metric._error_of_slopes)
         self._take(constraints)
 
     def _take(self, constraints):

@@ -357,7 +357,7 @@ class RateMetric(OneClassMetric):
     def positive(self, n_classes):
         if self.pos_label is not None:
             return self.index_of(self.pos_label, "pos_label")
-        classes = getattr(self, "_classes", np.arange(n_classes))
+        classes = np.arange(n_classes) if self._classes is None else self._classes
         return positive_index(classes, None, type(self.rate).__name__)
 
     def positive_label(self, classes):

@@ -61,7 +61,7 @@ class OneClassMetric(RatioMetric):
         label = self.named_label()
         if label is not None:
             return self.index_of(label, "pos_label")
-        classes = getattr(self, "_classes", np.arange(n_classes))
+        classes = np.arange(n_classes) if self._classes is None else self._classes
         return positive_index(classes, None, type(self).__name__)
 
     def positive_label(self, classes: Any) -> Any:

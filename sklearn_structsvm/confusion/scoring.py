@@ -38,6 +38,10 @@ class Scored(DocumentedMixin):
     greater_is_better = True
     needs_costs = False
     _public_module = "sklearn_structsvm.metrics"
+    # Parameters that some lack.
+    pos_label: Any = None
+    label: Any = None
+    baseline: Any = None
 
     def measured_cost(self, cost: float) -> float:
         """The value shown to users for a mean cost, if the object `needs_costs`."""
@@ -55,8 +59,7 @@ class Scored(DocumentedMixin):
         ValueError
             If both are given.
         """
-        pos_label = getattr(self, "pos_label", None)
-        label = getattr(self, "label", None)
+        pos_label, label = self.pos_label, self.label
         if pos_label is not None and label is not None and pos_label != label:
             raise ValueError(
                 f"pos_label={pos_label!r} and label={label!r} are two names of one "
@@ -235,7 +238,7 @@ class ConfusionScorer(_BaseScorer):
             probabilities = np.zeros((len(response), len(labels)))
             probabilities[:, np.searchsorted(labels, classes)] = response
             response = probabilities
-        baseline = getattr(measure, "baseline", None)
+        baseline = measure.baseline
         if baseline is not None:
             baseline = baseline_labels(baseline, X, sensitive_features)
         value = measure(

@@ -12,6 +12,32 @@ from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.arguments import as_cells
 
 
+class Minimizer:
+    """What a `ConfusionProblem` asks of its oracle, besides to be called.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether its bounds are true.
+    separable : bool
+        Whether C[a] depends on L[a] only, for each cell a.
+    n_terms : int
+        The number of examples, of which entries of C are sums.
+    unit : float
+        The unit roundoff of the numbers by which choices are made.
+    cost_range : tuple of two floats, or None
+        The least and the largest mean cost, if there are individual costs.
+    """
+
+    exact = separable = False
+    n_terms, unit = 1, 0.0
+    cost_range: tuple[float, float] | None = None
+
+    def examples(self):
+        """(cells, masses) if all classifiers are rules for examples; None otherwise."""
+        return None
+
+
 class LMO(FittedAttributes, BaseEstimator):
     r"""Base class of linear minimization oracles (LMOs).
 

@@ -8,6 +8,7 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.labels import check_codes
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
+from sklearn_structsvm.confusion.lmo.base import Minimizer
 
 # Confusion tensors of a user's LMO may miss their row sums by this much.
 PRIORS_ATOL = 1e-6
@@ -16,7 +17,7 @@ PRIORS_ATOL = 1e-6
 BOUND_RTOL = 1e-9
 
 
-class CheckedLMO:
+class CheckedLMO(Minimizer):
     """A fitted LMO, whose confusion tensors and bounds are checked.
 
     Parameters
@@ -36,7 +37,7 @@ class CheckedLMO:
         (m, k, k).
     priors_ : ndarray of shape (m, k)
     exact : bool
-        The attribute `lmo.exact`, or False if there is none.
+        The attribute `lmo.exact`.
     """
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
@@ -48,7 +49,7 @@ class CheckedLMO:
         self.shape_ = (m, k, k)
         priors = np.bincount(cells * k + y, weights=weights, minlength=m * k)
         self.priors_ = priors.reshape(m, k) / weights.sum()
-        self.exact = bool(getattr(lmo, "exact", False))
+        self.exact = bool(lmo.exact)
         self.n_terms = n
         self._name = type(lmo).__name__
 

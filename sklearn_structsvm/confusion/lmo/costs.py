@@ -17,10 +17,11 @@ from sklearn_structsvm.confusion.lmo.arguments import (
     as_losses,
     as_probabilities,
 )
+from sklearn_structsvm.confusion.lmo.base import Minimizer
 from sklearn_structsvm.confusion.mean_costs import costs_of_labels
 
 
-class CostLMO:
+class CostLMO(Minimizer):
     """The best rule for a loss tensor and a price of the mean cost.
 
     Costs of shape (n, k, k) are known for new examples, too. The rule is argmin_j Σ_i η_i

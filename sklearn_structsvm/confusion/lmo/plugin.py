@@ -24,7 +24,7 @@ from sklearn_structsvm.confusion.lmo.arguments import (
     as_losses,
     as_probabilities,
 )
-from sklearn_structsvm.confusion.lmo.base import LMO
+from sklearn_structsvm.confusion.lmo.base import LMO, Minimizer
 
 COUNTED = ("probabilities", "labels")
 
@@ -33,7 +33,7 @@ COUNTED = ("probabilities", "labels")
 ROWS_FOR_SHARES = 4096
 
 
-class PluginLMO(LMO):
+class PluginLMO(Minimizer, LMO):
     """The plug-in rule over a sample: the best classifier for a loss tensor, in one pass.
 
     P, in `fit` and in `predict`, contains class probabilities. For rules that do not see

@@ -14,6 +14,7 @@ from sklearn_structsvm.confusion.label_metric import (
 )
 from sklearn_structsvm.confusion.lmo._top_labels import ascend, count_labels, top_labels
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
+from sklearn_structsvm.confusion.lmo.base import Minimizer
 
 # If all choices for all rows are tried, at most this many numbers are stored: 8 MB, and
 # about 20 ms.
@@ -48,7 +49,7 @@ class LabelSets:
         return sparse.csr_array((ones, labels, starts), shape=(n, n_labels))
 
 
-class TopLabelsLMO:
+class TopLabelsLMO(Minimizer):
     """The best rule that predicts k labels for each row, for any loss tensor.
 
     Labels are the cells: C[l, i, j] is the share of pairs of a row and a label that have

@@ -608,7 +608,7 @@ class ComplexMetricClassifier(RandomizedClassifier):
     def pooled_groups_(self) -> dict[Any, int]:
         """The groups that were pooled, with their numbers of training examples."""
         groups = self.cell_finder_.groups
-        return {name: size for name, size, _ in getattr(groups, "pooled", ())}
+        return {} if groups is None else {name: size for name, size, _ in groups.pooled}
 
     def fit(
         self,

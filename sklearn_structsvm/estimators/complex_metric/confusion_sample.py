@@ -12,6 +12,7 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
+from sklearn_structsvm.estimators.complex_metric.predicting import RandomizedClassifier
 from sklearn_structsvm.estimators.complex_metric.task import (
     Task,
     make_task,
@@ -67,8 +68,8 @@ class ConfusionSample:
             For other estimators, and if `lmo` is not "plugin".
         """
         check_is_fitted(estimator)
-        mixture = getattr(estimator, "mixture_", None)
-        if not getattr(mixture, "needs_probabilities", False):
+        is_known = isinstance(estimator, RandomizedClassifier)
+        if not is_known or not estimator.mixture_.needs_probabilities:
             raise TypeError(
                 "estimator must be a ComplexMetricClassifier with lmo='plugin'; got "
                 f"{estimator!r}."

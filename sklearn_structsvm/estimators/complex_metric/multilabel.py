@@ -462,8 +462,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         warn_of_few(self.diagnostics_, labels, why, told, by_label)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
+            at = self.get_params(deep=False)[limit]
             warn_caller(
-                f"The search stopped at {limit}={getattr(self, limit)} with a gap of "
+                f"The search stopped at {limit}={at} with a gap of "
                 f"{self.dual_gap_:.3g}. Increase {limit}.",
                 ConvergenceWarning,
             )
@@ -565,8 +566,8 @@ def _takes_sparse_labels(classifier):
 def _rule_attributes(rule):
     found = {"rule_": rule}
     for name, part in (("thresholds_", "values"), ("gains_", "gains")):
-        if hasattr(rule, part):
-            found[name] = getattr(rule, part)
+        if part in vars(rule):
+            found[name] = vars(rule)[part]
     return found
 
 

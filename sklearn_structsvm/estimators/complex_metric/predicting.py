@@ -31,6 +31,7 @@ from sklearn_structsvm._utils.labels import (
 )
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.mean_costs import check_costs
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.confusion.scoring import counted_groups
@@ -103,7 +104,7 @@ class RandomizedClassifier(OverProbabilities):
         params = super().get_params(deep)
         if deep and isinstance(self.constraints, (list, tuple)):
             for i, constraint in enumerate(self.constraints):
-                if hasattr(constraint, "get_params"):
+                if isinstance(constraint, Constraint):
                     for name, value in constraint.get_params().items():
                         params[f"constraints__{i}__{name}"] = value
         return params
@@ -437,7 +438,7 @@ class RandomizedClassifier(OverProbabilities):
         if new:
             warn_caller(unseen_words(new), UserWarning)
             labels = np.array([*labels.tolist(), *new], dtype=object)
-            if self.pos_label_ is not None and hasattr(metric, "pos_label"):
+            if self.pos_label_ is not None and "pos_label" in metric.get_params(False):
                 # With more than two labels, the positive one cannot be guessed.
                 metric = clone(metric).set_params(pos_label=self.pos_label_)
         measure = metric(

@@ -403,7 +403,7 @@ def warn_of_shortfall(estimator, result):
     if not ran_out:
         end, remedy = "found nothing more to do", "Use a larger tol, or another solver."
     else:
-        limit = getattr(estimator, result.status)
+        limit = estimator.get_params(deep=False)[result.status]
         end = f"stopped at {result.status}={limit}"
         remedy = f"Increase {result.status}"
         remedy += "." if estimator.solver_ == AUTO else f", or use solver='{AUTO}'."
