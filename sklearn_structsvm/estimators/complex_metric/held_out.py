@@ -58,8 +58,7 @@ class HeldOut:
 
     Attributes
     ----------
-    X : as of `fit`
-    sensitive_features, costs : array-like or None
+    given : Given
     predict_params : dict
         For `predict_proba` of the classifier.
     task : Task
@@ -70,9 +69,7 @@ class HeldOut:
         Of these rows among all.
     """
 
-    X: Any
-    sensitive_features: Any
-    costs: Any
+    given: Any
     predict_params: dict
     task: Any
     cells: Any
@@ -80,23 +77,23 @@ class HeldOut:
 
     def counter(self, estimator, found, n_threads):
         """A function: mixture -> counts (m, k, k) of what it predicts for the rows."""
-        task, n = self.task, len(self.task.y)
-        finder, P = found["cell_finder_"], self.X
+        task, n, X = self.task, len(self.task.y), self.given.X
+        finder, P = found["cell_finder_"], X
         if "estimator_" in found:
             k = len(task.classes)
             classes = task.classes
             if finder.group_blind:
                 classes = np.arange(k * finder.n_unseen_groups)
             P = class_probabilities(
-                found["estimator_"], self.X, classes, **self.predict_params
+                found["estimator_"], X, classes, **self.predict_params
             )
-        cells = finder.find(self.X, n, self.sensitive_features)
-        uniforms = found["row_hash_"].choices(self.X, n)
+        cells = finder.find(X, n, self.given.metadata["sensitive_features"])
+        uniforms = found["row_hash_"].choices(X, n)
 
         def counts(mixture):
             used = P if mixture.correction is None else mixture.correction(P)
-            knows_costs = mixture.needs_costs and np.ndim(self.costs) == 3
-            costs = self.costs if knows_costs else None
+            knows_costs = mixture.needs_costs and np.ndim(task.costs) == 3
+            costs = task.costs if knows_costs else None
             codes = mixture.predict(used, cells, uniforms, n_threads, costs)
             return count(task.codes, task.y, codes, np.ones(n), self.cells.shape)
 
@@ -166,16 +163,8 @@ def hold_out(estimator, task, given):
         if estimator.group_estimator is not None:
             params = for_pairs(params, routed.group_estimator.predict_proba)
         predict_params = _check_method_params(given.X, params, held)
-    tests = given.take(held)
-    test = HeldOut(
-        tests.X,
-        tests.metadata["sensitive_features"],
-        tested.costs,
-        predict_params,
-        tested,
-        task.cells,
-        n / len(used),
-    )
+    share = n / len(used)
+    test = HeldOut(given.take(held), predict_params, tested, task.cells, share)
     return test, task.take(rest), given.take(rest)
 
 

@@ -69,55 +69,24 @@ class Solved:
 
 
 @dataclass
-class Promise:
-    """The constraints that a solver gets, so that those that were asked for hold.
-
-    Attributes
-    ----------
-    constraints : list or tuple of Constraint
-    known : dict
-        Fitted attributes about them.
-    n_calls : int
-        Of the oracle, to find them.
-    bounds : list of ConfidenceBounds
-        By which they are tightened for all rules.
-    certified : Solved or None
-        The rule that held-out rows have certified.
-    """
-
-    constraints: list | tuple
-    known: dict
-    n_calls: int = 0
-    bounds: list | tuple = ()
-    certified: Solved | None = None
-
-
-@dataclass
 class Solution:
-    """What a fit has found.
+    """What a fit has found, by which oracle, and what else `store` needs.
 
     Attributes
     ----------
-    oracle : PluginOracle or ClassifierOracle
-        That of the rule for all groups, if it is the solution.
-    known : dict
-        Fitted attributes.
     asked : ConfusionProblem
         With the constraints that were asked for.
-    solved : Solved
     bounds : list of ConfidenceBounds
+        By which they were tightened for all rules.
     n_calls : int
-        Of the oracle.
-    deadline : float
-        In seconds of `perf_counter`.
-    reporter : Reporter
+        Of the oracle, in all.
     """
 
     oracle: Any
     known: dict
     asked: Any
     solved: Solved
-    bounds: list | tuple
+    bounds: list
     n_calls: int
     deadline: float
     reporter: Any
@@ -151,15 +120,14 @@ def solve(fit, oracle, known, held_out=None):
     known = known | {"solver_": name}
     find = partial(_solve, estimator, oracle, partial(solver.run, **options))
     deadline = _deadline(estimator)
-    promise = keep_promise(estimator, oracle, known, find, held_out)
+    found, n_calls, bounds, certified = promised(estimator, oracle, known, find, held_out)
     if held_out is not None:
         deadline = _deadline(estimator)
-    oracle.task = replace(oracle.task, constraints=promise.constraints)
-    common, n_calls = None, promise.n_calls
+    common = None
     if estimator.constraint_confidence is None:
         common, n_more = common_rule(estimator, oracle, options, _left(deadline))
         n_calls += n_more
-    known |= promise.known | {"common_rule_": common is not None}
+    known |= found | {"common_rule_": common is not None}
     if common is not None:
         oracle, find = common
     history = History()
@@ -175,18 +143,15 @@ def solve(fit, oracle, known, held_out=None):
     except InfeasibleConstraintError as error:
         if estimator.margin is not None:
             error.add_note(f"margin={estimator.margin!r} made the constraints stricter.")
-        if not promise.bounds:
+        if not bounds:
             raise
-        raise infeasible_with_confidence(estimator, promise.bounds, error) from None
-    n_calls += solved.result.n_oracle_calls
-    if promise.certified is not None:
+        raise infeasible_with_confidence(estimator, bounds, error) from None
+    if certified is not None:
         # What was tested is what is used, also if this run was cut short.
-        seen, solved, n_calls = solved.result.history, promise.certified, promise.n_calls
-        n_calls += solved.result.n_oracle_calls
+        seen, solved = solved.result.history, certified
         solved = replace(solved, result=replace(solved.result, history=seen))
-    return Solution(
-        oracle, known, asked, solved, promise.bounds, n_calls, deadline, reporter
-    )
+    n_calls += solved.result.n_oracle_calls
+    return Solution(oracle, known, asked, solved, bounds, n_calls, deadline, reporter)
 
 
 def _deadline(estimator):
@@ -198,24 +163,37 @@ def _left(deadline):
     return None if np.isinf(deadline) else max(deadline - perf_counter(), 0.0)
 
 
-def keep_promise(estimator, oracle, known, find, held_out):
-    """The `Promise` of a fit's constraints; `find` solves problems, as of `_solve`."""
-    task = oracle.task
+def promised(estimator, oracle, known, find, held_out):
+    """Give an oracle the constraints by which those that were asked for hold.
+
+    Returns
+    -------
+    known : dict
+        Fitted attributes about them.
+    n_calls : int
+        Of the oracle, to find them.
+    bounds : list of ConfidenceBounds
+        By which they are tightened for all rules.
+    certified : Solved or None
+        The rule that held-out rows have certified.
+    """
+    task, found, n_calls, bounds, certified = oracle.task, {}, 0, [], None
+    constraints = task.constraints
     if held_out is not None:
         n_threads = count_threads(estimator.n_jobs)
         search = CertifiedSearch(estimator, oracle, known, find, held_out, n_threads)
         rule = search.run()
-        found = {"calibration_p_values_": np.array(search.p_values)}
-        return Promise(rule.constraints, found, search.n_calls, certified=rule.solved)
-    if estimator.constraint_confidence is not None:
+        constraints, certified, n_calls = rule.constraints, rule.solved, search.n_calls
+        found["calibration_p_values_"] = np.array(search.p_values)
+    elif estimator.constraint_confidence is not None:
         bounds = task.bounds(estimator.constraint_confidence)
-        tightened = [moved(b.constraint, b.values, of_rates=False) for b in bounds]
+        constraints = [moved(b.constraint, b.values, of_rates=False) for b in bounds]
         by_group = [b.by_group(task.cells.group_names) for b in bounds]
-        return Promise(tightened, {"constraint_bounds_": by_group}, bounds=bounds)
-    if estimator.margin is not None and task.constraints:
+        found["constraint_bounds_"] = by_group
+    elif estimator.margin is not None and constraints:
         constraints, n_calls = with_margin(estimator, oracle, find)
-        return Promise(constraints, {}, n_calls)
-    return Promise(task.constraints, {})
+    oracle.task = replace(task, constraints=constraints)
+    return found, n_calls, bounds, certified
 
 
 def store(fit, solution):

@@ -191,10 +191,7 @@ class Given:
 
     Attributes
     ----------
-    X : as of `fit`
     labels : ndarray of shape (n,)
-    fit_params : dict
-        For `fit` of these classifiers.
     metadata : dict
         `sample_weight`, `sensitive_features` and `costs`; None if not given.
     """
