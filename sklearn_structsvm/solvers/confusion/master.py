@@ -6,7 +6,7 @@ from sklearn_structsvm._utils.conditions import largest_of_halves
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
-from sklearn_structsvm.solvers.qp.interior_point import solve_qp
+from sklearn_structsvm.solvers.qp.epigraph import Epigraph, balanced, minimize
 
 # A cut is dropped after this many programs in which no multiplier needed it.
 IDLE_CUTS = 10
@@ -293,7 +293,7 @@ class Master:
             # v is measured from below all pieces, so it is positive.
             halves = self.piece_halves
             low = -float(largest_of_halves(-pieces.min(axis=1)[:, None], halves).max())
-            epigraphs.append(_Epigraph(1.0, pieces, halves, low - 1.0, weights))
+            epigraphs.append(Epigraph(1.0, pieces, halves, low - 1.0, weights))
         if self.constrained:
             # The values of all linear constraints and cuts at the columns, (p, T).
             values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
@@ -301,33 +301,17 @@ class Master:
             counts = _counting(values, halves)
             values, of_counts = values[counts], halves[counts]
             epigraphs.append(
-                _Epigraph(self.price, values, of_counts, -CONSTRAINT_MARGIN, weights, 0.0)
+                Epigraph(self.price, values, of_counts, -CONSTRAINT_MARGIN, weights, 0.0)
             )
-        size = n + sum(len(e.start) for e in epigraphs)
-        D = np.zeros((sum(len(e.ends) for e in epigraphs), size))
-        row, column = 0, n
-        for e in epigraphs:
-            block = D[row : row + len(e.ends)]
-            block[:, :n], block[:, column : column + len(e.start)] = e.values, e.own
-            row, column = row + len(e.ends), column + len(e.start)
-        cost = np.concatenate([c, *(e.cost for e in epigraphs)])
-        if Q is not None and size > n:
-            wide = np.zeros((size, size))
-            wide[:n, :n] = Q
-            Q = wide
-        a = np.zeros(size)
-        a[:n] = 1.0
-        b = np.concatenate([np.zeros(0), *(e.ends for e in epigraphs)])
-        start = np.concatenate([weights, *(e.start for e in epigraphs)])
-        solution = solve_qp(cost, a, D, b, start, Q=Q, tol=tol)
-        y = solution.y[: len(offsets)]
+        x, multipliers = minimize(c, np.ones(n), weights, epigraphs, Q=Q, tol=tol)
+        y = np.zeros(0)
         if len(offsets):
-            y = balanced(y, self.piece_halves)
+            y = balanced(multipliers[0], self.piece_halves)
         if self.constrained:
-            multipliers = np.zeros(len(counts))
-            multipliers[counts] = balanced(solution.y[len(offsets) :], of_counts)
-            y = np.concatenate([y, multipliers])
-        return solution.x[:n], y
+            of_all = np.zeros(len(counts))
+            of_all[counts] = balanced(multipliers[-1], of_counts)
+            y = np.concatenate([y, of_all])
+        return x, y
 
     def _curvature(self, C, gradient, of):
         """αᵀ ∇²f α' for columns α, α' seen from C, where f is the function `of`."""
@@ -506,70 +490,6 @@ class SmoothMaster(Master):
     def objective_minorant(self, C, multipliers):
         L, h = self.problem.tangent(C)
         return L, h, 0.0, 1.0
-
-
-class _Epigraph:
-    """The rows of a program for v >= all of some conditions.
-
-    Upper and lower halves of level e are on both sides of a variable t: upper - t <= v
-    and lower + t <= 0.
-
-    Parameters
-    ----------
-    price : float
-        Of v.
-    values : ndarray of shape (p, T)
-        The conditions' values at the columns.
-    halves : ndarray of shape (p,)
-        As of `Conditions`.
-    low : float
-        v is measured from here.
-    weights : ndarray of shape (T,)
-        Of the columns, to start from.
-    least : float
-        The start is above this.
-
-    Attributes
-    ----------
-    own : ndarray of shape (p, 1 + q)
-        Coefficients of v and of the levels' variables.
-    ends : ndarray of shape (p,)
-    cost, start : ndarray of shape (1 + q,)
-    """
-
-    def __init__(self, price, values, halves, low, weights, least=-np.inf):
-        self.values = values
-        levels = np.unique(halves[halves > 0])
-        self.own = np.zeros((len(halves), 1 + len(levels)))
-        self.own[:, 0] = np.where(halves >= 0, -1.0, 0.0)
-        self.ends = np.where(halves >= 0, low, 0.0)
-        self.cost, self.start = np.zeros((2, 1 + len(levels)))
-        self.cost[0] = price
-        now = values @ weights
-        for j, e in enumerate(levels, start=1):
-            upper, lower = halves == e, halves == -e
-            # t is measured from below all lower halves, so it is positive.
-            bottom = -float(values[lower].max()) - 1.0
-            self.own[upper, j], self.own[lower, j] = -1.0, 1.0
-            self.ends[upper] += bottom
-            self.ends[lower] -= bottom
-            t = -float(now[lower].max()) - 0.5
-            self.start[j] = t - bottom
-            now[upper] -= t
-        self.start[0] = float(now[halves >= 0].max(initial=least)) - low + 1.0
-
-
-def balanced(multipliers, halves):
-    """Multipliers with equal sums over the two halves of each level.
-
-    Such multipliers are sums of those of pairs. A program's are so up to its accuracy.
-    """
-    multipliers = np.array(multipliers)
-    for e in range(1, halves.max(initial=0) + 1):
-        upper, lower = multipliers[halves == e].sum(), multipliers[halves == -e].sum()
-        if lower > 0.0:
-            multipliers[halves == -e] *= upper / lower
-    return multipliers
 
 
 def _counting(values, halves):

@@ -10,13 +10,13 @@ from sklearn_structsvm.solvers.confusion.master import (
     FIRST_PRICE,
     MAX_PRICE,
     PRICE_RATIO,
-    balanced,
 )
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     NO_WEIGHT,
     key_of_tensor,
 )
+from sklearn_structsvm.solvers.qp.epigraph import balanced
 
 # With this many cells, tangents of a curved ψ take less time than its curvature does.
 MANY_CELLS = 30

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.qp._simplices import project_simplices
-from sklearn_structsvm.solvers.qp.interior_point import solve_qp
+from sklearn_structsvm.solvers.qp.epigraph import Epigraph, minimize
 
 
 class Coordinates:
@@ -348,26 +348,16 @@ class MetricMinimizer:
 
         Returns their multipliers.
         """
-        n, has_v = self.z.n, int(pieces)
-        size, groups = n + 1 + has_v, self.z.groups
-        D = np.zeros((len(groups) + has_v * len(self.offsets), size))
-        D[: len(groups), :n] = groups
-        b = np.ones(len(D))
-        cost = np.concatenate([c, np.zeros(1), np.ones(has_v)])
-        start = np.concatenate([0.9 * self.inside + 0.1 * xi, np.ones(1 + has_v)])
-        if has_v:
-            values = self.slopes @ start[:n] + self.offsets
+        start = np.append(0.9 * self.inside + 0.1 * xi, 1.0)
+        epigraphs = []
+        if pieces:
             least = self.slopes.clip(max=0.0).sum(axis=1) + self.offsets
-            low = float(least.min()) - 1.0
-            D[len(groups) :, :n] = self.slopes
-            D[len(groups) :, -1] = -1.0
-            b[len(groups) :] = low - self.offsets
-            start[-1] = float(values.max()) - low + 1.0
-        if Q is not None:
-            wide = np.zeros((size, size))
-            wide[:n, :n] = Q
-            Q = wide
-        a = np.zeros(size)
-        a[n] = 1.0
-        found = solve_qp(cost, a, D, b, start, Q=Q, tol=0.1 * self.tol)
-        return self.z.project(found.x[:n]), found.y[len(groups) :]
+            whole, low = np.zeros(len(least), dtype=int), float(least.min()) - 1.0
+            epigraphs.append(
+                Epigraph(1.0, self.slopes, whole, low, start, offsets=self.offsets)
+            )
+        x, y = minimize(
+            np.append(c, 0.0), np.eye(1, len(start), self.z.n)[0], start, epigraphs,
+            rows=self.z.groups, Q=Q, tol=0.1 * self.tol,
+        )  # fmt: skip
+        return self.z.project(x[:-1]), y[0] if pieces else None

@@ -1,0 +1,120 @@
+"""Quadratic programs in which some variables are above all of many linear functions."""
+
+import numpy as np
+
+from sklearn_structsvm.solvers.qp.interior_point import solve_qp
+
+
+def minimize(c, a, x, epigraphs, *, rows=None, Q=None, tol):
+    """The program min c·x + xᵀQx / 2 + Σ price · v, with aᵀx = 1 and x >= 0.
+
+    Parameters
+    ----------
+    c, a, x : ndarrays of shape (n,)
+        The last one is the point to start from.
+    epigraphs : list of Epigraph
+        Each with its v, and variables of its levels.
+    rows : ndarray of shape (m, k) or None
+        Other conditions on the first k variables, rows @ x <= 1.
+    Q : ndarray of shape (k, k) or None
+        The curvature in the first k variables.
+    tol : float
+        As of `solve_qp`.
+
+    Returns
+    -------
+    x : ndarray of shape (n,)
+    multipliers : list of ndarray of shape (p,)
+        Of the conditions of each epigraph.
+    """
+    n = len(c)
+    rows = np.zeros((0, n)) if rows is None else rows
+    size = n + sum(len(e.start) for e in epigraphs)
+    ends = np.cumsum([len(rows), *(len(e.ends) for e in epigraphs)])
+    D, column = np.zeros((ends[-1], size)), n
+    D[: len(rows), : rows.shape[1]] = rows
+    for e, start, end in zip(epigraphs, ends, ends[1:], strict=False):
+        block = D[start:end]
+        block[:, : e.values.shape[1]] = e.values
+        block[:, column : column + len(e.start)] = e.own
+        column += len(e.start)
+    if Q is not None and size > len(Q):
+        wide = np.zeros((size, size))
+        wide[: len(Q), : len(Q)] = Q
+        Q = wide
+    found = solve_qp(
+        np.concatenate([c, *(e.cost for e in epigraphs)]),
+        np.append(a, np.zeros(size - n)),
+        D,
+        np.concatenate([np.ones(len(rows)), *(e.ends for e in epigraphs)]),
+        np.concatenate([x, *(e.start for e in epigraphs)]),
+        Q=Q,
+        tol=tol,
+    )
+    return found.x[:n], np.split(found.y, ends)[1:-1]
+
+
+class Epigraph:
+    """The rows of a program for v >= all of some conditions.
+
+    Upper and lower halves of level e are on both sides of a variable t: upper - t <= v
+    and lower + t <= 0.
+
+    Parameters
+    ----------
+    price : float
+        Of v.
+    values : ndarray of shape (p, k)
+        The conditions' slopes along the first k variables.
+    halves : ndarray of shape (p,)
+        As of `Conditions`.
+    low : float
+        v is measured from here.
+    x : ndarray of shape (n,)
+        The point to start from.
+    least : float
+        The start is above this.
+    offsets : float or ndarray of shape (p,)
+        Of the conditions, where the equation of the program does not imply them.
+
+    Attributes
+    ----------
+    own : ndarray of shape (p, 1 + q)
+        Coefficients of v and of the levels' variables.
+    ends : ndarray of shape (p,)
+    cost, start : ndarray of shape (1 + q,)
+    """
+
+    def __init__(self, price, values, halves, low, x, least=-np.inf, offsets=0.0):
+        self.values = values
+        levels = np.unique(halves[halves > 0])
+        self.own = np.zeros((len(halves), 1 + len(levels)))
+        self.own[:, 0] = np.where(halves >= 0, -1.0, 0.0)
+        self.ends = np.where(halves >= 0, low, 0.0) - offsets
+        self.cost, self.start = np.zeros((2, 1 + len(levels)))
+        self.cost[0] = price
+        now = values @ x[: values.shape[1]] + offsets
+        for j, e in enumerate(levels, start=1):
+            upper, lower = halves == e, halves == -e
+            # t is measured from below all lower halves, so it is positive.
+            bottom = -float(values[lower].max()) - 1.0
+            self.own[upper, j], self.own[lower, j] = -1.0, 1.0
+            self.ends[upper] += bottom
+            self.ends[lower] -= bottom
+            t = -float(now[lower].max()) - 0.5
+            self.start[j] = t - bottom
+            now[upper] -= t
+        self.start[0] = float(now[halves >= 0].max(initial=least)) - low + 1.0
+
+
+def balanced(multipliers, halves):
+    """Multipliers with equal sums over the two halves of each level.
+
+    Such multipliers are sums of those of pairs. A program's are so up to its accuracy.
+    """
+    multipliers = np.array(multipliers)
+    for e in range(1, halves.max(initial=0) + 1):
+        upper, lower = multipliers[halves == e].sum(), multipliers[halves == -e].sum()
+        if lower > 0.0:
+            multipliers[halves == -e] *= upper / lower
+    return multipliers
