@@ -427,8 +427,20 @@ def check_dask(use):
         contradict(use, use.model, use.refit(X, y, options), "Dask")
         answer = use.ask(use.model, "predict", use.X)
         found = computed(use.ask(use.model, "predict", X))
-    if not same(answer, found, exact=True):
+    if not same(answer, found, exact=True) and not is_tied(use, answer, found):
         raise Broken(f"predict of parts: {found} for {answer}")
+
+
+def is_tied(use, answer, found):
+    """Whether all rows that differ have two best scores that are equal up to rounding."""
+    structure = getattr(use.model, "structure_", None)
+    if structure is None or not structure.flat or np.shape(answer) != np.shape(found):
+        return False
+    scores = use.ask(use.model, "decision_function", use.X)
+    if np.ndim(scores) == 1:
+        scores = np.column_stack([scores, np.zeros(len(scores))])
+    best = np.sort(scores, axis=1)[answer != found]
+    return bool((best[:, -1] - best[:, -2] <= ROUNDING * np.abs(scores).max()).all())
 
 
 CHECKS = (
