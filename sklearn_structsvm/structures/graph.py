@@ -501,8 +501,8 @@ class GraphStructure(SumBounds):
         forest = rooted_forest((self._features(x), edges))
         if forest is None:
             raise ValueError(
-                "The graph has a cycle. GraphStructure has the k best labelings and "
-                "max-marginals of forests only."
+                "The graph has a cycle. With structure=GraphStructure there are k best "
+                "labelings and max-marginals of forests only."
             )
         order, above, leading = forest[:, ::-1]
         theta, tables = self.potentials(x, w)
