@@ -37,6 +37,7 @@ class FunctionMetric(ConfusionMetric):
 
     def value(self, C: np.ndarray) -> float:
         function, sign, options = _parts(self.function)
+        classes = np.asarray(self._classes)
         C = np.maximum(C, 0.0)
         true, predicted = np.nonzero(C)
         weights = self.n_examples * C[true, predicted]
@@ -48,7 +49,7 @@ class FunctionMetric(ConfusionMetric):
         with warnings.catch_warnings():
             # Some of the decisions that are tried predict one class only.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            score = function(self._classes[true], self._classes[predicted], **options)
+            score = function(classes[true], classes[predicted], **options)
         return 1.0 - sign * Answer(_name(function), "metric").number(score)
 
     def check(self, n_classes: int) -> None:
