@@ -28,7 +28,7 @@ class FiniteOracle(Minimizer):
         return self.tensors[best], best, float(costs[best])
 
 
-class GaussianOracle:
+class GaussianOracle(Minimizer):
     """All classifiers for two normal classes with means ±1/2 and variance 1.
 
     These are the distributions NormBal and NormImbal of figure 2. Handles are thresholds.
