@@ -103,12 +103,6 @@ class HeldOut:
 def hold_out(estimator, task, given):
     """Divide the rows at random into those to choose rules by and those to test them by.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-    task : Task
-    given : Given
-
     Returns
     -------
     held_out : HeldOut or None

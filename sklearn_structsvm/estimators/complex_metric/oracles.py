@@ -97,13 +97,7 @@ def find_probabilities(estimator, task, given):
 def make_oracle(estimator, task, given, probabilities):
     """The oracle of a task, and the fitted attributes that are known with it.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-    task : Task
-    given : Given
-    probabilities : Probabilities or None
-        None if the oracle finds classifiers.
+    Without `Probabilities` it finds classifiers.
     """
     known = {
         "classes_": task.classes,

@@ -149,21 +149,8 @@ def for_pairs(of_label, of_group):
 def pairs_of(estimator, task, classifier, routed):
     """What probabilities of pairs (group, label) are fitted to.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-    task : Task
-    classifier : classifier
-        Of labels, or of pairs.
-    routed : Bunch
-        The metadata for its fit, which get those of `group_estimator`.
-
-    Returns
-    -------
-    classifier : classifier
-        Of pairs.
-    pairs : ndarray of shape (n,)
-    names : list of (group, label)
+    Returns the classifier of pairs, the numbers of the pairs, (n,), and the pairs' names.
+    The metadata that are `routed` to the classifier get those of `group_estimator`.
     """
     k, groups = len(task.classes), task.finder.groups
     # The cells of a group are adjacent.

@@ -93,7 +93,7 @@ class Solution:
 
 
 def solve(fit, oracle, known, held_out=None):
-    """Solve a problem within a fit, and report.
+    """Solve the problem of an oracle within a fit, and report: its `Solution`.
 
     Parameters
     ----------
@@ -104,10 +104,6 @@ def solve(fit, oracle, known, held_out=None):
         The fitted attributes that are known before.
     held_out : HeldOut or None
         The rows that constraints are to be certified by.
-
-    Returns
-    -------
-    Solution
     """
     estimator = fit.estimator
     asked = oracle.task.problem(oracle.lmo)

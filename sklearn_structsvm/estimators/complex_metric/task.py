@@ -228,20 +228,9 @@ def promise_words(estimator):
 
 
 def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
-    """Read what was given to `fit`, and check all that can be before anything is fitted.
+    """The `Task` and what was `Given`, after all checks that need no fit.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-    X, y : as of `fit`
-    fit_params, metadata : dict
-        As of `Given`.
-    is_comparison : bool
-        Whether there are fits with other constraints.
-
-    Returns
-    -------
-    Task, Given
+    In a comparison there are fits with other constraints.
     """
     require_y(estimator, y)
     refuse_foreign(X=X, y=y, **metadata)
