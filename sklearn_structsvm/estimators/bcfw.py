@@ -184,7 +184,9 @@ class BCFWClassifier(StructuredClassifier):
         Number of calls of the max-oracle, including those of the gap checks.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective" and "dual_gap".
+        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
+        "blocks" (block steps), "accelerated" (the same around a center that moves) or
+        "planes" (cutting planes); "start" before the first pass.
     step_, cache_ : str, bool
         The settings in use, with "auto" resolved.
     n_features_in_ : int

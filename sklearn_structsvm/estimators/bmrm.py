@@ -156,7 +156,8 @@ class BMRMClassifier(BatchClassifier):
         of max-oracle calls; each evaluation takes one per example.
     history_ : dict of ndarray
         Progress at each iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective" and "dual_gap".
+        "dual_objective", "dual_gap" and "method", which is "planes", or "start" before
+        the first iteration.
     n_features_in_ : int
         Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -42,7 +42,8 @@ from sklearn_structsvm.solvers.batch.proximal_newton import (
 )
 from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
-from sklearn_structsvm.solvers.blocks.crf import Successor, certify, run_crf
+from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
+from sklearn_structsvm.solvers.turns import Turn
 from sklearn_structsvm.structures import Structure
 
 # On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
@@ -213,7 +214,9 @@ class CRFClassifier(ProbabilisticClassifier):
         checks) or that its Hessian was multiplied by a vector.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective" and "dual_gap".
+        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
+        "blocks" (dual ascent), "accelerated" (the same around a center that moves),
+        "newton", "lbfgs" or "owlqn"; "start" before the first pass.
     solver_ : str
         The solver that the fit ended with, with "auto" resolved.
     n_features_in_ : int
@@ -454,18 +457,20 @@ class CRFClassifier(ProbabilisticClassifier):
                 # the penalty, it is then far from the few that are feasible.
                 return self._dual_ascent(problem, oracle, WarmStart(start.kept), False)
 
-        def hand_over(row):
-            name, steps, then = self._successor(problem, lam, n_threads)
-            # With an L1 penalty, the row describes the best weights so far.
-            w = ascent.weights if self.l1_ratio == 0.0 else ascent.best_weights
-            method.iterate = successor = Successor(steps, row, w.copy(), then)
-            method.certify = successor.check
+        def begin(name, steps, row, w):
+            method.iterate = turn = Turn(steps, row, w)
+            method.certify = turn.check
             method.resolved["solver_"] = name
-            return successor
+            return turn
 
-        def take_back(successor):
-            row, w = successor.check()
-            ascent.take_result(row, w.copy())
+        def hand_over(row, w):
+            name, steps, then = self._successor(problem, lam, n_threads)
+            turn = begin(name, steps, row, w)
+            if then is not None:
+                turn.then = lambda row, w: begin("newton", then(w), row, w)
+            return turn
+
+        def take_back():
             method.iterate, method.certify = ascent, partial(certify, ascent, n_threads)
             method.resolved["solver_"] = "dual"
 

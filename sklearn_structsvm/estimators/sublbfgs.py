@@ -195,7 +195,10 @@ class SubLBFGSClassifier(BatchClassifier):
         dual.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective" and "dual_gap".
+        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
+        "blocks" (exact steps on the dual), "accelerated" (the same around a center that
+        moves), "sublbfgs", "planes" (bundle steps), "newton" or "owlqn"; "start" before
+        the first pass.
     solver_ : str
         The solver in use, with "auto" resolved.
     n_features_in_ : int

@@ -147,7 +147,7 @@ class SolverResult:
         "stopped" if a callback asked for it.
     history : dict of ndarray
         The results of the checks: `HISTORY_KEYS`, for mixtures "constraint_violation",
-        and for a sequence of convex problems "step".
+        for a sequence of convex problems "step", and the "method" if several may move.
     """
 
     solution: object
@@ -183,6 +183,8 @@ class History:
         The largest size of an objective so far.
     step : int or None
         The number of the convex problem that rows belong to, if there are several.
+    method : str or None
+        The name of the method that made the last pass, if there may be several.
     is_settled : bool
         Whether the run has ended and `solution` are the best weights seen.
     """
@@ -194,8 +196,13 @@ class History:
         self.rows = []
         self.solution = None
         self.scale = 0.0
-        self.step, self.is_settled = None, False
+        self.step, self.method, self.is_settled = None, None, False
         self.forget_objectives()
+
+    def begin(self):
+        """Rows name the method from now on; before the first pass it is "start"."""
+        if self.method is None:
+            self.method = "start"
 
     def forget_objectives(self):
         """Another problem begins, whose optimum may be larger."""
@@ -229,6 +236,8 @@ class History:
         row |= {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         if self.step is not None:
             row["step"] = self.step
+        if self.method is not None:
+            row["method"] = self.method
         self.rows.append(row)
         self.solution, self.is_settled = solution, False
         # Solvers keep the best mixture themselves, which need not be of least objective.
@@ -399,11 +408,15 @@ def run_steps(steps, **limits):
     ----------
     steps : object
         Its `move` takes a deadline and returns whether there was a step, `row` returns a
-        row of the history, and `weights` is the solution that it describes.
+        row of the history, `weights` is the solution that it describes, and `method` the
+        name of its method.
     **limits : as for `run_passes`
     """
-    return run_passes(
-        lambda deadline: None if steps.move(deadline) else "stalled",
-        lambda done: (steps.row(), steps.weights),
-        **limits,
-    )
+    history = limits["history"] = limits.get("history") or History()
+    history.begin()
+
+    def move(deadline):
+        history.method = steps.method
+        return None if steps.move(deadline) else "stalled"
+
+    return run_passes(move, lambda done: (steps.row(), steps.weights), **limits)

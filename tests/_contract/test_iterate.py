@@ -8,7 +8,7 @@ from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks._exact import ExactAscent
 from sklearn_structsvm.solvers.blocks.concave_convex import ConcaveConvex
-from sklearn_structsvm.solvers.blocks.crf import Successor
+from sklearn_structsvm.solvers.turns import Turn
 
 
 def declared(protocol):
@@ -25,7 +25,7 @@ def declared(protocol):
     ("protocol", "kind"),
     [
         (Iterate, ConcaveConvex),
-        (Iterate, Successor),
+        (Iterate, Turn),
         (BlockIterate, BlockFrankWolfe),
         (BlockIterate, ExactAscent),
         (BlockIterate, MarginalAscent),

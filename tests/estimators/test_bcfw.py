@@ -73,7 +73,8 @@ def test_the_history_runs_from_the_start_to_what_the_attributes_say(
         tol=1e-6,
     )
     history = model.history_
-    assert tuple(history) == HISTORY_KEYS
+    assert tuple(history) == (*HISTORY_KEYS, "method")
+    assert history["method"][0] == "start" and set(history["method"][1:]) == {"blocks"}
     assert {len(column) for column in history.values()} == {len(history["n_iter"])}
     assert history["n_iter"][0] == 0 and history["objective"][0] == history["dual_gap"][0]
     assert (np.diff(history["n_iter"]) > 0).all()

@@ -183,6 +183,9 @@ def test_stuck_chains_go_on_with_another_solver(solver, monkeypatch):
     options = {"gap_check_interval": 1, "warm_start": True, "tol": 1e-7}
     model = fitted(X, y, C=0.1, **options)
     assert model.solver_ == solver
+    methods = model.history_["method"].tolist()
+    name = {"newton": "newton", "lbfgs": "owlqn"}[solver]
+    assert methods == ["start"] + 2 * ["accelerated"] + (len(methods) - 3) * [name]
     assert model.dual_gap_ <= 1e-7
     assert_same_optimum(model, there)
     log_loss = -model.log_likelihood(X, y)
@@ -209,6 +212,9 @@ def test_ascent_goes_on_where_newton_does_not(stops, monkeypatch):
     model = fitted(X, y, C=0.1, **options)
     assert 1 <= len(moves) <= 4
     assert model.solver_ == "dual"
+    methods = model.history_["method"]
+    assert np.count_nonzero(methods == "newton") == len(moves)
+    assert methods[0] == "start" and methods[-1] == "accelerated"
     assert_same_optimum(model, there)
     assert (np.diff(model.history_["n_oracle_calls"]) >= 0).all()
     assert (np.diff(model.history_["objective"]) <= 1e-12).all()

@@ -124,7 +124,7 @@ def test_an_interrupted_warm_start_is_certified_where_it_was_cut_and_goes_on(
     Fuse.left = 40
     with pytest.raises(KeyboardInterrupt):
         model.fit(problem.X, problem.y)
-    assert tuple(model.history_) == HISTORY_KEYS
+    assert tuple(model.history_) == (*HISTORY_KEYS, "method")
     assert model.history_["dual_gap"][-1] == model.dual_gap_ > 1e-9
     # The certificate is that of the coefficients.
     lam, w = 1 / problem.n, model.coef_

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.solvers.batch.ocas import CuttingPlaneSteps, OcasSteps
 from sklearn_structsvm.solvers.batch.product_bundle import make_bundle
-from sklearn_structsvm.solvers.loop import run_passes
+from sklearn_structsvm.solvers.loop import run_steps
 
 
 def run_bmrm(
@@ -101,16 +101,11 @@ def run_bmrm(
     if w0 is None:
         w0 = bundle.weights if len(bundle.offsets) else np.zeros(risk.n_weights)
     if line_search:
-        method = OcasSteps(risk, lam, bundle, w0, cut_at)
+        steps = OcasSteps(risk, lam, bundle, w0, cut_at, tol=tol)
     else:
-        method = CuttingPlaneSteps(risk, lam, bundle, w0)
-    method.cut(method.scores)
-    return run_passes(
-        lambda deadline: "stalled" if method.improve() else None,
-        lambda done: (method.row(tol), method.weights),
-        tol=tol,
-        **limits,
-    )
+        steps = CuttingPlaneSteps(risk, lam, bundle, w0)
+    steps.cut(steps.scores)
+    return run_steps(steps, tol=tol, **limits)
 
 
 class AggregatePlane:

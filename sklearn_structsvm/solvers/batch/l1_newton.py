@@ -64,6 +64,8 @@ class L1NewtonSteps:
        l1-regularized convex functions", SIAM Journal on Optimization 27, 2017.
     """
 
+    method = "newton"
+
     def __init__(self, risk, lam, w0=None, ridge=0.0):
         self.objective = L1Risk(risk, lam, w0, ridge=ridge)
         self.diagonal = Diagonal(risk)

@@ -178,6 +178,8 @@ class LBFGSSteps(RestartedSteps):
     They use u = w / scales, in which second derivatives have similar sizes.
     """
 
+    method = "lbfgs"
+
     def __init__(
         self,
         oracle,

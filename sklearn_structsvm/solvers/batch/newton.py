@@ -90,6 +90,8 @@ class NewtonSteps:
         P(w).
     """
 
+    method = "newton"
+
     def __init__(self, risk, lam, tol, w0=None):
         self.risk, self.lam, self.rounding = risk, lam, rounding_of(risk)
         # If the gradient is this small, the gap is `tol`.

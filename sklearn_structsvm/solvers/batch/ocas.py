@@ -54,6 +54,8 @@ class CuttingPlaneSteps:
         The scores of `weights`, if they are known. They are overwritten.
     dual_objective : float
         A lower bound that is already known.
+    tol : float
+        The desired duality gap.
 
     Attributes
     ----------
@@ -64,8 +66,19 @@ class CuttingPlaneSteps:
         Planes added.
     """
 
-    def __init__(self, risk, lam, bundle, weights, scores=None, dual_objective=-np.inf):
-        self.risk, self.lam, self.bundle = risk, lam, bundle
+    method = "planes"
+
+    def __init__(
+        self,
+        risk,
+        lam,
+        bundle,
+        weights,
+        scores=None,
+        dual_objective=-np.inf,
+        tol=0.0,
+    ):
+        self.risk, self.lam, self.bundle, self.tol = risk, lam, bundle, tol
         self.rounding = rounding_of(risk)
         self.dual_objective = dual_objective
         self.n_planes = self.n_unchanged = 0
@@ -93,15 +106,15 @@ class CuttingPlaneSteps:
         bound = bundle_bound(self.bundle, self.rounding) - self.error
         self.dual_objective = max(self.dual_objective, bound)
 
-    def improve(self):
-        """Make one iteration. Returns whether nothing changes any more."""
+    def move(self, deadline=np.inf):
+        """Make one iteration. Returns whether anything still changes."""
         before = self.objective, self.dual_objective
-        self.cut(self.move(self.bundle.weights))
+        self.cut(self.go_toward(self.bundle.weights))
         unchanged = before == (self.objective, self.dual_objective)
         self.n_unchanged = self.n_unchanged + 1 if unchanged else 0
-        return self.n_unchanged >= MAX_UNCHANGED
+        return self.n_unchanged < MAX_UNCHANGED
 
-    def move(self, target):
+    def go_toward(self, target):
         """Update the best point. Returns the scores of the point at which to cut."""
         self.scores = self.risk.scores(target, self.scores)
         objective = self.evaluate(target @ target, self.scores)
@@ -109,7 +122,7 @@ class CuttingPlaneSteps:
             self.weights, self.objective = target, objective
         return self.scores
 
-    def row(self, tol):
+    def row(self):
         """Objectives, gap and number of planes, for the history."""
         bound = self.dual_objective
         return certified(self.objective, bound, self.error, self.n_planes)
@@ -136,7 +149,7 @@ class OcasSteps(CuttingPlaneSteps):
         self.along, self.beyond = risk.empty(), risk.empty()
         self.n_sums = 0
 
-    def move(self, target):
+    def go_toward(self, target):
         risk, direction = self.risk, self.direction
         wp, pp = direction_to(target, self.weights, direction)
         self.along = risk.scores(direction, out=self.along)
@@ -158,8 +171,8 @@ class OcasSteps(CuttingPlaneSteps):
         self.scores = self.risk.scores(self.weights, self.scores)
         self.n_sums = 0
 
-    def row(self, tol):
-        if self.n_sums > 0 and self.objective - self.dual_objective <= tol:
+    def row(self):
+        if self.n_sums > 0 and self.objective - self.dual_objective <= self.tol:
             self.refresh()
             self.objective = self.evaluate(self.weights @ self.weights, self.scores)
-        return super().row(tol)
+        return super().row()

@@ -237,6 +237,8 @@ class OrthantSteps(RestartedSteps):
         Same as in `QuasiNewtonSteps`.
     """
 
+    method = "owlqn"
+
     def __init__(
         self,
         objective,

@@ -98,7 +98,7 @@ class ModelSteps:
     A subclass has an `objective`, whose loss is modeled, and moves by `_step_to`.
     """
 
-    damping = LEAST_DAMPING
+    method, damping = "newton", LEAST_DAMPING
 
     def _minimize_model(self, H, own, diagonal):
         """Make a step, with more and more damping. Returns whether there was one.
@@ -285,6 +285,8 @@ class MultiplierSteps:
     value, dual_objective : float
         The best values so far for the problem with the hinge.
     """
+
+    method = "newton"
 
     def __init__(self, risk, lam, w0=None):
         self.risk, self.lam = risk, lam

@@ -1,5 +1,7 @@
 """subLBFGS on regularized risks, with a certificate, and its hybrids."""
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_structsvm.solvers.batch._segment import moved
@@ -13,7 +15,8 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     Objective,
     QuasiNewtonSteps,
 )
-from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
+from sklearn_structsvm.solvers.loop import History, certified, rounding_of, run_passes
+from sklearn_structsvm.solvers.turns import Turn, Turns
 
 # The hybrid switches to bundle steps if the objective has fallen, per iteration over the
 # last ones, by less than this share of itself. A larger decrease distinguishes fast early
@@ -190,8 +193,10 @@ def run_sublbfgs(
        convex optimization problems in machine learning", JMLR 11, 2010.
     """
 
-    def begin(w0, **known):
-        objective = RegularizedRisk(risk, lam, w0)
+    history = limits["history"] = limits.get("history") or History()
+
+    def begin(row=None, w=w0, dual_plane=None):
+        objective = RegularizedRisk(risk, lam, w)
         steps = QuasiNewtonSteps(
             objective,
             buffer=buffer,
@@ -202,74 +207,52 @@ def run_sublbfgs(
             # Bundle steps take over if no direction of descent is found.
             patience=1 if hybrid else DIRECTION_PATIENCE,
         )
-        return _Certified(objective, steps, hybrid, **known)
+        steps = _Certified(objective, steps, hybrid, dual_plane)
+        turn = Turn(steps, row, w, is_cheap=False)
+        if hybrid:
+            turn.then = lambda row, w: Turn(steps.bundle_steps(row, tol), row, w)
+        # If planes are long, so are the pairs of quasi-Newton steps.
+        if hybrid and has_long_planes(risk):
+            return turn.then(*turn.check())
+        return turn
+
+    def begin_after(start, row, w):
+        turn = begin(row, w, start.plane())
+        # Its dual point takes as much memory as the scores.
+        start.release()
+        return turn
 
     if make_start is None or w0 is not None:
-        method = begin(w0)
+        turn = begin()
     else:
         left = MAX_PASSES_LEFT
         if has_long_planes(risk):
             left = MAX_PASSES_BEFORE_LONG_PLANES
-        method = _Started(make_start(tol, left, n_threads), begin)
+        turn = make_start(tol, left, n_threads)
+        turn.then = partial(begin_after, turn)
+    turns = Turns(turn, history)
     return run_passes(
-        lambda deadline: None if method.move(deadline) else "stalled",
-        lambda done: method.check(tol),
+        turns.move,
+        turns.check,
         tol=tol,
         gap_check_interval=GAP_CHECK_INTERVAL,
-        predicts_convergence=lambda: method.predicts_convergence,
+        predicts_convergence=turns.predicts_convergence,
         **limits,
     )
 
 
-class _Started:
-    """A method after its start, which may already solve the problem."""
-
-    def __init__(self, start, begin):
-        self.start, self.begin = start, begin
-        self.method = None
-
-    def move(self, deadline):
-        if self.method is not None:
-            return self.method.move(deadline)
-        self.start.move(deadline)
-        if self.start.is_slow:
-            row, weights = self.start.check()
-            self.method = self.begin(
-                weights,
-                dual_plane=self.start.plane(),
-                dual_objective=row["dual_objective"],
-                n_calls=row["n_oracle_calls"],
-            )
-            # Its dual point takes as much memory as the scores.
-            self.start.release()
-            self.start = None
-        return True
-
-    @property
-    def predicts_convergence(self):
-        if self.method is not None:
-            return self.method.predicts_convergence
-        return self.start.forecast.predicts_convergence()
-
-    def check(self, tol):
-        return self.start.check() if self.method is None else self.method.check(tol)
-
-
 class _Certified:
-    """subLBFGS with its planes, which continues as OCAS once `bundle_steps` is set."""
+    """The steps of subLBFGS with the bundle of their planes, which certifies them.
 
-    def __init__(
-        self,
-        objective,
-        steps,
-        hybrid,
-        dual_plane=None,
-        dual_objective=-np.inf,
-        n_calls=0,
-    ):
+    With `hybrid` they end once they are slow, and leave their planes to `bundle_steps`.
+    """
+
+    method = "sublbfgs"
+
+    def __init__(self, objective, steps, hybrid, dual_plane=None):
         self.objective, self.steps = objective, steps
         self.hybrid = hybrid
-        self.dual_objective, self.n_calls = dual_objective, n_calls
+        self.dual_objective = -np.inf
         self.bundle = make_bundle(objective.risk, objective.lam)
         self.rounding = rounding_of(objective.risk)
         # Losses are not negative.
@@ -283,26 +266,18 @@ class _Certified:
             self.bundle.cut(objective.risk, *dual_plane)
         self._take_plane()
         self.values = [objective.value]
-        self.bundle_steps = None
-        # If planes are long, so are the pairs of quasi-Newton steps.
-        if hybrid and has_long_planes(objective.risk):
-            self._hand_over()
 
     @property
-    def predicts_convergence(self):
-        return self.bundle_steps is not None
+    def weights(self):
+        return self.objective.weights
 
     def move(self, deadline=np.inf):
-        if self.bundle_steps is not None:
-            return not self.bundle_steps.improve()
+        """Make one step. Returns whether there was one, and the next may be as good."""
         moved = self.steps.move()
         if moved:
             self._take_plane()
             self.values.append(self.objective.value)
-        if self.hybrid and (not moved or self._slow()):
-            self._hand_over()
-            return True
-        return moved
+        return moved and not (self.hybrid and self._slow())
 
     def _take_plane(self):
         now = self.objective
@@ -314,38 +289,18 @@ class _Certified:
         before, now = self.values[-1 - HANDOVER_WINDOW], self.values[-1]
         return before - now < HANDOVER_WINDOW * HANDOVER_DECREASE * now
 
-    def _hand_over(self):
-        """Continue with bundle steps, from the best point and all planes."""
-        now = self.objective
-        self._bound()
-        self.n_calls += now.n_planes
-        self.bundle_steps = OcasSteps(
-            now.risk,
-            now.lam,
-            self.bundle,
-            now.weights,
-            scores=now.scores,
-            dual_objective=self.dual_objective,
-        )
-        # The data that only quasi-Newton steps need take as much memory as some planes.
-        self.objective = self.steps = None
+    def bundle_steps(self, row, tol):
+        """Steps from the last point and all planes, of which `row` was the result."""
+        now, bound = self.objective, row["dual_objective"]
+        known = {"scores": now.scores, "dual_objective": bound, "tol": tol}
+        return OcasSteps(now.risk, now.lam, self.bundle, now.weights, **known)
 
-    def _bound(self):
+    def row(self):
         self.bundle.solve()
         now = self.objective
-        self.error = self.rounding.of_values(now.weights, now.value)
-        bound = bundle_bound(self.bundle, self.rounding) - self.error
+        error = self.rounding.of_values(now.weights, now.value)
+        bound = bundle_bound(self.bundle, self.rounding) - error
         self.dual_objective = max(self.dual_objective, bound)
-
-    def check(self, tol):
-        """A row of the history, and the weights."""
-        if self.bundle_steps is not None:
-            row = self.bundle_steps.row(tol)
-            row["n_oracle_calls"] += self.n_calls
-            return row, self.bundle_steps.weights
-        self._bound()
-        now, n_calls = self.objective, self.n_calls + self.objective.n_planes
         # The height of a plane is less than the risk by as much as ties are told apart.
         value = 0.5 * now.lam * now.weights.dot(now.weights) + now.risk.value(now.scores)
-        row = certified(float(value), self.dual_objective, self.error, n_calls)
-        return row, now.weights
+        return certified(float(value), self.dual_objective, error, now.n_planes)

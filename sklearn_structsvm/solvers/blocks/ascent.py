@@ -7,6 +7,7 @@ Block Frank-Wolfe, exact steps and conditional random fields differ only in thei
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import History, certified, run_passes
+from sklearn_structsvm.solvers.turns import Turns
 
 
 @dataclass
@@ -92,17 +94,8 @@ class Passes:
         return False
 
 
-def run_ascent(
-    passes,
-    limits,
-    *,
-    accelerator=None,
-    has_planes=False,
-    planes=None,
-    team=None,
-    successor=None,
-):
-    """Ascend the dual until the gap is within the tolerance.
+class Ascent:
+    """Ascent of the dual until the gap is within the tolerance: a turn, see `turns`.
 
     Parameters
     ----------
@@ -115,73 +108,102 @@ def run_ascent(
         The planes of earlier runs, which continue.
     team : DistributedBlocks or None
         Makes the passes in place of this process and its threads.
-    successor : LaterSteps or None
-        Takes over once ascent is slow.
 
-    Returns
-    -------
-    SolverResult
+    Attributes
+    ----------
+    then, is_over : callable
+        Another method may follow. By default, there is none.
+    method : str
+        "planes", "accelerated" or "blocks": what made the last pass.
     """
-    iterate, tol, n_threads = passes.iterate, limits.tol, limits.n_threads
-    forecast = GapForecast(iterate, tol, lambda: passes.certify(tol, n_threads))
-    if planes is not None:
-        planes.restart(forecast, accelerator)
-    else:
-        planes = Planes(
-            iterate, forecast, accelerator, n_threads, has_planes,
-            mixes_cached=passes.mixes_cached,
-        )  # fmt: skip
-    # The gaps that remote parts have seen belong to weights of their own.
-    is_remote = team is not None
-    begins_at_zero = not iterate.weights.any()
 
-    def move(deadline):
-        if successor is not None and successor.has_turn(limits.history, tol):
-            return successor.move(deadline)
-        if not planes.has_turn and passes.is_stalled(tol) and not planes.begin_at_last():
+    def __init__(
+        self,
+        passes,
+        limits,
+        *,
+        accelerator=None,
+        has_planes=False,
+        planes=None,
+        team=None,
+    ):
+        self.passes, self.limits, self.accelerator = passes, limits, accelerator
+        self.iterate, self.team = passes.iterate, team
+        # The gaps that remote parts have seen belong to weights of their own.
+        self.is_remote = team is not None
+        certify = partial(passes.certify, limits.tol, limits.n_threads)
+        self.forecast = GapForecast(self.iterate, limits.tol, certify)
+        if planes is not None:
+            planes.restart(self.forecast, accelerator)
+        else:
+            planes = Planes(
+                self.iterate, self.forecast, accelerator, limits.n_threads, has_planes,
+                mixes_cached=passes.mixes_cached,
+            )  # fmt: skip
+        self.planes, self.method = planes, "blocks"
+        self.then, self.is_over = None, lambda: False
+
+    def run(self):
+        """Make passes. Returns a `SolverResult`."""
+        limits, iterate, n_threads = self.limits, self.iterate, self.limits.n_threads
+        turns = Turns(self, limits.history)
+        may_be_worse = not self.is_remote and iterate.weights.any()
+
+        def check(done):
+            found = turns.check(done)
+            if done and may_be_worse and found[0]["dual_gap"] > limits.tol:
+                return _no_worse_than_zero(iterate, *found, n_threads=n_threads)
+            return found
+
+        is_shared = self.passes.can_be_shared and not self.is_remote
+        workers = make_team(iterate, n_threads) if is_shared else nullcontext(self.team)
+        with workers as self.team:
+            return run_passes(
+                turns.move,
+                check,
+                tol=limits.tol,
+                max_iter=limits.max_iter,
+                max_time=limits.max_time,
+                gap_check_interval=limits.gap_check_interval,
+                predicts_convergence=turns.predicts_convergence,
+                on_pass=limits.on_pass,
+                history=limits.history,
+            )
+
+    def move(self, deadline):
+        planes, accelerator = self.planes, self.accelerator
+        is_stalled = not planes.has_turn and self.passes.is_stalled(self.limits.tol)
+        if is_stalled and not planes.begin_at_last():
             # This holds for w, but not for other weights, whose bounds are lower.
-            iterate.keep_weights(None)
-            limits.history.best = None
+            self.iterate.keep_weights(None)
+            self.limits.history.best = None
             return "stalled"
         if planes.has_turn:
+            self.method = "planes"
             planes.make_pass()
             return None
+        self.method = method_of(self.iterate)
         if accelerator is not None:
             accelerator.before_pass()
-        passes.make(deadline, team, forecast.predicts_convergence)
+        self.passes.make(deadline, self.team, self.forecast.predicts_convergence)
         if accelerator is not None:
             accelerator.after_pass()
         planes.after_pass()
         return None
 
-    def check(done):
-        if successor is not None and successor.has_begun:
-            found = successor.check()
-        else:
-            found = planes.check()
-        if done and found[0]["dual_gap"] > tol and not (is_remote or begins_at_zero):
-            return _no_worse_than_zero(iterate, *found, n_threads=n_threads)
-        return found
+    def check(self, done=False):
+        return self.planes.check()
 
-    def predicts_convergence():
-        if successor is not None and successor.has_begun:
-            return True
-        is_stale = not (is_remote or planes.has_turn) and passes.is_stale()
-        return is_stale or planes.predicts_convergence()
-
-    is_shared = passes.can_be_shared and not is_remote
-    with make_team(iterate, n_threads) if is_shared else nullcontext(team) as team:
-        return run_passes(
-            move,
-            check,
-            tol=tol,
-            max_iter=limits.max_iter,
-            max_time=limits.max_time,
-            gap_check_interval=limits.gap_check_interval,
-            predicts_convergence=predicts_convergence,
-            on_pass=limits.on_pass,
-            history=limits.history,
+    def predicts_convergence(self):
+        is_blind = self.is_remote or self.planes.has_turn
+        return (not is_blind and self.passes.is_stale()) or (
+            self.planes.predicts_convergence()
         )
+
+
+def method_of(iterate):
+    """The name of passes of block steps."""
+    return "accelerated" if iterate.kappa > 0.0 else "blocks"
 
 
 def _no_worse_than_zero(iterate, row, weights, *others, n_threads=1):

@@ -11,7 +11,7 @@ from sklearn_structsvm.solvers.blocks._bcfw import (
     BlockFrankWolfe,
 )
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAcceleration
-from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.blocks.steps import STEPS
@@ -249,14 +249,14 @@ def run_bcfw(
     if sampling == "auto":
         sampling = "gap" if accelerator is None else "permuted"
     passes = FrankWolfePasses(iterate, sampling, rng, algorithm, average)
-    return run_ascent(
+    return Ascent(
         passes,
         limits,
         accelerator=accelerator,
         has_planes=has_planes,
         planes=planes,
         team=team,
-    )
+    ).run()
 
 
 def takes_planes(iterate, acceleration="auto", algorithm="block", average=False):

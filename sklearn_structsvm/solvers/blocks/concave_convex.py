@@ -145,6 +145,7 @@ class ConcaveConvex:
             "history": history,
         }
         history.step, status = 0, None
+        history.begin()
         if self.first is not None:
             steps, first_tol = self.first, max(tol, first_tol)
             made = run_steps(steps, tol=first_tol, **own)

@@ -7,7 +7,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
     MarginalAcceleration,
     SparseAcceleration,
 )
-from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.blocks.feasible_shares import FeasibleShares
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.solvers.loop import certified
@@ -53,14 +53,15 @@ def run_crf(
         with an L1 penalty. A pure L1 penalty does not allow False.
     rng : numpy.random.Generator
     successor : callable or None
-        (row) -> `Successor`, which takes over if ascent is expected to take many more
-        passes. Called at most once, with the last row of the history.
+        (row, w) -> `Turn`, which takes over if ascent is expected to take many more
+        passes. Called at most once, with a row of the history and its weights.
     is_last_resort : bool
         Whether it takes over only if ascent makes next to no progress.
     least_left : float
         It does not take over if ascent is expected to need fewer passes than this.
     take_back : callable or None
-        (`Successor`) -> None, if ascent goes on once the successor makes no progress.
+        () -> None, called when ascent goes on because the successor makes no progress.
+        None: it never does.
     **limits : as for `Limits`
 
     Returns
@@ -80,10 +81,25 @@ def run_crf(
         at_once = acceleration is True
         accelerator = MarginalAcceleration(ascent, limits.tol, at_once=at_once)
     passes = MarginalPasses(ascent, "permuted" if sampling == "auto" else sampling, rng)
-    later = None
-    if successor is not None:
-        later = LaterSteps(successor, is_last_resort, least_left, take_back)
-    return run_ascent(passes, limits, accelerator=accelerator, successor=later)
+    turn = Ascent(passes, limits, accelerator=accelerator)
+    if successor is None:
+        return turn.run()
+    slow = Slow(limits, is_last_resort, least_left)
+
+    def go_on(row, w):
+        ascent.take_result(row, w.copy())
+        turn.then, turn.is_over = None, lambda: False
+        take_back()
+        return turn
+
+    def hand_over(row, w):
+        follower = successor(row, w)
+        if take_back is not None:
+            follower.then, follower.is_over = go_on, slow.ends_others
+        return follower
+
+    turn.then, turn.is_over = hand_over, slow.ends_ascent
+    return turn.run()
 
 
 class MarginalPasses(Passes):
@@ -112,64 +128,40 @@ class MarginalPasses(Passes):
         return certify(self.iterate, n_threads, tol, self.shares)
 
 
-class LaterSteps:
-    """A solver that takes over once ascent counts as slow.
+class Slow:
+    """Rules by which another method takes over from ascent, and ascent from it again.
 
     Parameters
     ----------
-    make : callable
-        (row) -> `Successor`.
-    is_last_resort, least_left, take_back : as for `run_crf`
+    limits : Limits
+    is_last_resort, least_left : as for `run_crf`
     """
 
-    def __init__(self, make, is_last_resort=False, least_left=0.0, take_back=None):
-        self.make, self.take_back = make, take_back
-        self.steps, self.is_over = None, False
+    def __init__(self, limits, is_last_resort=False, least_left=0.0):
+        self.history, self.tol = limits.history, limits.tol
         self.after, self.if_left = SLOW_AFTER, SLOW_IF_LEFT
         if is_last_resort:
             self.after, self.if_left = STUCK_AFTER, STUCK_IF_LEFT
         self.if_left = max(self.if_left, least_left)
 
-    @property
-    def has_begun(self):
-        return self.steps is not None
-
-    def has_turn(self, history, tol):
-        """Whether it makes the next pass; it begins if ascent is slow."""
-        if self.has_begun:
-            self._end_if_idle(history)
-        elif not self.is_over and self._is_slow(history, tol):
-            self.begun_at, self.gap = history.n_iter, history.rows[-1]["dual_gap"]
-            self.steps = self.make(history.rows[-1])
-        return self.has_begun
-
-    def _end_if_idle(self, history):
-        """End if as many passes as those of ascent have not even halved the gap."""
-        made = history.n_iter - self.begun_at
-        if made >= self.begun_at and history.rows[-1]["dual_gap"] > 0.5 * self.gap:
-            self._end()
-
-    def _end(self):
-        """Let ascent go on. Returns whether it does."""
-        if self.take_back is None:
-            return False
-        self.take_back(self.steps)
-        self.steps, self.is_over = None, True
-        return True
-
-    def _is_slow(self, history, tol):
-        return (
+    def ends_ascent(self):
+        """Whether many more passes of ascent are expected, by a check just made."""
+        history = self.history
+        if not (
             history.n_iter > self.after
             and history.rows[-1]["n_iter"] == history.n_iter - 1
-            and passes_left(history.rows, tol) > self.if_left
+            and passes_left(history.rows, self.tol) > self.if_left
+        ):
+            return False
+        self.begun_at, self.gap = history.n_iter, history.rows[-1]["dual_gap"]
+        return True
+
+    def ends_others(self):
+        """Whether as many passes as those of ascent have not even halved the gap."""
+        made = self.history.n_iter - self.begun_at
+        return (
+            made >= self.begun_at and self.history.rows[-1]["dual_gap"] > 0.5 * self.gap
         )
-
-    def move(self, deadline):
-        status = self.steps.move(deadline)
-        return None if status == "stalled" and self._end() else status
-
-    def check(self):
-        return self.steps.check()
 
 
 def certify(ascent, n_threads=1, tol=0.0, shares=None):
@@ -190,58 +182,3 @@ def certify(ascent, n_threads=1, tol=0.0, shares=None):
         row = certified(objective, ascent.best_bound, error, row["n_oracle_calls"])
     return row, weights, least, ascent.size_of_terms
 
-
-class Successor:
-    """Steps of another solver, after ascent that was slow.
-
-    Until they find better weights, those of ascent are returned, and its dual objective
-    remains the bound on the optimum.
-
-    Parameters
-    ----------
-    steps : LBFGSSteps or NewtonSteps
-    row : dict
-        The row of the history that describes the last dual point.
-    w : ndarray of shape (d,)
-        The weights that the row describes.
-    then : callable or None
-        (w) -> the steps that go on from there once these make no progress.
-    """
-
-    # No weights are better than `weights`.
-    best_weights = None
-
-    def __init__(self, steps, row, w, then=None):
-        self.steps, self.then = steps, then
-        self.row, self.w = row, w
-
-    def move(self, deadline):
-        if self.steps.move(deadline):
-            return None
-        if self.then is None:
-            return "stalled"
-        self.row, self.w = self.check()
-        self.steps, self.then = self.then(self.w), None
-        return self.move(deadline)
-
-    def check(self):
-        row, before = self.steps.row(), self.row
-        is_better = row["objective"] <= before["objective"]
-        least = max(row["dual_objective"], before["dual_objective"])
-        objective = row["objective"] if is_better else before["objective"]
-        # That of the other weights is known to the history.
-        error = row["rounding"] if is_better else 0.0
-        n_calls = before["n_oracle_calls"] + row["n_oracle_calls"]
-        row = certified(objective, least, error, n_calls)
-        return row, self.steps.weights if is_better else self.w
-
-    @property
-    def weights(self):
-        return self.check()[1]
-
-    def rebuild_weights(self):
-        """Do nothing: this method has only weights."""
-
-    def get_state(self):
-        """Same as for `MarginalAscent`, which also starts from weights alone."""
-        return {"weights": np.array(self.weights)}

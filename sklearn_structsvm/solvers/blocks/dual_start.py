@@ -10,6 +10,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
     RATIO,
     Acceleration,
 )
+from sklearn_structsvm.solvers.blocks.ascent import method_of
 from sklearn_structsvm.solvers.blocks.exact import certify, make_pass
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 
@@ -43,7 +44,14 @@ class DualStart:
         The start ends if more passes than this would be needed for `tol`.
     n_threads : int
         For the checks of the gap.
+
+    Attributes
+    ----------
+    then : callable or None
+        What follows it; see `turns`.
     """
+
+    then = None
 
     def __init__(self, ascent, tol=0.0, max_passes_left=np.inf, n_threads=1):
         self.ascent, self.tol = ascent, tol
@@ -64,8 +72,16 @@ class DualStart:
             at_once=self.is_remote,
         )
 
+    def is_over(self):
+        """Whether it ends before a pass: never, but it may stall after one."""
+        return False
+
+    def predicts_convergence(self):
+        return self.forecast.predicts_convergence()
+
     def move(self, deadline):
-        """One pass."""
+        """One pass. Returns "stalled" if another method is expected to be faster."""
+        self.method = method_of(self.ascent)
         self.acceleration.before_pass()
         if self.is_remote:
             self.ascent.make_pass(self.rng, deadline)
@@ -75,6 +91,7 @@ class DualStart:
             )
         self.n_made += 1
         self.acceleration.after_pass()
+        return "stalled" if self.is_slow else None
 
     @property
     def is_slow(self):
@@ -100,7 +117,7 @@ class DualStart:
         """Passes over the examples, including those of the checks."""
         return -(-self.ascent.n_oracle_calls // len(self.ascent.active_blocks))
 
-    def check(self):
+    def check(self, done=False):
         """A row of the history and the weights, as `exact.certify` returns them."""
         row, weights = self.forecast.check()
         row["n_oracle_calls"] = self.n_passes

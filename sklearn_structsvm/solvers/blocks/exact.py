@@ -9,7 +9,7 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
     LARGEST_RATIO_OF_EXACT_STEPS,
     Acceleration,
 )
-from sklearn_structsvm.solvers.blocks.ascent import Limits, Passes, run_ascent
+from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK
 
 
@@ -57,7 +57,7 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
         )
     passes = ExactPasses(ascent, sampling, rng)
     has_planes = acceleration == "auto"
-    return run_ascent(passes, limits, accelerator=accelerator, has_planes=has_planes)
+    return Ascent(passes, limits, accelerator=accelerator, has_planes=has_planes).run()
 
 
 class ExactPasses(Passes):

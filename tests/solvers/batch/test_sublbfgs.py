@@ -26,6 +26,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
 from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
+from sklearn_structsvm.solvers.turns import Turn, Turns
 
 MODES = [
     pytest.param({}, id="sublbfgs"),
@@ -235,19 +236,22 @@ def test_the_objective_falls_at_each_iteration(options):
     objective = RegularizedRisk(risk, 1e-3)
     hybrid = options.get("hybrid")
     if hybrid:
-        method = sublbfgs._Certified(objective, QuasiNewtonSteps(objective), True)
+        steps = sublbfgs._Certified(objective, QuasiNewtonSteps(objective), True)
+        turn = Turn(steps)
+        turn.then = lambda row, w: Turn(steps.bundle_steps(row, -np.inf), row, w)
     else:
-        method = QuasiNewtonSteps(objective, **options)
+        turn = Turn(QuasiNewtonSteps(objective, **options))
+    turns = Turns(turn, History())
 
     def look():
         if not hybrid:
             return objective.value, objective.weights
-        row, weights = method.check(-np.inf)
+        row, weights = turns.check()
         return row["objective"], weights
 
     values = [look()[0]]
     for _ in range(40):
-        if not method.move():
+        if turns.move(np.inf) == "stalled":
             break
         value, weights = look()
         values.append(value)
@@ -377,7 +381,8 @@ def test_what_an_interrupted_run_saw_is_in_its_history():
     with pytest.raises(KeyboardInterrupt):
         run_sublbfgs(risk, 1e-3, tol=0.0, on_pass=interrupt, history=history)
     result = history.result("stopped")
-    assert set(result.history) == set(HISTORY_KEYS)
+    assert set(result.history) == {*HISTORY_KEYS, "method"}
+    assert result.history["method"].tolist() == ["start", "sublbfgs", "sublbfgs"]
     assert result.history["n_iter"].tolist() == [0, 10, 20]
     assert result.objective == pytest.approx(
         objective_at(risk, 1e-3, result.solution), rel=1e-12

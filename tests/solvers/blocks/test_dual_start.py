@@ -91,6 +91,9 @@ def test_what_comes_after_goes_on_from_the_weights_and_the_bound(
     at = history["n_iter"].tolist().index(n_passes)
     assert (np.diff(history["dual_objective"][at:]) >= -1e-15).all()
     assert (np.diff(history["objective"][at:]) <= 1e-14).all()
+    methods = history["method"]
+    assert set(methods[1 : at + 1]) <= {"blocks", "accelerated"}
+    assert set(methods[at + 1 :]) <= {"sublbfgs", "planes"}
     suboptimality = history["objective"] - best.dual_objective
     assert (history["dual_gap"] >= suboptimality - 1e-8).all()
     assert (np.diff(history["n_oracle_calls"]) > 0).all()
