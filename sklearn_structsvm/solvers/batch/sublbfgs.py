@@ -218,8 +218,9 @@ def run_sublbfgs(
 
     def begin_after(start, row, w):
         turn = begin(row, w, start.plane())
-        # Its dual point takes as much memory as the scores.
+        # Its dual point takes as much memory as the scores, and goes at once.
         start.release()
+        start.then = None
         return turn
 
     if make_start is None or w0 is not None:
@@ -231,6 +232,8 @@ def run_sublbfgs(
         turn = make_start(tol, left, n_threads)
         turn.then = partial(begin_after, turn)
     turns = Turns(turn, history)
+    # What a method keeps goes with its turn.
+    del turn
     return run_passes(
         turns.move,
         turns.check,
