@@ -118,6 +118,19 @@ class Given(ClassifierMixin, BaseEstimator):
         return X
 
 
+class GivenLabels(ClassifierMixin, BaseEstimator):
+    """Rows are their own probabilities of labels."""
+
+    def fit(self, X, y):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict_proba(self, X):
+        return X
+
+
 def metric_of(name, split):
     """The metric; micro-F1's default class is the largest, as in the paper's code."""
     return MicroF1(default_label=largest_class(split)) if name == "micro_f1" else name

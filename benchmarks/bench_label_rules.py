@@ -30,9 +30,10 @@ from _common import (
     np,
     print_table,
 )  # first: it keeps the BLAS on one thread
+from _confusion import GivenLabels
 from scipy import sparse
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -55,19 +56,6 @@ REAL = ["scene", "yeast", "reuters90"]
 MAX_ROWS = 2000
 # A label that fewer rows of the training half have, or lack, is left out.
 LEAST_ROWS = 5
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """Rows are their own probabilities."""
-
-    def fit(self, X, y):
-        return self
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def predict_proba(self, X):
-        return X
 
 
 def labels_of(eta, rng):
@@ -192,7 +180,7 @@ def simple_thresholds(held_out, Y, metric, average):
         scores = [score(Y, held_out > t, None, average) for t in tried]
         return np.full(Y.shape[1], tried[int(np.argmax(scores))])
     model = MultilabelMetricClassifier(
-        Given(), metric, average, cv="prefit", confusion="labels"
+        GivenLabels(), metric, average, cv="prefit", confusion="labels"
     )
     return model.fit(held_out, Y).thresholds_
 
@@ -207,7 +195,7 @@ def run_half(held_out, Y, eta, Y_test, metrics):
                 if k is not None and k >= Y.shape[1]:
                     continue
                 model = MultilabelMetricClassifier(
-                    Given(), metric, average, labels_per_row=k, cv="prefit"
+                    GivenLabels(), metric, average, labels_per_row=k, cv="prefit"
                 ).fit(held_out, Y)
                 predicted = [model.predict(eta)]
                 if k is None:

@@ -24,8 +24,8 @@ from _common import (
     print_table,
     run_lines,
 )  # first: it keeps the BLAS on one thread
+from _confusion import GivenLabels
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
@@ -35,19 +35,6 @@ from sklearn_structsvm import MultilabelMetricClassifier
 
 PER_ROW = 0, 1, 2, 3, 5
 PEER = HERE / "peers" / "xcolumns_labels.py"
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """Rows are their own probabilities."""
-
-    def fit(self, X, y):
-        return self
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def predict_proba(self, X):
-        return X
 
 
 def load(name, data_home):
@@ -116,7 +103,7 @@ def run_set(name, args, python, folder):
     rows = []
     for k in PER_ROW:
         model = MultilabelMetricClassifier(
-            Given(), labels_per_row=k or None, cv="prefit",
+            GivenLabels(), labels_per_row=k or None, cv="prefit",
             # What is expected of these very probabilities is compared.
             confusion="probabilities" if k else "auto",
         )  # fmt: skip
@@ -179,7 +166,7 @@ def run_large(args, python, folder):
         (f"{k} a row, batch", {"labels_per_row": k}, "batch"),
     ):
         model = MultilabelMetricClassifier(
-            Given(), cv="prefit", confusion="probabilities", **params
+            GivenLabels(), cv="prefit", confusion="probabilities", **params
         ).fit(eta, Y)
         if call == "fit":
             _, seconds = timed(lambda model=model: model.fit(eta, Y), 1)

@@ -31,10 +31,11 @@ import json
 import warnings
 from collections import Counter
 
+import _confusion
 from _common import HERE, make_parser, np, print_table
 from scipy.special import softmax
 from scipy.stats import binom
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.naive_bayes import GaussianNB
 
 from sklearn_structsvm import ComplexMetricClassifier, ConformalClassifier
@@ -85,20 +86,11 @@ REASONS = {
 }
 
 
-class Given(ClassifierMixin, BaseEstimator):
-    """Probabilities that are the features."""
+class Given(_confusion.Given):
+    """Probabilities that are the features, with scores and predictions."""
 
     def __init__(self, n_classes=2):
-        self.n_classes = n_classes
-        self.classes_ = np.arange(n_classes)
-
-    def fit(self, X, y):
-        """Nothing to do."""
-        return self
-
-    def predict_proba(self, X):
-        """X."""
-        return X
+        super().__init__(n_classes)
 
     def decision_function(self, X):
         """Log-probabilities."""
