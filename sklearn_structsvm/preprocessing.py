@@ -263,6 +263,10 @@ class SequenceTransformer(  # type: ignore[call-arg]
                 )
             return self
         for transformer in {id(t): t for t in (self.transformer, self._inner)}.values():
+            if not hasattr(transformer, "set_output"):
+                raise ValueError(
+                    f"set_output requires a transformer that has it; got {transformer!r}."
+                )
             transformer.set_output(transform=transform)
         return self
 

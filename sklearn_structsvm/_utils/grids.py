@@ -48,4 +48,4 @@ def check_grid(shape):
         raise ValueError(f"shape must be (rows, columns); got {shape!r}.")
     for name, size in zip(("rows", "columns"), shape, strict=True):
         check_integer(f"The number of {name} of shape", size, 1)
-    return tuple(shape)
+    return tuple(int(size) for size in shape)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.borders import as_array, as_csr, check_sequence
+from sklearn_structsvm._utils.borders import as_array, as_csr, as_floats, check_sequence
 from sklearn_structsvm._utils.pieces import take_rows
 
 
@@ -97,6 +97,8 @@ class SplitMatrix:
                 continue
             if not sparse.issparse(matrix):
                 matrix = as_array(f"matrices[{j}]", matrix)
+                if matrix.dtype.kind not in "fiub":
+                    matrix = as_floats(f"matrices[{j}]", matrix, *matrix.shape)
             if matrix.ndim != 2:
                 raise ValueError(
                     f"matrices[{j}] must be 2-D; got shape {tuple(matrix.shape)}."

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from sklearn_structsvm._utils.borders import check_sequence
 from sklearn_structsvm._utils.labels import as_classes
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
@@ -157,6 +158,7 @@ def read_constraints(constraints):
     """A tuple of constraints; TypeError for anything else."""
     if isinstance(constraints, Constraint | str | type):
         constraints = (constraints,)
+    check_sequence("constraints", constraints, "a list of Constraint objects", TypeError)
     for constraint in constraints:
         if isinstance(constraint, type) and issubclass(constraint, Constraint):
             name = constraint.__name__

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.borders import check_choice, check_sequence
 
 # The template of the CRFsuite tutorial: fields and offsets read together. The order is
 # that of the columns; offsets of a token grow within an entry.
@@ -85,6 +85,7 @@ def chunking_attributes(
     ['w[0]=cat', 'w[1]=sat', 'w[2]=__EOS__', 'w[-1]|w[0]=the|cat']
     """
     check_choice("template", template, ("paper", "tutorial"))
+    check_sequence("tokens", tokens, "a list of (word, tag) pairs", TypeError)
     pairs = []
     for t, token in enumerate(tokens):
         if (

@@ -87,7 +87,7 @@ def make_poses(
     ((11, 32, 24, 1), (11, 2), ['neck', 'head'])
     """
     check_integer("n_samples", n_samples, 1)
-    n_rows, n_columns = check_grid(shape)
+    shape = check_grid(shape)
     check_integer("n_distractors", n_distractors, 0)
     check_scalar(noise, "noise", Real, min_val=0)
     rng = check_random_state(random_state)

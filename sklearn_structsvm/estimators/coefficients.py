@@ -82,7 +82,10 @@ class SparseCoefficientsMixin:
         with damage_refused(self):
             check_is_fitted(self)
             now = snapshot(self)
-            now.coef_ = sparse.csr_array(now.coef_)
+            coef = now.coef_
+            if not sparse.issparse(coef):
+                coef = as_floats("coef_", coef, *np.shape(coef))
+            now.coef_ = sparse.csr_array(coef)
         return self
 
     def densify(self) -> Self:

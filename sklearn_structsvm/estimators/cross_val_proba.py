@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import indexable
 
 from sklearn_structsvm._contract.answers import Answer, checked_folds
-from sklearn_structsvm._utils.borders import check_sequence
+from sklearn_structsvm._utils.borders import check_integer, check_sequence
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm._utils.labels import unique
 
@@ -80,6 +80,8 @@ def cross_val_predict_proba(
     check_sequence("X", X, "a sequence with one item per example", TypeError)
     if not (params is None or isinstance(params, Mapping)):
         raise TypeError(f"params must be a dict or None; got {type(params).__name__}.")
+    if n_jobs is not None:
+        check_integer("n_jobs", n_jobs, -np.inf)
     X, y = indexable(X, y)
     folds = checked_folds(cv, X, y, groups=groups)
     test = np.concatenate([test for _, test in folds])

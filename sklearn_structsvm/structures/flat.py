@@ -152,7 +152,7 @@ class FlatStructure(Structure):
         strict_beta: bool = True,
     ) -> Any:
         theta, costs, truth = self._tables(
-            self.decision_function(as_row(x), w)[0], self._encode(np.array([y_true]))[0]
+            self.decision_function(as_row(x), w)[0], self._encode([y_true])[0]
         )
         labels = constrained_argmax(
             theta, None, costs, truth, lam, alpha, beta, strict_alpha, strict_beta

@@ -326,6 +326,8 @@ class GraphStructure(SumBounds):
     def _graph_oracle(self, X, y, relaxed, allowed=None, known=None):
         if not self.transition:
             X = [(x[0], x[1][:0], x[2][:0]) for x in X]
+        if any(len(x) != 3 for x in X):
+            raise ValueError("X must hold graphs as check_data returns them.")
         _, edges, edge_features = zip(*X, strict=True)
         offsets = self._starts(X)
         costs, cost_rows = self._costs(known)

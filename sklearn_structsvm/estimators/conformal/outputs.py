@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from sklearn_structsvm._contract.answers import Answer
+from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.labels import refuse_missing, unique
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import unwrapped
 from sklearn_structsvm.structures.base import as_object_array
@@ -31,7 +32,7 @@ def read_outputs(X, y):
         y = np.asarray(y)
     y = y if isinstance(y, (list, tuple, np.ndarray)) else np.asarray(y)
     first = y[0] if len(y) else None
-    if isinstance(first, (str, bytes)) or np.ndim(first) == 0:
+    if isinstance(first, (str, bytes)) or as_array("y[0]", first).ndim == 0:
         return ClassOutputs(), _as_classes(y)
     if not _are_rows(X):
         return NodeOutputs(), _as_labelings(y)
