@@ -6,8 +6,8 @@ from _seeds import new_rng
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sklearn_structsvm import BMRMClassifier, ConformalClassifier, cross_val_predict_proba
+from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.datasets import chunking_attributes, make_chains, make_poses
-from sklearn_structsvm.plotting import fairness_report
 from sklearn_structsvm.preprocessing import SequenceTransformer, SplitMatrix
 from sklearn_structsvm.structures import BinaryStructure, GraphStructure
 
@@ -40,7 +40,7 @@ def constrained_decode_of_pairs():
 CALLS = {
     "tokens": (lambda: chunking_attributes(0.5), "tokens must be a list"),
     "constraints": (
-        lambda: fairness_report(None, [[0], [1]], [0, 1], constraints=1j),
+        lambda: read_constraints(1j),
         "constraints must be a list of Constraint objects; got complex",
     ),
     "set_output": (
