@@ -59,7 +59,8 @@ def mean_sizes(matrices, weights):
     places, values, n_waiting = [], [], 0
     for X, weight in zip(matrices, weights, strict=True):
         places.append(X.indices[: X.nnz])
-        values.append(weight * np.abs(X.data[: X.nnz]))
+        # NumPy 1 would leave the product with a number in float32.
+        values.append(np.multiply(weight, np.abs(X.data[: X.nnz]), dtype=np.float64))
         n_waiting += X.nnz
         if n_waiting > len(sizes):
             _add_entries(places, values, sizes)
