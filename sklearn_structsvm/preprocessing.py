@@ -1,6 +1,6 @@
 """Preprocessing: from tokens and tables to the sequences that structures accept."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from typing import Any, Literal, Self
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import (
     as_array,
-    as_canonical,
     check_sequence,
     is_empty,
     refuse_masked,
@@ -22,6 +21,16 @@ from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.pieces import MIN_PIECE
+from sklearn_structsvm._utils.sequences import (
+    check_item,
+    nothing,
+    one_table,
+    put_back,
+    row_labels,
+    rows_of,
+    stacked,
+    used_items,
+)
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_names,
@@ -163,10 +172,10 @@ class SequenceTransformer(  # type: ignore[call-arg]
         if isinstance(X, Iterator) and self.transformer is None:
             self.fit_transform(X)
             return self
-        rows, lengths, _ = _one_table(X)
+        rows, lengths, _ = one_table(X)
         transformer = self._unfitted()
         call = partial(transformer.fit, **params)
-        _placed(call, rows, lengths, *_row_labels(y, lengths))
+        _placed(call, rows, lengths, *row_labels(y, lengths))
         self.transformer_ = transformer
         return self
 
@@ -178,12 +187,12 @@ class SequenceTransformer(  # type: ignore[call-arg]
             out = _placed(transformer.fit_transform_pieces, pieces, pieces.lengths)
             lengths = np.array(pieces.lengths)
             if not any(pieces.lengths):
-                raise _nothing()
+                raise nothing()
             rests = [None] * len(lengths)
         else:
-            rows, lengths, rests = _one_table(X)
+            rows, lengths, rests = one_table(X)
             call = partial(transformer.fit_transform, **params)
-            out = _placed(call, rows, lengths, *_row_labels(y, lengths))
+            out = _placed(call, rows, lengths, *row_labels(y, lengths))
         items = self._sequences(transformer, "fit_transform", out, lengths, rests)
         self.transformer_ = transformer
         return items
@@ -205,11 +214,11 @@ class SequenceTransformer(  # type: ignore[call-arg]
             check_is_fitted(self)
         if isinstance(X, Iterator) and self.transformer is None:
             return self._transform_pieces(_Pieces(X))
-        items, rests = _rows_of(X)
+        items, rests = rows_of(X)
         if all(map(is_empty, items)):
             # There is nothing to transform, of whatever type it would be.
-            return SequenceList(_put_back([], rest) for rest in rests)
-        rows, lengths = _stacked(items)
+            return SequenceList(put_back([], rest) for rest in rests)
+        rows, lengths = stacked(items)
         transformer = self.transformer_
         with damage_refused(self):
             out = _placed(transformer.transform, rows, lengths)
@@ -232,7 +241,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """The rows that the transformer returned, one sequence after another."""
         if self.transformer is not None:
             out = Answer(method, transformer).of_each(out, lengths.sum())
-        return SequenceList(map(_put_back, split_rows(out, lengths), rests))
+        return SequenceList(map(put_back, split_rows(out, lengths), rests))
 
     @available_if(_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -304,9 +313,9 @@ class SequenceList(list[Any]):
     """
 
     def __mul__(self, weight):
-        items, rests = _rows_of(self)
+        items, rests = rows_of(self)
         items = (item if is_empty(item) else item * weight for item in items)
-        return SequenceList(map(_put_back, items, rests))
+        return SequenceList(map(put_back, items, rests))
 
     def __array_function__(self, func, types, args, kwargs):
         axis = args[1] if len(args) > 1 else kwargs.get("axis")
@@ -337,16 +346,16 @@ def _joined_sequences(parts):
                 "others returned a list of sequences. Use SequenceTransformer for all of "
                 "them."
             )
-    parts, rests = zip(*map(_rows_of, parts), strict=True)
+    parts, rests = zip(*map(rows_of, parts), strict=True)
     items = _joined_rows(parts)
-    return SequenceList(map(_put_back, items, rests[0]))
+    return SequenceList(map(put_back, items, rests[0]))
 
 
 def _joined_rows(parts):
     """The same, of rows without what stands beside them."""
     if all(is_empty(item) for part in parts for item in part):
         return SequenceList([] for _ in parts[0])
-    used, lengths = zip(*map(_used_items, parts), strict=True)
+    used, lengths = zip(*map(used_items, parts), strict=True)
     for k, own in enumerate(lengths):
         if not np.array_equal(own, lengths[0]):
             raise ValueError(
@@ -480,7 +489,7 @@ class _Pieces:
         tokens, n_given = [], 0
         for i, item in enumerate(self.X):
             item = from_column(item)
-            _check_sequence(item, i)
+            check_item(item, i)
             if row_type(item) != "tokens":
                 raise TypeError(
                     f"X[{i}] has type {type(item).__name__}; SequenceTransformer without "
@@ -493,145 +502,3 @@ class _Pieces:
                 tokens, n_given = [], len(self.lengths)
         if n_given < len(self.lengths):
             yield tokens
-
-
-def _rows_of(X):
-    """The rows of each item, and what stands beside them, for `_put_back`."""
-    X = _check_sequences(X)
-    return zip(*map(_split_item, X), strict=True) if len(X) else ([], [])
-
-
-def _split_item(item):
-    if not _has_rest(item):
-        return item, None
-    rows, inner = _split_item(item[0])
-    return rows, (inner, item[1:])
-
-
-def _has_rest(item):
-    """Whether it is (features, edges), (features, scores) or like these.
-
-    Features may be tokens, if an array of integers follows them.
-    """
-    if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
-        return False
-    first, second = item[:2]
-    if len(getattr(first, "shape", ())) == 2 or _has_rest(first):
-        return True
-    is_array = isinstance(second, np.ndarray) and second.dtype.kind in "iu"
-    return isinstance(item, tuple) and isinstance(first, list) and is_array
-
-
-def _put_back(rows, rest):
-    """An item with these rows."""
-    return rows if rest is None else (_put_back(rows, rest[0]), *rest[1])
-
-
-def _one_table(X):
-    """The stacked rows of all sequences for a transformer, the lengths, and the rests."""
-    items, rests = _rows_of(X)
-    return *_stacked(items), rests
-
-
-def _stacked(items):
-    """The rows of all items in one table, and their numbers."""
-    items, lengths = _used_items(items)
-    rows = concatenated(items)
-    return rows.tocsr() if isinstance(rows, SplitMatrix) else rows, lengths
-
-
-def _nothing():
-    return ValueError("X is empty: at least one sequence with a token is needed.")
-
-
-def _used_items(X):
-    """The sequences that are not empty, and the lengths of all.
-
-    Returns
-    -------
-    items : list
-        All have one `row_type`.
-    lengths : ndarray of shape (n,)
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X is one sequence, or holds items of several types, or nothing but empty ones.
-    """
-    items = list(map(from_column, X))
-    if set(map(type, items)) == {list} and any(items):
-        return list(filter(None, items)), np.array(list(map(len, items)))
-    used = [i for i, item in enumerate(items) if not is_empty(item)]
-    if not used:
-        raise _nothing()
-    first = items[used[0]]
-    for i in used:
-        item = items[i]
-        _check_sequence(item, i)
-        if row_type(item) != row_type(first):
-            raise TypeError(
-                f"X[{i}] has type {type(item).__name__}, but X[{used[0]}] has type "
-                f"{type(first).__name__}. All sequences must have the same type."
-            )
-        if isinstance(item, SplitMatrix):
-            items[i] = SplitMatrix(item.matrices)
-        else:
-            items[i] = as_canonical(item, f"X[{i}]")
-        shape, expected = (tuple(getattr(own, "shape", ())) for own in (item, first))
-        if len(shape) > 2 or shape[1:] != expected[1:]:
-            raise ValueError(
-                f"X[{i}] has shape {shape}, but X[{used[0]}] has shape {expected}. All "
-                "sequences must have the same columns."
-            )
-        refuse_masked(f"X[{i}]", item)
-    lengths = np.array([0 if is_empty(item) else n_rows(item) for item in items])
-    return [items[i] for i in used], lengths
-
-
-def _check_sequence(item, i):
-    """TypeError if a sequence is one token, or can be read only once."""
-    has_length = hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0
-    is_other = isinstance(item, (str, bytes, Mapping, Set)) or not has_length
-    if not is_other or sparse.issparse(item):
-        return
-    if isinstance(item, Iterator):
-        raise TypeError(
-            f"X[{i}] is a {type(item).__name__}, which can be read only once. Each "
-            "sequence must be a list of tokens: use list(sequence)."
-        )
-    if isinstance(item, str) and len(item.split()) > 1:
-        raise TypeError(
-            f"X[{i}] is one string, {item!r}, but must be a list of tokens. To split "
-            "sentences at spaces, use [x.split() for x in X]."
-        )
-    raise TypeError(
-        f"X[{i}] is {item!r}, a single token. X must be a list of sequences, each a list "
-        "of tokens. To pass a single sequence, use [sequence]."
-    )
-
-
-def _check_sequences(X):
-    """X as a list, or like one; TypeError if it is one sequence, or no list."""
-    if isinstance(X, Iterator):
-        return list(X)
-    X = from_column(X)
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape) == 2:
-        raise TypeError(
-            f"X is one {type(X).__name__} of shape {tuple(shape)}, but must be a list of "
-            "sequences. To pass a single sequence, use [X]; to split a table into "
-            "sequences, use split_sequences."
-        )
-    check_sequence("X", X, "a list of sequences", TypeError)
-    return X
-
-
-def _row_labels(y, lengths):
-    """Arguments for `fit`: the labels of all rows, if y has a label per row."""
-    if y is None:
-        return ()
-    check_sequence("y", y, "None or a sequence of the labels of each sequence")
-    shapes = [np.shape(as_array(f"y[{i}]", own)) for i, own in enumerate(y)]
-    if shapes != [(n,) for n in lengths.tolist()]:
-        return ()
-    return (np.concatenate([np.asarray(own) for own in y if len(own)]),)
