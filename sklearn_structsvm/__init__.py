@@ -16,6 +16,7 @@ from sklearn_structsvm.estimators.crf_path import crf_path
 from sklearn_structsvm.estimators.cross_val_proba import cross_val_predict_proba
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
+from sklearn_structsvm.estimators.stacked import StackedStructureClassifier
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
 from sklearn_structsvm.estimators.uncertainty import uncertainty
 
@@ -30,6 +31,7 @@ __all__ = [
     "MultilabelMetricClassifier",
     "PragamClassifier",
     "SlackRescaledSSVM",
+    "StackedStructureClassifier",
     "SubLBFGSClassifier",
     "__version__",
     "bcfw_path",

@@ -1,0 +1,456 @@
+"""A structure on top of any classifier of rows."""
+
+from functools import wraps
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from sklearn_structsvm._contract.answers import Answer, checked_folds
+from sklearn_structsvm._utils.borders import is_empty
+from sklearn_structsvm._utils.compat import HasMethods, StrOptions, available_if
+from sklearn_structsvm._utils.labels import encode, unique
+from sklearn_structsvm._utils.sequences import one_table, put_back, rows_of, stacked
+from sklearn_structsvm._utils.snapshots import of_one_fit, snapshot
+from sklearn_structsvm._utils.tables import rows_at, split_rows
+from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
+from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.named_structures import named_structure
+from sklearn_structsvm.structures import (
+    MISSING,
+    ChainStructure,
+    GraphStructure,
+    TreeStructure,
+)
+from sklearn_structsvm.structures.graph_data import split_weights
+from sklearn_structsvm.structures.hidden_labels import SETS, as_entries
+from sklearn_structsvm.structures.nodes import NodeStructure
+
+METHODS = ("predict_proba", "decision_function")
+
+
+def _final_has(name):
+    def check(self):
+        final = getattr(self, "final_estimator_", self.final_estimator)
+        return hasattr(CRFClassifier if final is None else final, name)
+
+    return check
+
+
+def _of_final(name):
+    """The method of the final estimator, for the items that the classifier scores."""
+
+    @available_if(_final_has(name))
+    @wraps(getattr(CRFClassifier, name))
+    @of_one_fit
+    def method(self, X, *args, **kwargs):
+        check_is_fitted(self)
+        return getattr(self.final_estimator_, name)(self._scored(X), *args, **kwargs)
+
+    return method
+
+
+class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Structured predictions on top of any classifier of rows.
+
+    A classifier that labels one row at a time knows nothing of the rows beside it: its
+    labels flicker. Here a structure reads its scores in context. With the scores
+    :math:`s_t = \log p(\cdot \mid x_t)` of the classifier, a chain, tree or graph with
+    the parameters :math:`a, b, A` predicts
+
+    .. math:: \arg\max_y \sum_t a\, s_{t, y_t} + b_{y_t} + \sum_{(s, t)} A_{y_s, y_t} ,
+
+    where a is how far the scores are to be trusted. It learns them from scores that are
+    **out of fold**: of each item by a classifier that was fitted to other items. Scores
+    of rows that a classifier was fitted to are too sure, and the structure would learn
+    to do nothing.
+
+    Read more in the :ref:`User Guide <guide-stacked>`.
+
+    Parameters
+    ----------
+    estimator : classifier of rows
+        Any classifier with `predict_proba` or `decision_function`, or a pipeline. It gets
+        the rows of all items as one array, CSR matrix or data frame, whatever the items
+        are.
+    final_estimator : estimator over a structure or None, default=None
+        What learns the structure, such as `CRFClassifier`, `CRFClassifierCV`,
+        `BCFWClassifier` or `SlackRescaledSSVM` over a `ChainStructure`, `TreeStructure`
+        or `GraphStructure`. The `emission` of its structure is set. None means a
+        :class:`CRFClassifier` over the structure that items have: a graph for pairs
+        (features, edges), a tree for pairs (features, parents), and otherwise a chain.
+    cv : int, splitter, iterable or "prefit", default=5
+        The folds of items, as in :func:`sklearn.model_selection.cross_val_predict`; each
+        item must be in one test part. With "prefit", `estimator` is fitted already, to
+        other items than those of `fit`.
+    stack_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        Where the scores come from. "auto" takes the first of the two that `estimator`
+        has. Scores are logarithms of probabilities, and decision functions as they are.
+    passthrough : bool, default=False
+        Whether the structure has weights for the features, too, beside the scores. They
+        must be numbers then, and should be scaled.
+    n_jobs : int or None, default=None
+        Number of folds that are fitted at once.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted to the rows of all items; with ``cv="prefit"``, `estimator` itself.
+    final_estimator_ : estimator
+        Fitted to the scores. It has the certificate, such as `dual_gap_`: of the weights
+        of the structure, given the scores.
+    classes_ : ndarray of shape (n_classes,)
+        All labels, sorted.
+    least_probability_ : float
+        What probabilities are raised to: one over the number of rows with a label.
+    n_features_in_ : int
+        Number of columns of the rows. Defined only if `estimator_` has it.
+    feature_names_in_ : ndarray of str
+        Names of the columns of the rows. Defined only if `estimator_` has them.
+
+    See Also
+    --------
+    CRFClassifier : The default structure, on features or on scores.
+    cross_val_predict_proba : Out-of-fold probabilities of sequences.
+
+    Notes
+    -----
+    Labels that are unknown (MISSING, or sets of labels) are left out below, and hidden
+    from the structure as its estimator does it. A class that a fold lacks has there the
+    probability 0. From n rows no probability is known to be below 1/n, and forests say 0
+    often: logarithms are of at least ``least_probability_``, which is 1/n.
+
+    The certificate says that no other weights of the structure have a better objective
+    for the same scores by more than `dual_gap_`. It says nothing about the classifier.
+
+    If the final estimator has ``warm_start=True``, a second `fit` starts from its
+    solution.
+
+    Examples
+    --------
+    Labels of single points in time flicker; those of the chain do not:
+
+    >>> import numpy as np
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn_structsvm import StackedStructureClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = [np.repeat(rng.integers(2, size=6), 20) for _ in range(10)]
+    >>> X = [labels[:, None] + rng.normal(size=(120, 3)) for labels in y]
+    >>> forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    >>> model = StackedStructureClassifier(forest).fit(X[:5], y[:5])
+    >>> bool(model.score(X[5:], y[5:]) > 0.97)
+    True
+    >>> alone = model.estimator_.score(np.vstack(X[5:]), np.hstack(y[5:]))
+    >>> bool(alone < 0.93)
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "estimator": [HasMethods(["fit"])],
+        "final_estimator": [None, HasMethods(["fit", "predict"])],
+        "cv": ["cv_object", StrOptions({"prefit"})],
+        "stack_method": [StrOptions({"auto", *METHODS})],
+        "passthrough": ["boolean"],
+        "n_jobs": [None, int],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        final_estimator: Any = None,
+        *,
+        cv: Any = 5,
+        stack_method: Literal["auto", "predict_proba", "decision_function"] = "auto",
+        passthrough: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.final_estimator = final_estimator
+        self.cv = cv
+        self.stack_method = stack_method
+        self.passthrough = passthrough
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the classifier, and the structure to its out-of-fold scores.
+
+        Parameters
+        ----------
+        X : sequence of n items
+            Each is an array, a CSR matrix or a data frame of T_i rows; for graphs and
+            trees, a tuple (features, edges) or (features, parents) as of
+            :class:`GraphStructure` and :class:`TreeStructure`.
+        y : sequence of n arrays of shape (T_i,)
+            The label of each row. Labels may be MISSING, or sets of labels, if the final
+            estimator takes them.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the items, and of their rows.
+        groups : array-like of shape (n,) or None, default=None
+            Groups of the items, for splitters such as ``GroupKFold``.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        return fit_aside(self, X=X, y=y, sample_weight=sample_weight, groups=groups)
+
+    def _fit_within(self, fit, X, y, sample_weight, groups):
+        require_y(self, y)
+        X, y = list(X), list(y)
+        table, lengths, rests = one_table(X)
+        labels, known = _labels_of_rows(y, lengths)
+        weights = None
+        if sample_weight is not None:
+            weights = np.repeat(check_weights(sample_weight, len(X)), lengths)[known]
+        self.classes_ = _all_labels(labels, y)
+        self.least_probability_ = 1.0 / len(labels)
+        task = self._task(table, known, labels, weights)
+        final = self._final(X, rests)
+        if self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            scores = task.scores(self.estimator, slice(None))
+        else:
+            scores = self._out_of_fold(task, X, y, lengths, groups)
+            self.estimator_ = task.fitted(clone(self.estimator), slice(None))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        previous = fit.previous.get("final_estimator_")
+        if previous is not None and getattr(final, "warm_start", False):
+            final = snapshot(previous).set_params(**final.get_params(deep=False))
+        beside = {} if sample_weight is None else {"sample_weight": sample_weight}
+        items = self._items(X, scores, lengths, rests)
+        self.final_estimator_ = final.fit(items, y, **beside)
+
+    def _final(self, X, rests):
+        """The final estimator, not yet fitted, over a structure that takes scores."""
+        final = self.final_estimator
+        if final is None:
+            final = CRFClassifier(_structure_of(rests))
+        final = clone(final)
+        structure = named_structure(final.structure)
+        if structure is None:
+            structure = _structure_of(rests)
+        if not isinstance(structure, NodeStructure):
+            raise ValueError(
+                "final_estimator must have a ChainStructure, TreeStructure or "
+                f"GraphStructure; got structure={final.structure!r}."
+            )
+        emission = "both" if self.passthrough else "given"
+        structure = clone(structure).set_params(emission=emission)
+        return final.set_params(structure=structure)
+
+    def _out_of_fold(self, task, X, y, lengths, groups):
+        """Scores of all rows, each by a fit to the rows of other items."""
+        folds = checked_folds(self.cv, X, y, groups=groups)
+        test = np.concatenate([test for _, test in folds])
+        if not np.array_equal(np.sort(test), np.arange(len(X))):
+            raise ValueError("cv must have each item in the test part of one fold.")
+        of_row = np.repeat(np.arange(len(X)), lengths)
+        pairs = [
+            tuple(np.flatnonzero(np.isin(of_row, part)) for part in fold)
+            for fold in folds
+        ]
+        ask = delayed(_scored_by_others)
+        found = Parallel(n_jobs=self.n_jobs)(
+            ask(task, clone(self.estimator), *pair) for pair in pairs if len(pair[1])
+        )
+        scores = np.empty((len(of_row), len(self.classes_)), found[0].dtype)
+        places = [rows for _, rows in pairs if len(rows)]
+        for rows, own in zip(places, found, strict=True):
+            scores[rows] = own
+        return scores
+
+    def _items(self, X, scores, lengths, rests):
+        """Items of the structure: the scores of their rows, and what stands beside."""
+        items = split_rows(scores, lengths)
+        if self.passthrough:
+            features = [_numbers(rows, i) for i, rows in enumerate(next(iter(rows_of(X))))]
+            items = list(zip(features, items, strict=True))
+        return list(map(put_back, items, rests))
+
+    def _task(self, table, known=None, labels=None, weights=None):
+        scoring = self.stack_method, self.classes_, self.least_probability_
+        return RowTask(table, known, labels, weights, *scoring)
+
+    def _scored(self, X):
+        """The items of the final estimator."""
+        items, rests = rows_of(list(X))
+        if not len(items):
+            return []
+        if all(map(is_empty, items)):
+            lengths = np.zeros(len(items), np.int64)
+            scores = np.empty((0, len(self.classes_)))
+        else:
+            table, lengths = stacked(items)
+            scores = self._task(table).scores(snapshot(self.estimator_), slice(None))
+        return self._items(X, scores, lengths, rests)
+
+    predict = _of_final("predict")
+    predict_proba = _of_final("predict_proba")
+    predict_log_proba = _of_final("predict_log_proba")
+    predict_k_best = _of_final("predict_k_best")
+    predict_spans = _of_final("predict_spans")
+    max_marginals = _of_final("max_marginals")
+    entropy = _of_final("entropy")
+    log_likelihood = _of_final("log_likelihood")
+    score = _of_final("score")
+
+    def __sklearn_is_fitted__(self):
+        return "final_estimator_" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # Otherwise scikit-learn would choose splitters and scores by the form of y.
+        tags.estimator_type = None
+        tags.classifier_tags = None
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+class RowTask:
+    """The rows of all items, their labels, and how a classifier scores them.
+
+    Parameters
+    ----------
+    table : array, CSR matrix, data frame or list of n rows
+    known : ndarray of shape (m,) or None
+        The places of the rows that have a label.
+    labels : ndarray of shape (m,) or None
+    weights : ndarray of shape (m,) or None
+    method : str
+        The parameter `stack_method`.
+    classes : ndarray of shape (k,)
+    least : float
+        What probabilities are raised to.
+    """
+
+    def __init__(self, table, known, labels, weights, method, classes, least):
+        self.table = table
+        self.known, self.labels, self.weights = known, labels, weights
+        self.method, self.classes, self.least = method, classes, least
+
+    def fitted(self, model, rows):
+        """The model, fitted to those of these rows that have a label."""
+        own = rows
+        if not isinstance(rows, slice):
+            own = np.flatnonzero(np.isin(self.known, rows))
+        known, labels = self.known[own], self.labels[own]
+        if not len(labels):
+            raise ValueError("A fold has no item with a label outside its test part.")
+        beside = {}
+        if self.weights is not None:
+            if not has_fit_parameter(model, "sample_weight"):
+                raise ValueError(f"{model!r} does not take sample_weight.")
+            beside["sample_weight"] = self.weights[own]
+        return model.fit(rows_at(self.table, known), labels, **beside)
+
+    def scores(self, model, rows):
+        """A score for each of these rows and each class."""
+        method = self._method_of(model)
+        table = self.table if isinstance(rows, slice) else rows_at(self.table, rows)
+        found, columns = getattr(model, method)(table), len(model.classes_)
+        if columns == 2 and np.ndim(found) == 1:
+            found = np.column_stack([-0.5 * found, 0.5 * found])
+        answer, n = Answer(method, model), len(found)
+        if method == "predict_proba":
+            found = answer.probabilities(found, n, columns)
+            found, missing = np.log(np.maximum(found, self.least)), np.log(self.least)
+        else:
+            found = answer.array(found, n, columns)
+            missing = found.min() if found.size else 0.0
+        places = encode(model.classes_, self.classes, "classes_ of the estimator")
+        if columns == len(self.classes) and np.array_equal(places, np.arange(columns)):
+            return found
+        scores = np.full((n, len(self.classes)), missing, found.dtype)
+        scores[:, places] = found
+        return scores
+
+    def _method_of(self, model):
+        names = METHODS if self.method == "auto" else (self.method,)
+        for name in names:
+            if hasattr(model, name):
+                return name
+        raise TypeError(f"estimator must have {' or '.join(names)}; got {model!r}.")
+
+
+def _scored_by_others(task, model, train, test):
+    return task.scores(task.fitted(model, train), test)
+
+
+def _structure_of(rests):
+    """The structure that items have, by what stands beside their features."""
+    rest = next((rest for rest in rests if rest is not None), None)
+    if rest is None:
+        return ChainStructure()
+    beside = rest[1][0]
+    return TreeStructure() if np.ndim(beside) == 1 else GraphStructure()
+
+
+def _labels_of_rows(y, lengths):
+    """The labels of all rows that have one, and the places of these rows."""
+    parts, places, start = [], [], 0
+    if len(y) != len(lengths):
+        raise ValueError(f"X has {len(lengths)} items, but y has {len(y)}.")
+    for i, (own, n) in enumerate(zip(y, lengths.tolist(), strict=True)):
+        own = split_weights(own)[0]
+        entries = as_entries(own)
+        own = np.asarray(own) if entries is None else entries
+        if len(own) != n:
+            raise ValueError(f"y[{i}] has {len(own)} labels, but X[{i}] has {n} rows.")
+        kept = np.arange(n)
+        if entries is not None:
+            kept = np.array([t for t in kept if _is_label(own[t])], np.intp)
+            own = np.asarray([own[t] for t in kept])
+        if len(kept):
+            parts.append(own)
+            places.append(kept + start)
+        start += n
+    if not parts:
+        raise ValueError("y has no label: there is nothing to learn.")
+    return np.concatenate(parts), np.concatenate(places)
+
+
+def _is_label(entry):
+    return entry is not None and entry is not MISSING and not isinstance(entry, SETS)
+
+
+def _all_labels(labels, y):
+    """All labels, sorted, also those that stand in sets only."""
+    alternatives = [
+        label
+        for own in y
+        for entry in as_entries(split_weights(own)[0]) or ()
+        if isinstance(entry, SETS)
+        for label in entry
+    ]
+    known = unique(labels, "y")
+    return known if not alternatives else unique([*known.tolist(), *alternatives], "y")
+
+
+def _numbers(rows, i):
+    """The features of an item, for a structure that has weights for them."""
+    if sparse.issparse(rows) or isinstance(rows, np.ndarray):
+        return rows
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"passthrough=True needs features that are numbers, but X[{i}] has others "
+            f"({error}): encode them first, by SequenceTransformer in a pipeline."
+        ) from error

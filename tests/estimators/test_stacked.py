@@ -1,0 +1,334 @@
+"""A structure over any classifier is its parts put together by hand, without leakage."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from _seeds import new_rng
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    ConformalClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    StackedStructureClassifier,
+    uncertainty,
+)
+from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.structures import MISSING, ChainStructure
+
+CLASSES = np.array(["run", "sit", "walk"])
+
+
+def series(n=12, length=25, noise=1.0):
+    """Series of long runs of labels, with noisy features of single rows."""
+    rng = new_rng()
+    y = [np.repeat(rng.permuted(np.tile(CLASSES, 2)), 5)[:length] for _ in range(n)]
+    onehot = [(labels[:, None] == CLASSES).astype(float) for labels in y]
+    return [x + noise * rng.normal(size=x.shape) for x in onehot], y
+
+
+def logs_by_hand(X, y, groups=None, cv=None):
+    rows, labels = np.vstack(X), np.concatenate(y)
+    items = np.repeat(np.arange(len(X)), list(map(len, X)))
+    logs = np.empty((len(rows), 3))
+    for train, test in (cv or KFold(5)).split(X, y, groups):
+        own, other = np.isin(items, test), np.isin(items, train)
+        fitted = LogisticRegression().fit(rows[other], labels[other])
+        logs[own] = np.log(np.maximum(fitted.predict_proba(rows[own]), 1 / len(rows)))
+    return np.split(logs, np.cumsum(list(map(len, X)))[:-1])
+
+
+@pytest.mark.parametrize("passthrough", [False, True])
+@pytest.mark.parametrize("final", [CRFClassifier, BCFWClassifier])
+def test_it_is_its_parts_put_together_by_hand(passthrough, final):
+    X, y = series()
+    model = StackedStructureClassifier(
+        LogisticRegression(), final("chain", random_state=0), passthrough=passthrough
+    )
+    model.fit(X, y)
+    items = logs_by_hand(X, y)
+    if passthrough:
+        items = list(zip(X, items, strict=True))
+    structure = ChainStructure(emission="both" if passthrough else "given")
+    by_hand = final(structure, random_state=0).fit(items, y)
+    np.testing.assert_array_equal(model.final_estimator_.coef_, by_hand.coef_)
+    base = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    np.testing.assert_array_equal(model.estimator_.coef_, base.coef_)
+    scores = [np.log(np.maximum(base.predict_proba(x), 1 / (12 * 25))) for x in X]
+    new = list(zip(X, scores, strict=True)) if passthrough else scores
+    for own, other in zip(model.predict(X), by_hand.predict(new), strict=True):
+        np.testing.assert_array_equal(own, other)
+    assert model.score(X, y) == by_hand.score(new, y)
+
+
+def test_groups_of_items_stay_together():
+    X, y = series()
+    groups = np.repeat([0, 1, 2, 3], 3)
+    cv = GroupKFold(2)
+    final = CRFClassifier("chain", random_state=0)
+    model = StackedStructureClassifier(LogisticRegression(), final, cv=cv)
+    model.fit(X, y, groups=groups)
+    items = logs_by_hand(X, y, groups, cv)
+    by_hand = clone(final).set_params(structure=ChainStructure(emission="given"))
+    np.testing.assert_array_equal(
+        model.final_estimator_.coef_, by_hand.fit(items, y).coef_
+    )
+
+
+def test_a_classifier_that_memorizes_gains_no_trust():
+    """A tree is always right about rows that it was fitted to, and by chance on others."""
+    rng = new_rng()
+    X = [rng.normal(size=(20, 2)) for _ in range(20)]
+    y = [np.repeat(rng.integers(2, size=4), 5) for _ in range(20)]
+    tree = DecisionTreeClassifier(random_state=0)
+    honest = StackedStructureClassifier(tree).fit(X, y).final_estimator_
+    rows, labels = np.vstack(X), np.concatenate(y)
+    leaky = StackedStructureClassifier(clone(tree).fit(rows, labels), cv="prefit")
+    trust = [
+        abs(final.structure_.weight_parts(final.coef_)["emission"].item())
+        for final in (honest, leaky.fit(X, y).final_estimator_)
+    ]
+    assert 3 * trust[0] < trust[1]
+
+
+def test_context_mends_labels_that_flicker():
+    X, y = series(40)
+    model = StackedStructureClassifier(LogisticRegression()).fit(X[:20], y[:20])
+    alone = model.estimator_.score(np.vstack(X[20:]), np.concatenate(y[20:]))
+    assert model.score(X[20:], y[20:]) > alone
+
+
+def as_frames(X):
+    return [pd.DataFrame(x, columns=list("abc")) for x in X]
+
+
+@pytest.mark.parametrize("form", [as_frames, lambda X: list(map(sparse.csr_array, X))])
+def test_items_may_be_frames_and_sparse_matrices(form):
+    X, y = series()
+    plain = StackedStructureClassifier(LogisticRegression()).fit(X, y)
+    other = StackedStructureClassifier(LogisticRegression()).fit(form(X), y)
+    np.testing.assert_allclose(other.score(form(X), y), plain.score(X, y), atol=0.02)
+    assert other.n_features_in_ == 3
+
+
+def test_columns_that_only_the_classifier_can_read_go_to_it():
+    X, y = series()
+    frames = [
+        frame.assign(kind=pd.Categorical(np.where(frame.a > 0.5, "high", "low"),
+                                         categories=["high", "low"]),
+                     b=frame.b.where(frame.b > 0))
+        for frame in as_frames(X)
+    ]  # fmt: skip
+    forest = HistGradientBoostingClassifier(
+        max_iter=5, categorical_features="from_dtype", random_state=0
+    )
+    model = StackedStructureClassifier(forest, cv=3).fit(frames, y)
+    alone = model.estimator_.score(pd.concat(frames), np.concatenate(y))
+    assert model.score(frames, y) > alone
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
+    with pytest.raises(ValueError, match=r"passthrough=True needs.*X\[0\]"):
+        clone(model).set_params(passthrough=True).fit(frames, y)
+
+
+def test_graphs_and_trees_keep_their_edges():
+    rng = new_rng()
+    X, y = series()
+    edges = np.column_stack([np.arange(24), np.arange(1, 25)])
+    parents = np.arange(-1, 24)
+    final = None
+    for rest in (edges, parents):
+        items = [(x, rest) for x in X]
+        model = StackedStructureClassifier(LogisticRegression(), final).fit(items, y)
+        alone = model.estimator_.score(np.vstack(X), np.concatenate(y))
+        assert model.score(items, y) > alone
+        rows = [(x[:1], rest[:1] if rest is parents else rest[:0]) for x in X[:2]]
+        assert [len(labels) for labels in model.predict(rows)] == [1, 1]
+    both = StackedStructureClassifier(LogisticRegression(), passthrough=True)
+    k = int(rng.integers(len(X)))
+    assert both.fit(items, y).predict([items[k]])[0].shape == (25,)
+
+
+def test_hidden_labels_are_left_out_below_and_hidden_above():
+    X, y = series()
+    hidden = [labels.astype(object) for labels in y]
+    for labels in hidden:
+        labels[::3] = MISSING
+        labels[1] = {labels[1], "walk" if labels[1] == "run" else "run"}
+    model = StackedStructureClassifier(LogisticRegression()).fit(X, hidden)
+    keep = [np.array([isinstance(own, str) for own in labels]) for labels in hidden]
+    rows = np.vstack([x[own] for x, own in zip(X, keep, strict=True)])
+    labels = np.concatenate([own[k] for own, k in zip(y, keep, strict=True)])
+    by_hand = LogisticRegression().fit(rows, labels)
+    np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
+    assert model.score(X, y) > by_hand.score(np.vstack(X), np.concatenate(y))
+
+
+def test_a_class_that_folds_lack_has_its_column():
+    X, y = series()
+    y[0] = np.where(np.arange(25) < 3, "fall", y[0])
+    model = StackedStructureClassifier(LogisticRegression()).fit(X, y)
+    assert model.classes_.tolist() == ["fall", *CLASSES]
+    proba = model.predict_proba(X)
+    assert {own.shape for own in proba} == {(25, 4)}
+    np.testing.assert_allclose(proba[0].sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_decision_functions_are_scores(k):
+    X, y = series()
+    y = y if k == 3 else [np.where(labels == "run", "run", "walk") for labels in y]
+    model = StackedStructureClassifier(LinearSVC(random_state=0)).fit(X, y)
+    rows = np.vstack(X)
+    scores = model._scored(X)
+    given = model.estimator_.decision_function(rows)
+    if k == 2:
+        np.testing.assert_allclose(np.diff(np.vstack(scores), axis=1)[:, 0], given)
+    else:
+        np.testing.assert_array_equal(np.vstack(scores), given)
+    named = StackedStructureClassifier(
+        LinearSVC(), stack_method="predict_proba", final_estimator=BCFWClassifier()
+    )
+    with pytest.raises(TypeError, match="estimator must have predict_proba"):
+        named.fit(X, y)
+
+
+def test_weights_of_items_reach_both_parts():
+    X, y = series()
+    weights = new_rng().integers(1, 4, size=len(X)).astype(float)
+    model = StackedStructureClassifier(LogisticRegression(), cv="prefit")
+    base = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    model.set_params(estimator=base).fit(X, y, weights)
+    scores = model._scored(X)
+    by_hand = CRFClassifier(ChainStructure(emission="given")).fit(scores, y, weights)
+    np.testing.assert_array_equal(model.final_estimator_.coef_, by_hand.coef_)
+    whole = StackedStructureClassifier(LogisticRegression()).fit(X, y, weights)
+    other = LogisticRegression().fit(
+        np.vstack(X), np.concatenate(y), np.repeat(weights, 25)
+    )
+    np.testing.assert_array_equal(whole.estimator_.coef_, other.coef_)
+
+
+def test_all_that_the_structure_can_do_is_there():
+    X, y = series()
+    model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(X, y)
+    scores = model._scored(X)
+    final = model.final_estimator_
+    for name in ("predict_log_proba", "max_marginals", "entropy"):
+        found = getattr(model, name)(X)
+        expected = getattr(final, name)(scores)
+        for own, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(own, other)
+    only = [[None] * 25 for _ in X]
+    only[0][0] = "sit"
+    assert model.predict(X, allowed=only)[0][0] == "sit"
+    np.testing.assert_array_equal(
+        model.log_likelihood(X, y), final.log_likelihood(scores, y)
+    )
+    assert len(model.predict_k_best(X, 2)[0][0]) == 2
+    assert uncertainty(model, X).shape == (12,)
+    large_margin = StackedStructureClassifier(LogisticRegression(), BCFWClassifier())
+    assert not hasattr(large_margin, "predict_proba")
+    assert hasattr(large_margin, "max_marginals")
+
+
+def test_sets_hold_the_truth_over_it():
+    X, y = series(60)
+    model = ConformalClassifier(StackedStructureClassifier(LogisticRegression(), cv=3))
+    sets = model.fit(X[:40], y[:40]).predict_set(X[40:])
+    assert len(sets) == 20
+
+
+def test_pipelines_and_searches_set_the_parameters_of_both():
+    X, y = series()
+    model = StackedStructureClassifier(LogisticRegression(), CRFClassifier(), cv=3)
+    pipe = make_pipeline(SequenceTransformer(StandardScaler()), model)
+    grid = {
+        "stackedstructureclassifier__estimator__C": [0.1, 1.0],
+        "stackedstructureclassifier__final_estimator__C": [1.0],
+    }
+    search = GridSearchCV(pipe, grid, cv=2).fit(X, y)
+    assert search.best_score_ > 0.4
+    by_cv = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, random_state=0)
+    model = StackedStructureClassifier(LogisticRegression(), by_cv, cv=3).fit(X, y)
+    assert model.final_estimator_.C_ in (0.1, 1.0)
+
+
+def test_a_copy_from_a_file_is_the_same():
+    X, y = series()
+    model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(X, y)
+    other = pickle.loads(pickle.dumps(model))
+    for own, expected in zip(other.predict(X), model.predict(X), strict=True):
+        np.testing.assert_array_equal(own, expected)
+
+
+def test_one_item_gets_what_it_gets_among_others():
+    X, y = series()
+    model = StackedStructureClassifier(DecisionTreeClassifier(max_depth=3), cv=3)
+    model.fit(X, y)
+    whole = model.predict(X)
+    for x, labels in zip(X, whole, strict=True):
+        np.testing.assert_array_equal(model.predict([x])[0], labels)
+    assert len(model.predict([])) == 0
+    assert model.predict([X[0][:0]])[0].shape == (0,)
+
+
+def test_a_second_fit_starts_from_the_first_where_the_final_estimator_does():
+    X, y = series()
+    final = CRFClassifier(tol=1e-6, warm_start=True, random_state=0)
+    model = StackedStructureClassifier(LogisticRegression(), final).fit(X, y)
+    first = model.final_estimator_
+    model.fit(X, y)
+    assert model.final_estimator_.n_iter_ < first.n_iter_
+
+
+class Silent(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "error", "message"),
+    [
+        (StackedStructureClassifier(Silent()), {}, TypeError, "estimator must have"),
+        (StackedStructureClassifier(LogisticRegression(), CRFClassifier("multiclass")),
+         {}, ValueError, "final_estimator must have a ChainStructure"),
+        (StackedStructureClassifier(Silent()), {"sample_weight": np.ones(12)},
+         ValueError, "does not take sample_weight"),
+        (StackedStructureClassifier(LogisticRegression(), cv=[([0], [1])]), {},
+         ValueError, "each item in the test part"),
+        (StackedStructureClassifier(LogisticRegression(), cv="prefit"), {},
+         NotFittedError, "not fitted"),
+        (StackedStructureClassifier(LogisticRegression()), {"y": [["a"]] * 12},
+         ValueError, r"y\[0\] has 1 labels, but X\[0\] has 25 rows"),
+        (StackedStructureClassifier(LogisticRegression()), {"y": [["a"]]},
+         ValueError, "X has 12 items, but y has 1"),
+        (StackedStructureClassifier(LogisticRegression()), {"y": None},
+         ValueError, "requires y"),
+        (StackedStructureClassifier(LogisticRegression()),
+         {"y": [[MISSING] * 25] * 12}, ValueError, "y has no label"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_stacked_is_refused_before_any_fit(model, change, error, message):
+    X, y = series()
+    with pytest.raises(error, match=message):
+        model.fit(**({"X": X, "y": y} | change))
+    assert not hasattr(model, "estimator_")
+
+
+def test_it_must_be_fitted_first():
+    X, _ = series()
+    with pytest.raises(NotFittedError):
+        StackedStructureClassifier(LogisticRegression()).predict(X)
