@@ -9,7 +9,7 @@ EXAMPLES = {
         "plot_tagging.py",
         "tagger_conll2000.py",
         "plot_sparse_chunking.py",
-        "plot_given_scores.py",
+        "plot_over_any_classifier.py",
         "plot_embeddings_beside_attributes.py",
         "plot_active_learning.py",
         "plot_correction_by_hand.py",

@@ -23,6 +23,7 @@ from sklearn.datasets import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import scale
 
 import sklearn_structsvm
@@ -108,6 +109,7 @@ FITS = {
     "CRFClassifier": (words, (5,), {"random_state": 0}),
     "CRFClassifierCV": (words, (5, 40), {"cv": 3, "random_state": 0}),
     "SlackRescaledSSVM": (words, (5, 10), {"tol": 0.01, "random_state": 0}),
+    "StackedStructureClassifier": (words, (5, 40), {"estimator": GaussianNB()}),
     "SubLBFGSClassifier": (digits, (), {"C": 0.1}),
     "BMRMClassifier": (digits, (), {"C": 0.1}),
     "PragamClassifier": (digits, (), {"C": 0.1}),

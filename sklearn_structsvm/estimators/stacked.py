@@ -1,7 +1,7 @@
 """A structure on top of any classifier of rows."""
 
 from functools import wraps
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,7 +150,15 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012
+    # What a fit sets, for editors and type checkers.
+    estimator_: Any
+    final_estimator_: Any
+    classes_: np.ndarray
+    least_probability_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
         "estimator": [HasMethods(["fit"])],
         "final_estimator": [None, HasMethods(["fit", "predict"])],
         "cv": ["cv_object", StrOptions({"prefit"})],
