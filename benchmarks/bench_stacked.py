@@ -148,7 +148,8 @@ def folds_seconds(base, X, y):
     import scipy.sparse as sp
 
     rows = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
-    labels, groups = np.concatenate(y), np.repeat(np.arange(len(X)), [x.shape[0] for x in X])
+    labels = np.concatenate(y)
+    groups = np.repeat(np.arange(len(X)), list(map(len, y)))
     start = time.process_time()
     cross_val_predict(
         base, rows, labels, groups=groups, cv=GroupKFold(5), method="predict_proba"

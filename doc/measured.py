@@ -159,6 +159,7 @@ TIMED = {
     "CRFClassifier": "the defaults on 126 words",
     "CRFClassifierCV": "three folds on 40 words",
     "SlackRescaledSSVM": "`tol=0.01` on 10 words",
+    "StackedStructureClassifier": "the defaults over naive Bayes, on 40 words",
     "SubLBFGSClassifier": "`C=0.1` on the 1,797 digits of scikit-learn, scaled",
     "BMRMClassifier": "the same digits, `C=0.1`",
     "PragamClassifier": "the same digits, `C=0.1`",

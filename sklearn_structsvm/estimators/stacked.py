@@ -287,7 +287,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         """Items of the structure: the scores of their rows, and what stands beside."""
         items = split_rows(scores, lengths)
         if self.passthrough:
-            features = [_numbers(rows, i) for i, rows in enumerate(next(iter(rows_of(X))))]
+            rows, _ = rows_of(X)
+            features = [_numbers(own, i) for i, own in enumerate(rows)]
             items = list(zip(features, items, strict=True))
         return list(map(put_back, items, rests))
 
