@@ -4,13 +4,17 @@ Numbers are multiples of a quarter, so ties are frequent and sums are exact.
 """
 
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 from _references import (
     CHAIN_PARTS,
     Listed,
+    flat_feature,
+    is_allowed_tree,
     list_binary,
     list_chains,
+    list_labelings,
     list_multiclass,
     list_multilabel,
     messy_csr,
@@ -18,13 +22,18 @@ from _references import (
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
+    GraphStructure,
+    HierarchicalStructure,
     MulticlassStructure,
     MultilabelStructure,
+    PairwiseMultilabelStructure,
+    TreeStructure,
     check_structure,
 )
 from sklearn_structsvm.structures._probe import Probe
@@ -66,6 +75,19 @@ class Case:
     listed: Listed
     w: np.ndarray
 
+    @classmethod
+    def of_rows(cls, structure, X, y, listed, w, names=None):
+        """A case of rows, named by the labelings of the list unless others are given."""
+        names = listed.labelings if names is None else names
+        items = [X[[i]] for i in range(listed.n)]
+        return cls(structure, X, y, items, names, listed, w)
+
+    @classmethod
+    def of_nodes(cls, structure, X, y, listed, w, classes):
+        """A case of items with a label at each position."""
+        names = [[classes[list(c)] for c in every] for every in listed.labelings]
+        return cls(structure, X, y, X, names, listed, w)
+
     def place(self, i, labeling):
         same = [np.array_equal(name, labeling) for name in self.names[i]]
         assert sum(same) == 1, f"{labeling!r} is no labeling of example {i}"
@@ -96,6 +118,13 @@ def costs(k, off_diagonal=True):
 
 
 @st.composite
+def label_names(draw, k):
+    """Names of k labels in any order, and sorted."""
+    names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
+    return names, np.sort(names)
+
+
+@st.composite
 def layouts(draw):
     """The forms of rows: dense, and CSR with unsorted indices and the like."""
     seed = draw(st.none() | st.integers(0, 99))
@@ -109,22 +138,14 @@ def single_label_cases(draw, structure, listing, k):
     y = draw(hnp.arrays(int, n, elements=st.integers(0, k - 1)))
     label_costs = draw(costs(k))
     bias = draw(st.sampled_from([0.0, 1.0, 2.5]))
-    names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
-    classes = np.sort(names)
+    names, classes = draw(label_names(k))
     X_given = draw(layouts())(X)
     fitted = structure(label_costs=label_costs).fit(
         X_given, classes[y], classes=names, bias=bias
     )
     listed = listing(X, y, label_costs, bias)
-    return Case(
-        structure=fitted,
-        X=X_given,
-        y=classes[y],
-        items=[X_given[[i]] for i in range(n)],
-        names=[list(classes)] * n,
-        listed=listed,
-        w=draw(quarters(listed.d)),
-    )
+    w, every = draw(quarters(listed.d)), [list(classes)] * n
+    return Case.of_rows(fitted, X_given, classes[y], listed, w, every)
 
 
 @st.composite
@@ -155,28 +176,18 @@ def multilabel_cases(draw):
         k if normalize else 1
     )
     listed = list_multilabel(X, Y, scaled, bias)
-    return Case(
-        structure=structure.fit(X_given, Y, bias=bias),
-        X=X_given,
-        y=Y,
-        items=[X_given[[i]] for i in range(n)],
-        names=listed.labelings,
-        listed=listed,
-        w=draw(quarters(listed.d)),
-    )
+    structure.fit(X_given, Y, bias=bias)
+    return Case.of_rows(structure, X_given, Y, listed, draw(quarters(listed.d)))
 
 
 @st.composite
-def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), dyadic=False, barred=False):
+def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
-    T = [draw(st.sampled_from((1, 2, 4) if dyadic else lengths)) for _ in range(n)]
+    T = [draw(st.sampled_from(lengths)) for _ in range(n)]
     X = [draw(quarters((t, d))) for t in T]
     y = [draw(hnp.arrays(int, t, elements=st.integers(0, k - 1))) for t in T]
-    label_costs = draw(costs(k))
-    normalize = draw(st.booleans())
-    names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
-    classes = np.sort(names)
-    layout = draw(layouts())
+    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    (names, classes), layout = draw(label_names(k)), draw(layouts())
     X_given, y_given = [layout(x) for x in X], [classes[labels] for labels in y]
     mask = None
     if barred:
@@ -191,15 +202,293 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), dyadic=False, barred
     )
     structure.fit(X_given, y_given, classes=names)
     listed = list_chains(X, y, k, label_costs, normalize, parts, mask)
-    return Case(
-        structure=structure,
-        X=X_given,
-        y=y_given,
-        items=X_given,
-        names=[[classes[list(c)] for c in all_c] for all_c in listed.labelings],
-        listed=listed,
-        w=draw(quarters(listed.d)),
+    w = draw(quarters(listed.d))
+    return Case.of_nodes(structure, X_given, y_given, listed, w, classes)
+
+
+TREE_PARTS = ("emission", "bias", "root_bias", "transition")
+
+
+def tree_feature(x, parents, labels, k, parts=TREE_PARTS):
+    features = {
+        "emission": np.zeros((x.shape[1], k)),
+        "bias": np.zeros(k),
+        "root_bias": np.zeros(k),
+        "transition": np.zeros((k, k)),
+    }
+    for v, label in enumerate(labels):
+        features["emission"][:, label] += x[v]
+        features["bias"][label] += 1
+        if parents[v] < 0:
+            features["root_bias"][label] += 1
+        else:
+            features["transition"][labels[parents[v]], label] += 1
+    return np.concatenate([[]] + [features[p].ravel() for p in TREE_PARTS if p in parts])
+
+
+def list_trees(X, y, k, costs=None, normalize=True, parts=TREE_PARTS, mask=None):
+    costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
+
+    def labelings(i):
+        found = product(range(k), repeat=len(y[i]))
+        return [c for c in found if mask is None or is_allowed_tree(c, X[i][1], mask)]
+
+    def loss(i, labels):
+        total = costs[y[i], list(labels)].sum()
+        return total * (1.0 / len(labels)) if normalize else total
+
+    return list_labelings(
+        y, labelings, lambda i, labels: tree_feature(*X[i], labels, k, parts), loss
     )
+
+
+@st.composite
+def forests(draw, T):
+    """Parents of T nodes in any order."""
+    order = draw(st.permutations(range(T)))
+    parents = np.full(T, -1)
+    for at in range(1, T):
+        above = draw(st.integers(-1, at - 1))
+        parents[order[at]] = order[above] if above >= 0 else -1
+    return parents
+
+
+def allow(mask, labels, parents):
+    """Let a mask allow a labeling."""
+    k = len(mask) - 1
+    mask[np.where(parents < 0, k, labels[parents]), labels] = True
+    mask[labels[~np.isin(np.arange(len(labels)), parents)], k] = True
+
+
+@st.composite
+def tree_cases(draw, parts=TREE_PARTS, sizes=(1, 2, 3, 4), barred=False):
+    n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
+    sizes = [draw(st.sampled_from(sizes)) for _ in range(n)]
+    X = [(draw(quarters((T, d))), draw(forests(T))) for T in sizes]
+    y = [np.array(draw(st.lists(st.integers(0, k - 1), min_size=T, max_size=T)))
+         for T in sizes]  # fmt: skip
+    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    (names, classes), layout = draw(label_names(k)), draw(layouts())
+    mask = None
+    if barred:
+        mask = draw(hnp.arrays(bool, (k + 1, k + 1)))
+        for (_, parents), labels in zip(X, y, strict=True):
+            allow(mask, labels, parents)
+    structure = TreeStructure(
+        **{part: part in parts for part in TREE_PARTS},
+        normalize_loss=normalize,
+        label_costs=label_costs,
+        transitions=mask,
+    )
+    X_given, y_given = structure.check_data(
+        [(layout(x), parents.tolist()) for x, parents in X],
+        [classes[labels] for labels in y],
+    )
+    structure.fit(X_given, y_given, classes=names)
+    listed = list_trees(X, y, k, label_costs, normalize, parts, mask)
+    w = draw(quarters(listed.d))
+    return Case.of_nodes(structure, X_given, y_given, listed, w, classes)
+
+
+GRAPH_KINDS = ("potts", "symmetric", "directed")
+
+
+def seen_by_edge(kind, a, b, k):
+    """One-hot: what an edge sees of its labels."""
+    if kind == "potts":
+        return np.array([float(a == b)])
+    if kind == "directed":
+        return np.eye(k * k)[a * k + b]
+    pairs = [(c, d) for c in range(k) for d in range(c, k)]
+    return np.eye(len(pairs))[pairs.index((min(a, b), max(a, b)))]
+
+
+def graph_feature(x, labels, k, kind):
+    features, edges, edge_features = x
+    parts = [features.T @ np.eye(k)[list(labels)], np.eye(k)[list(labels)].sum(axis=0)]
+    if kind:
+        edge_part = np.zeros((edge_features.shape[1], len(seen_by_edge(kind, 0, 0, k))))
+        for (u, v), z in zip(edges, edge_features, strict=True):
+            edge_part += np.outer(z, seen_by_edge(kind, labels[u], labels[v], k))
+        parts.append(edge_part)
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def list_graphs(X, y, weights, k, label_costs, normalize, kind):
+    label_costs = 1.0 - np.eye(k) if label_costs is None else label_costs
+
+    def loss(i, labels):
+        total = weights[i].sum() if normalize and weights[i].sum() > 0 else 1.0
+        return weights[i] @ label_costs[y[i], list(labels)] / total
+
+    return list_labelings(
+        y,
+        lambda i: list(product(range(k), repeat=len(y[i]))),
+        lambda i, labels: graph_feature(X[i], labels, k, kind),
+        loss,
+    )
+
+
+@st.composite
+def edges_of(draw, T, is_forest):
+    """Edges of T nodes, in any order and direction, or those of a forest."""
+    if is_forest:
+        chosen = [(v, p) for v, p in enumerate(draw(forests(T))) if p >= 0]
+    else:
+        pairs = list(combinations(draw(st.permutations(range(T))), 2))
+        # Some of them twice.
+        chosen = draw(st.lists(st.sampled_from(pairs), max_size=7)) if pairs else []
+    flips = [draw(st.booleans()) for _ in chosen]
+    turned = [
+        (b, a) if flip else (a, b) for (a, b), flip in zip(chosen, flips, strict=True)
+    ]
+    return np.array(turned, dtype=int).reshape(-1, 2)
+
+
+@st.composite
+def graph_cases(draw, k=None, is_forest=False):
+    k = draw(st.integers(2, 3)) if k is None else k
+    n, d, E = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    kind, given_E = draw(st.sampled_from([*GRAPH_KINDS, False])), draw(st.booleans())
+    sizes = [draw(st.integers(1, 4)) for _ in range(n)]
+    X, y, weights = [], [], []
+    for T in sizes:
+        edges = draw(edges_of(T, is_forest))
+        edge_features = draw(quarters((len(edges), E)))
+        if not given_E:
+            edge_features = np.ones((len(edges), 1))
+        X.append((draw(quarters((T, d))), edges, edge_features))
+        y.append(draw(hnp.arrays(int, T, elements=st.integers(0, k - 1))))
+        # Of sums that are exact when they divide.
+        weights.append(np.full(T, draw(st.sampled_from([0.0, 0.5, 2.0]))))
+    is_weighted = draw(st.booleans())
+    if not is_weighted:
+        weights = [np.ones(T) for T in sizes]
+    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    (names, classes), layout = draw(label_names(k)), draw(layouts())
+    structure = GraphStructure(
+        transition=kind,
+        inference="lp",
+        normalize_loss=normalize,
+        label_costs=label_costs,
+    )
+    X_given = [(layout(x), e.tolist(), layout(z) if len(z) else z) for x, e, z in X]
+    if not given_E:
+        X_given = [x[:2] for x in X_given]
+    y_given = [classes[labels] for labels in y]
+    if is_weighted:
+        y_given = list(zip(y_given, weights, strict=True))
+    X_given, y_given = structure.check_data(X_given, y_given)
+    structure.fit(X_given, y_given, classes=names)
+    listed = list_graphs(X, y, weights, k, label_costs, normalize, kind)
+    w = draw(quarters(listed.d))
+    return Case.of_nodes(structure, X_given, y_given, listed, w, classes)
+
+
+def pairwise_feature(x, Y, pairs, bias):
+    combinations_of_pairs = np.zeros((len(pairs), 4))
+    for row, (a, b) in zip(combinations_of_pairs, pairs, strict=True):
+        row[2 * Y[a] + Y[b]] = 1.0
+    return np.append(flat_feature(x, Y, bias), combinations_of_pairs)
+
+
+def list_pairwise(X, Y, pairs, costs, bias):
+    k = len(Y[0])
+    labelings = [np.array(y) for y in product((0, 1), repeat=k)]
+    phi = [np.array([pairwise_feature(x, y, pairs, bias) for y in labelings]) for x in X]
+    loss = [
+        np.array(
+            [sum(costs[c, t[c]] for c in range(k) if y[c] != t[c]) for y in labelings]
+        )
+        for t in Y
+    ]
+    truth = [int("".join(map(str, t)), 2) for t in Y]
+    return Listed([labelings] * len(truth), truth, phi, loss)
+
+
+@st.composite
+def pairwise_cases(draw, inference="enumerate", label_costs=True):
+    n, d, k = (draw(st.integers(1, largest)) for largest in (3, 2, 4))
+    X = draw(quarters((n, d)))
+    Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
+    chosen = [
+        draw(st.permutations(pair))
+        for pair in combinations(range(k), 2)
+        if draw(st.booleans())
+    ]
+    costs = draw(quarters((k, 2)).map(np.abs) | st.none()) if label_costs else None
+    normalize, bias = draw(st.booleans()), draw(st.sampled_from([0.0, 1.0, 2.5]))
+    structure = PairwiseMultilabelStructure(chosen, inference, normalize, costs)
+    scaled = (np.ones((k, 2)) if costs is None else costs) / (k if normalize else 1)
+    listed = list_pairwise(X, Y, chosen, scaled, bias)
+    X_given = draw(layouts())(X)
+    structure.fit(X_given, Y, bias=bias)
+    return Case.of_rows(structure, X_given, Y, listed, draw(quarters(listed.d)))
+
+
+def ancestors(edges, leaf):
+    """The leaf and all above it."""
+    found = {leaf}
+    while True:
+        more = {parent for parent, child in edges if child in found} - found
+        if not more:
+            return found
+        found |= more
+
+
+def list_sets(X, Y, edges, nodes, leaves, costs, bias=0.0):
+    """The problem written out: all sets of leaves, whatever the graph."""
+    labelings = list(product((0, 1), repeat=len(leaves)))
+    on = []
+    for labeling in labelings:
+        present = [leaf for leaf, is_on in zip(leaves, labeling, strict=True) if is_on]
+        union = set().union(*(ancestors(edges, leaf) for leaf in present))
+        on.append([node in union for node in nodes])
+    sets = np.array(labelings)
+    loss = [(np.where(y, costs[:, 1], costs[:, 0]) * (sets != y)).sum(1) for y in Y]
+    phi = [np.array([flat_feature(x, u, bias) for u in on]) for x in X]
+    truth = [labelings.index(tuple(map(int, y))) for y in Y]
+    return Listed([labelings] * len(Y), truth, phi, loss)
+
+
+@st.composite
+def hierarchies(draw, largest_in_degree, most_leaves):
+    """Edges of a graph whose nodes are numbered at random."""
+    n_inner, n_leaves = draw(st.integers(1, 4)), draw(st.integers(1, most_leaves - 3))
+    name = draw(st.permutations(range(n_inner + n_leaves)))
+    edges = set()
+    for child in range(1, n_inner + n_leaves):
+        # Some of the inner nodes are roots, and some turn out to be leaves.
+        inner, least = range(min(child, n_inner)), int(child >= n_inner)
+        parents = draw(
+            st.sets(st.sampled_from(inner), min_size=least, max_size=largest_in_degree)
+        )
+        edges |= {(name[parent], name[child]) for parent in parents}
+    return draw(st.permutations(sorted(edges)))
+
+
+@st.composite
+def hierarchy_cases(draw, largest_in_degree=1, most_leaves=5, inference="auto"):
+    edges = draw(hierarchies(largest_in_degree, most_leaves))
+    found = {child for _, child in edges} - {parent for parent, _ in edges}
+    leaves = draw(st.permutations(sorted(found)))
+    k, n, n_features = len(leaves), draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    X = draw(quarters((n, n_features)))
+    Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
+    label_costs = draw(st.none() | quarters((k, 2)).map(np.abs))
+    normalize = draw(st.booleans())
+    bias = draw(st.sampled_from([0.0, 2.5]))
+    X_given = draw(layouts())(X)
+    structure = HierarchicalStructure(edges, leaves, inference, normalize, label_costs)
+    structure.fit(X_given, Y, bias=bias)
+    costs = np.ones((k, 2)) if label_costs is None else label_costs
+    costs = costs / k if normalize else costs
+    listed = list_sets(X, Y, edges, structure.nodes_.tolist(), leaves, costs, bias)
+    return Case.of_rows(structure, X_given, Y, listed, draw(quarters(listed.d)))
+
+
+def dag_cases():
+    return hierarchy_cases(largest_in_degree=3, inference="lp")
 
 
 def candidate_points(oracle, i, w, one=1.0):
@@ -214,13 +503,17 @@ def check_it(case):
     check_structure(case.structure, case.X, case.y, n_trials=2)
 
 
+def dense(phi):
+    return phi.toarray().ravel() if sparse.issparse(phi) else phi
+
+
 def check_features_and_losses(case):
     for i, item in enumerate(case.items):
         for c, name in enumerate(case.names[i]):
-            feature = case.structure.joint_feature(item, name)
+            feature = dense(case.structure.joint_feature(item, name))
             assert feature.shape == (case.structure.n_weights_,)
             np.testing.assert_array_equal(feature, case.listed.phi[i][c])
-            loss = case.structure.loss(case.truth(i), name)
+            loss = case.structure.loss(case.y[i], name)
             assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
 
 
@@ -257,6 +550,9 @@ def check_batch_equals_single_calls(case):
             for i in range(case.listed.n)
         ]
         np.testing.assert_array_equal(together, np.concatenate(alone))
+    predictions = case.structure.decode_batch(case.X, case.w)
+    for item, labels in zip(case.items, predictions, strict=True):
+        np.testing.assert_array_equal(case.structure.decode(item, case.w), labels)
 
 
 def check_scores_of_the_solver(case):
@@ -299,3 +595,27 @@ def angles():
         st.booleans(),
         st.booleans(),
     )
+
+
+def check_potentials(case):
+    """Those of nodes and of pairs, whose parents are the ones before in a chain."""
+    for i, item in enumerate(case.items):
+        theta, transition = case.structure.potentials(item, case.w)
+        parents = item[1] if isinstance(item, tuple) else np.arange(len(theta)) - 1
+        for c, labels in enumerate(case.listed.labelings[i]):
+            score = theta[range(len(labels)), labels].sum()
+            score += sum(
+                transition[labels[p], labels[v]] for v, p in enumerate(parents) if p >= 0
+            )
+            assert abs(score - case.listed.phi[i][c] @ case.w) <= TOLERANCE
+
+
+def check_best_labelings(case):
+    for i, (item, truth) in enumerate(zip(case.items, case.y, strict=True)):
+        scores = case.listed.phi[i] @ case.w
+        labels = case.structure.decode(item, case.w)
+        assert scores[case.place(i, labels)] >= scores.max() - TOLERANCE
+        for lam in (0.0, 1.0):
+            labels = case.structure.loss_augmented_decode(item, truth, case.w, lam)
+            values = scores + lam * case.listed.loss[i]
+            assert values[case.place(i, labels)] >= values.max() - TOLERANCE

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from _references import (
     Listed,
     list_binary,
@@ -16,6 +17,7 @@ from _references import (
 from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -33,6 +35,43 @@ PRESENTED = [
     for layout in LAYOUTS
     if (kind, layout) != ("custom", "csr")
 ]
+
+
+def uneven_weights(n=8, empty=(2,)):
+    """Weights of examples, some of which have none."""
+    weights = new_rng(3).uniform(0.2, 1.0, size=n)
+    weights[list(empty)] = 0.0
+    return weights / weights.sum()
+
+
+def assert_same_weights(weights, expected, rtol=1e-12):
+    """Up to a share of the largest one."""
+    atol = rtol * np.abs(expected).max()
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=atol)
+
+
+def check_interrupted(run, objective, at=7, rel=1e-12):
+    """The history of a run that is interrupted ends with what it saw last."""
+    history = History()
+
+    def interrupt(n_iter, row, last):
+        if n_iter == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tol=0.0, on_pass=interrupt, history=history)
+    value = objective(history.solution)
+    assert history.rows[-1]["objective"] == pytest.approx(value, rel=rel)
+    return history
+
+
+def explicit_distributions(problem, solver, rel=1e-13):
+    """`explicit_alpha`, checked to be distributions."""
+    alpha = explicit_alpha(problem, solver)
+    for masses in alpha:
+        assert masses.min() >= 0.0
+        assert masses.sum() == pytest.approx(1.0, rel=rel)
+    return alpha
 
 
 class ListedStructure(Structure):

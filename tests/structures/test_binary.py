@@ -1,4 +1,4 @@
-"""BinaryStructure: what is its own; `test_flat` has what it shares."""
+"""BinaryStructure: what is its own; `test_listed` has what it shares."""
 
 import numpy as np
 import pytest

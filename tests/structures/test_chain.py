@@ -1,108 +1,11 @@
-"""ChainStructure against enumeration of all its labelings."""
-
-from itertools import product
+"""ChainStructure: what is its own; `test_listed` has what it shares."""
 
 import numpy as np
 import pytest
-from _cases import (
-    TOLERANCE,
-    angles,
-    chain_cases,
-    check_batch_equals_single_calls,
-    check_constrained_decoding,
-    check_features_and_losses,
-    check_it,
-    check_k_best,
-    check_max_marginals,
-    check_scores_of_the_solver,
-    few,
-    some,
-)
 from _references import CHAIN_PARTS, messy_csr
 from _seeds import new_rng
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sklearn_structsvm.structures import ChainStructure
-
-COMBINATIONS = [
-    tuple(part for part, present in zip(CHAIN_PARTS, chosen, strict=True) if present)
-    for chosen in product((True, False), repeat=len(CHAIN_PARTS))
-    if any(chosen)
-]
-
-
-@pytest.mark.parametrize("parts", COMBINATIONS, ids="+".join)
-def test_with_any_of_its_parts_all_decodings_are_exact(parts):
-    @settings(max_examples=8)
-    @given(chain_cases(parts))
-    def check(case):
-        check_features_and_losses(case)
-        check_batch_equals_single_calls(case)
-        check_scores_of_the_solver(case)
-
-    check()
-
-
-@some
-@given(chain_cases())
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
-    check_features_and_losses(case)
-
-
-@few
-@given(chain_cases())
-def test_it_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@some
-@given(chain_cases())
-def test_decoding_many_sequences_equals_decoding_each(case):
-    check_batch_equals_single_calls(case)
-
-
-@some
-@given(chain_cases())
-def test_the_solver_sees_the_scores_of_the_joint_features(case):
-    check_scores_of_the_solver(case)
-
-
-@some
-@given(chain_cases(dyadic=True), angles())
-def test_constrained_decode_finds_the_best_labeling_within_the_angle(case, angle):
-    check_constrained_decoding(case, *angle)
-
-
-@settings(max_examples=8)
-@given(chain_cases(("emission", "bias"), dyadic=True), angles())
-def test_constrained_decode_needs_no_transitions(case, angle):
-    check_constrained_decoding(case, *angle)
-
-
-@some
-@given(chain_cases(), st.integers(1, 30))
-def test_the_k_best_labelings_are_those_of_the_sorted_list(case, k):
-    check_k_best(case, k)
-
-
-@some
-@given(chain_cases())
-def test_a_max_marginal_is_the_best_score_through_a_label(case):
-    check_max_marginals(case)
-
-
-@some
-@given(chain_cases())
-def test_potentials_add_up_to_the_score_of_the_joint_feature(case):
-    for i, item in enumerate(case.items):
-        theta, transition = case.structure.potentials(item, case.w)
-        for c, labels in enumerate(case.listed.labelings[i]):
-            score = theta[range(len(labels)), labels].sum()
-            score += sum(
-                transition[a, b] for a, b in zip(labels, labels[1:], strict=False)
-            )
-            assert abs(score - case.listed.phi[i][c] @ case.w) <= TOLERANCE
 
 
 def test_long_alphabets_are_decoded_exactly():

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _problems import assert_same_weights
 from _references import Listed, Textbook, visits
 from _seeds import new_rng
 from _wrong_rows import LAYOUTS, NO_INDICES, row_of, with_index
@@ -106,8 +107,7 @@ def test_steps_are_those_of_the_textbook_for_labels_of_any_form(kind, step, as_s
     mine = solver(structure, X, y, step=step)
     reference = Textbook(listed, 0.05, step=step).run(visits(7, passes=15))
     mine.run(reference.visited)
-    scale = np.abs(reference.w).max()
-    np.testing.assert_allclose(mine.weights, reference.w, rtol=0, atol=1e-12 * scale)
+    assert_same_weights(mine.weights, reference.w)
     assert mine.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""GraphStructure against enumeration, linprog, chains, and as a user meets it."""
+"""GraphStructure against enumeration, linprog and chains; see also `test_listed`."""
 
 import pickle
 import sys
@@ -8,27 +8,18 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from _cases import (
-    NAMES,
+    GRAPH_KINDS,
     TOLERANCE,
-    Case,
-    check_batch_equals_single_calls,
-    check_it,
-    check_k_best,
-    check_max_marginals,
-    check_scores_of_the_solver,
-    costs,
-    few,
-    layouts,
-    quarters,
+    graph_cases,
+    list_graphs,
     some,
 )
 from _estimators import assert_same_optimum
-from _problems import Problem, optimum
-from _references import Textbook, list_labelings, messy_csr, visits
+from _problems import Problem, assert_same_weights, optimum
+from _references import Textbook, messy_csr, visits
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
@@ -55,145 +46,6 @@ from sklearn_structsvm.structures._probe import Probe
 from sklearn_structsvm.structures.graph_relaxation import local_polytope
 from sklearn_structsvm.structures.polytope import Polytope
 
-KINDS = ["potts", "symmetric", "directed"]
-
-
-def seen_by_edge(kind, a, b, k):
-    """One-hot: what an edge sees of its labels."""
-    if kind == "potts":
-        return np.array([float(a == b)])
-    if kind == "directed":
-        return np.eye(k * k)[a * k + b]
-    pairs = [(c, d) for c in range(k) for d in range(c, k)]
-    return np.eye(len(pairs))[pairs.index((min(a, b), max(a, b)))]
-
-
-def graph_feature(x, labels, k, kind):
-    features, edges, edge_features = x
-    parts = [features.T @ np.eye(k)[list(labels)], np.eye(k)[list(labels)].sum(axis=0)]
-    if kind:
-        edge_part = np.zeros((edge_features.shape[1], len(seen_by_edge(kind, 0, 0, k))))
-        for (u, v), z in zip(edges, edge_features, strict=True):
-            edge_part += np.outer(z, seen_by_edge(kind, labels[u], labels[v], k))
-        parts.append(edge_part)
-    return np.concatenate([part.ravel() for part in parts])
-
-
-def list_graphs(X, y, weights, k, label_costs, normalize, kind):
-    label_costs = 1.0 - np.eye(k) if label_costs is None else label_costs
-
-    def loss(i, labels):
-        total = weights[i].sum() if normalize and weights[i].sum() > 0 else 1.0
-        return weights[i] @ label_costs[y[i], list(labels)] / total
-
-    return list_labelings(
-        y,
-        lambda i: list(product(range(k), repeat=len(y[i]))),
-        lambda i, labels: graph_feature(X[i], labels, k, kind),
-        loss,
-    )
-
-
-@st.composite
-def edges_of(draw, T, is_forest):
-    """Edges of T nodes, in any order and direction, or those of a forest."""
-    order = draw(st.permutations(range(T)))
-    if is_forest:
-        above = [draw(st.integers(-1, at - 1)) for at in range(T)]
-        chosen = [(order[at], order[a]) for at, a in enumerate(above) if a >= 0]
-    else:
-        pairs = list(combinations(order, 2))
-        # Some of them twice.
-        chosen = draw(st.lists(st.sampled_from(pairs), max_size=7)) if pairs else []
-    flips = [draw(st.booleans()) for _ in chosen]
-    turned = [
-        (b, a) if flip else (a, b) for (a, b), flip in zip(chosen, flips, strict=True)
-    ]
-    return np.array(turned, dtype=int).reshape(-1, 2)
-
-
-@st.composite
-def graph_cases(draw, k=None, is_forest=False):
-    k = draw(st.integers(2, 3)) if k is None else k
-    n, d, E = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    kind, given_E = draw(st.sampled_from([*KINDS, False])), draw(st.booleans())
-    sizes = [draw(st.integers(1, 4)) for _ in range(n)]
-    X, y, weights = [], [], []
-    for T in sizes:
-        edges = draw(edges_of(T, is_forest))
-        edge_features = draw(quarters((len(edges), E)))
-        if not given_E:
-            edge_features = np.ones((len(edges), 1))
-        X.append((draw(quarters((T, d))), edges, edge_features))
-        y.append(draw(hnp.arrays(int, T, elements=st.integers(0, k - 1))))
-        # Of sums that are exact when they divide.
-        weights.append(np.full(T, draw(st.sampled_from([0.0, 0.5, 2.0]))))
-    is_weighted = draw(st.booleans())
-    if not is_weighted:
-        weights = [np.ones(T) for T in sizes]
-    label_costs, normalize = draw(costs(k)), draw(st.booleans())
-    names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
-    classes, layout = np.sort(names), draw(layouts())
-    structure = GraphStructure(
-        transition=kind,
-        inference="lp",
-        normalize_loss=normalize,
-        label_costs=label_costs,
-    )
-    X_given = [(layout(x), e.tolist(), layout(z) if len(z) else z) for x, e, z in X]
-    if not given_E:
-        X_given = [x[:2] for x in X_given]
-    y_given = [classes[labels] for labels in y]
-    if is_weighted:
-        y_given = list(zip(y_given, weights, strict=True))
-    X_given, y_given = structure.check_data(X_given, y_given)
-    structure.fit(X_given, y_given, classes=names)
-    listed = list_graphs(X, y, weights, k, label_costs, normalize, kind)
-    return Case(
-        structure=structure,
-        X=X_given,
-        y=y_given,
-        items=X_given,
-        names=[[classes[list(c)] for c in all_c] for all_c in listed.labelings],
-        listed=listed,
-        w=draw(quarters(listed.d)),
-    )
-
-
-@some
-@given(graph_cases())
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
-    for i, (x, y) in enumerate(zip(case.items, case.y, strict=True)):
-        for c, name in enumerate(case.names[i]):
-            feature = case.structure.joint_feature(x, name)
-            assert feature.shape == (case.structure.n_weights_,)
-            np.testing.assert_array_equal(feature, case.listed.phi[i][c])
-            loss = case.structure.loss(y, name)
-            assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
-
-
-@some
-@given(graph_cases(is_forest=True))
-def test_forests_are_decoded_exactly(case):
-    assert not case.structure.relaxed
-    check_scores_of_the_solver(case)
-    check_batch_equals_single_calls(case)
-    together = case.structure.decode_batch(case.X, case.w)
-    for x, labels in zip(case.X, together, strict=True):
-        np.testing.assert_array_equal(case.structure.decode(x, case.w), labels)
-
-
-@some
-@given(graph_cases(is_forest=True), st.integers(1, 30))
-def test_the_k_best_labelings_of_forests_are_those_of_the_sorted_list(case, k):
-    check_k_best(case, k)
-
-
-@some
-@given(graph_cases(is_forest=True))
-def test_a_max_marginal_of_a_forest_is_the_best_score_through_a_label(case):
-    check_max_marginals(case)
-
 
 def test_k_best_labelings_and_max_marginals_are_of_forests_only():
     X, y = random_graphs()
@@ -219,12 +71,6 @@ def test_the_most_violating_labeling_of_a_forest_is_found(case, one):
         for search in ("exact", "angular"):
             found = find_most_violating(oracle, i, case.w, search=search, one=one)
             assert found.value == pytest.approx(best, rel=1e-9, abs=TOLERANCE)
-
-
-@few
-@given(st.booleans().flatmap(lambda is_forest: graph_cases(is_forest=is_forest)))
-def test_it_is_what_training_takes_it_for(case):
-    check_it(case)
 
 
 def attracting(case):
@@ -320,7 +166,7 @@ def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
 
 
 @pytest.mark.parametrize("present", [np.asarray, messy_csr], ids=["dense", "csr"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_iterates_of_forests_are_those_of_the_textbook(kind, present):
     X, y = random_graphs(k=3)
     X = [(x, edges[: len(x) - 1], z[: len(x) - 1]) for x, edges, z in X]
@@ -332,11 +178,10 @@ def test_iterates_of_forests_are_those_of_the_textbook(kind, present):
     solver = Problem(structure, X_given, y, listed).solver(0.05)
     reference = Textbook(listed, 0.05).run(visits(8, passes=15))
     solver.run(reference.visited)
-    scale = np.abs(reference.w).max()
-    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
+    assert_same_weights(solver.weights, reference.w)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_the_optimum_where_neighbors_attract_is_that_of_all_labelings(kind):
     """By cutting planes over the list, where the bounds do not bind."""
     X, y = random_graphs()
@@ -356,7 +201,7 @@ def test_the_optimum_where_neighbors_attract_is_that_of_all_labelings(kind):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_a_relaxed_fit_is_certified_and_bounds_the_hinge_of_labelings(kind, k):
     X, y = random_graphs(k=k, sizes=(4, 5))
     structure = GraphStructure(transition=kind, inference="lp")
@@ -443,7 +288,7 @@ def test_equations_of_the_local_polytope_are_stated_once():
 
 
 @pytest.mark.parametrize("inference", ["messages", "expansion"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_messages_bound_all_labelings_and_the_relaxation(kind, inference):
     rng, n_exact = new_rng(0), 0
     X, y = random_graphs(n=25, k=3, sizes=(3, 6))
@@ -510,7 +355,7 @@ def test_no_change_of_any_nodes_to_one_label_gains_after_expansion(case):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("inference", ["messages", "expansion"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_a_fit_by_messages_is_certified_for_the_labelings(kind, inference):
     X, y = random_graphs(k=3, sizes=(4, 6))
     model = BCFWClassifier(
@@ -758,7 +603,7 @@ def as_images(seed=0, n=6):
 def test_an_estimator_of_graphs_is_searched_cloned_scored_and_pickled():
     images = as_images()
     model = BCFWClassifier(GraphStructure(attractive=True), tol=1e-2, random_state=0)
-    search = GridSearchCV(model, {"structure__transition": KINDS, "C": [1.0]}, cv=2)
+    search = GridSearchCV(model, {"structure__transition": GRAPH_KINDS, "C": [1.0]}, cv=2)
     best = search.fit(images.X, images.y).best_estimator_
     again = pickle.loads(pickle.dumps(best))
     for one, other in zip(best.predict(images.X), again.predict(images.X), strict=True):

@@ -11,20 +11,15 @@ from _cases import (
     Case,
     angles,
     candidate_points,
-    check_batch_equals_single_calls,
-    check_features_and_losses,
-    check_it,
-    check_scores_of_the_solver,
-    few,
-    layouts,
-    quarters,
+    dag_cases,
+    hierarchy_cases,
+    list_sets,
     some,
 )
-from _references import Listed, flat_feature, messy_csr
+from _references import flat_feature, messy_csr
 from _seeds import new_rng, new_seed
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 from sklearn.base import clone
 
@@ -38,126 +33,8 @@ FOREST = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "e"), ("c", "f"), ("g", "h")
 DAG = [("r", "p"), ("r", "q"), ("p", "y"), ("p", "z"), ("q", "z"), ("q", "x")]
 
 
-def ancestors(edges, leaf):
-    """The leaf and all above it."""
-    found = {leaf}
-    while True:
-        more = {parent for parent, child in edges if child in found} - found
-        if not more:
-            return found
-        found |= more
-
-
-def list_sets(X, Y, edges, nodes, leaves, costs, bias=0.0):
-    """The problem written out: all sets of leaves, whatever the graph."""
-    labelings = list(product((0, 1), repeat=len(leaves)))
-    on = []
-    for labeling in labelings:
-        present = [leaf for leaf, is_on in zip(leaves, labeling, strict=True) if is_on]
-        union = set().union(*(ancestors(edges, leaf) for leaf in present))
-        on.append([node in union for node in nodes])
-    sets = np.array(labelings)
-    loss = [(np.where(y, costs[:, 1], costs[:, 0]) * (sets != y)).sum(1) for y in Y]
-    phi = [np.array([flat_feature(x, u, bias) for u in on]) for x in X]
-    truth = [labelings.index(tuple(map(int, y))) for y in Y]
-    return Listed([labelings] * len(Y), truth, phi, loss)
-
-
-@st.composite
-def graphs(draw, largest_in_degree, most_leaves):
-    """Edges of a graph whose nodes are numbered at random."""
-    n_inner, n_leaves = draw(st.integers(1, 4)), draw(st.integers(1, most_leaves - 3))
-    name = draw(st.permutations(range(n_inner + n_leaves)))
-    edges = set()
-    for child in range(1, n_inner + n_leaves):
-        # Some of the inner nodes are roots, and some turn out to be leaves.
-        inner, least = range(min(child, n_inner)), int(child >= n_inner)
-        parents = draw(
-            st.sets(st.sampled_from(inner), min_size=least, max_size=largest_in_degree)
-        )
-        edges |= {(name[parent], name[child]) for parent in parents}
-    return draw(st.permutations(sorted(edges)))
-
-
-@st.composite
-def cases(draw, largest_in_degree=1, most_leaves=5, inference="auto", layout=None):
-    edges = draw(graphs(largest_in_degree, most_leaves))
-    found = {child for _, child in edges} - {parent for parent, _ in edges}
-    leaves = draw(st.permutations(sorted(found)))
-    k, n, n_features = len(leaves), draw(st.integers(1, 3)), draw(st.integers(1, 2))
-    X = draw(quarters((n, n_features)))
-    Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
-    label_costs = draw(st.none() | quarters((k, 2)).map(np.abs))
-    normalize = draw(st.booleans())
-    bias = draw(st.sampled_from([0.0, 2.5]))
-    X_given = (draw(layouts()) if layout is None else layout)(X)
-    structure = HierarchicalStructure(edges, leaves, inference, normalize, label_costs)
-    structure.fit(X_given, Y, bias=bias)
-    costs = np.ones((k, 2)) if label_costs is None else label_costs
-    costs = costs / k if normalize else costs
-    listed = list_sets(X, Y, edges, structure.nodes_.tolist(), leaves, costs, bias)
-    return Case(
-        structure=structure,
-        X=X_given,
-        y=Y,
-        items=[X_given[[i]] for i in range(n)],
-        names=listed.labelings,
-        listed=listed,
-        w=draw(quarters(listed.d)),
-    )
-
-
-def forests(**options):
-    return cases(largest_in_degree=1, **options)
-
-
-def dags(**options):
-    return cases(largest_in_degree=3, inference="lp", **options)
-
-
 @some
-@given(forests(layout=np.asarray) | dags(layout=np.asarray))
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
-    check_features_and_losses(case)
-
-
-@some
-@given(forests() | dags())
-def test_a_sparse_row_has_the_joint_feature_of_a_dense_one(case):
-    for x in case.X:
-        y = case.names[0][-1]
-        dense = x.toarray() if hasattr(x, "toarray") else x
-        feature = case.structure.joint_feature(messy_csr(dense.reshape(1, -1)), y)
-        expected = case.structure.joint_feature(dense, y)
-        np.testing.assert_array_equal(feature.toarray()[0], expected)
-
-
-@few
-@given(forests())
-def test_it_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@few
-@given(cases(inference="lp") | dags())
-def test_its_relaxation_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@some
-@given(forests())
-def test_decoding_many_examples_equals_decoding_each(case):
-    check_batch_equals_single_calls(case)
-
-
-@some
-@given(forests())
-def test_the_solver_sees_the_scores_of_the_joint_features(case):
-    check_scores_of_the_solver(case)
-
-
-@some
-@given(forests(most_leaves=7))
+@given(hierarchy_cases(most_leaves=7))
 def test_decision_function_is_the_difference_of_max_marginals(case):
     scores = case.structure.decision_function(case.X, case.w)
     sets = np.array(case.listed.labelings[0], dtype=bool)
@@ -177,7 +54,7 @@ def most_violating(case, i, one):
 
 
 @some
-@given(forests(most_leaves=7), st.sampled_from([1.0, 0.3, 5.0]))
+@given(hierarchy_cases(most_leaves=7), st.sampled_from([1.0, 0.3, 5.0]))
 def test_candidates_hold_the_most_violating_set(case, one):
     oracle, nodes = case.oracle(), case.structure.nodes_.tolist()
     leaves = [nodes.index(leaf) for leaf in case.structure.classes_]
@@ -284,7 +161,7 @@ def program(case, i, lam, rays=()):
 
 
 @some
-@given(cases(inference="lp") | dags())
+@given(hierarchy_cases(inference="lp") | dag_cases())
 def test_relaxed_labelings_are_those_of_the_linear_program(case):
     for lam in LAMS:
         for i, item in enumerate(case.items):
@@ -299,7 +176,7 @@ def test_relaxed_labelings_are_those_of_the_linear_program(case):
 
 
 @some
-@given(cases(inference="lp") | dags(), angles())
+@given(hierarchy_cases(inference="lp") | dag_cases(), angles())
 def test_relaxed_labelings_between_two_rays_are_those_of_the_program(case, angle):
     lam, alpha, beta, *strict = angle
     upper = (1.0, 0.0) if np.isinf(alpha) else (alpha, -1.0)
@@ -315,7 +192,7 @@ def test_relaxed_labelings_between_two_rays_are_those_of_the_program(case, angle
 
 
 @some
-@given(cases(inference="lp") | dags())
+@given(hierarchy_cases(inference="lp") | dag_cases())
 def test_leaves_of_at_least_a_half_are_predicted(case):
     scores = case.structure.decision_function(case.X, case.w)
     predicted = case.structure.decode_batch(case.X, case.w)
@@ -329,7 +206,7 @@ def test_leaves_of_at_least_a_half_are_predicted(case):
 
 
 @some
-@given(dags())
+@given(dag_cases())
 def test_predictions_do_not_depend_on_those_before(case):
     together = case.structure.decode_batch(case.X, case.w)
     backwards = case.structure.decode_batch(case.X[::-1], case.w)[::-1]

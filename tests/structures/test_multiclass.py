@@ -1,4 +1,4 @@
-"""MulticlassStructure: what is its own; `test_flat` has what it shares."""
+"""MulticlassStructure: what is its own; `test_listed` has what it shares."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""MultilabelStructure: what is its own; `test_flat` has what it shares."""
+"""MultilabelStructure: what is its own; `test_listed` has what it shares."""
 
 import numpy as np
 import pytest

@@ -8,23 +8,17 @@ import pytest
 from _cases import (
     LAMS,
     TOLERANCE,
-    Case,
-    angles,
     candidate_points,
-    check_batch_equals_single_calls,
-    check_constrained_decoding,
-    check_it,
-    check_scores_of_the_solver,
-    few,
-    layouts,
-    quarters,
+    dense,
+    list_pairwise,
+    pairwise_cases,
     some,
 )
+from _problems import assert_same_weights
 from _references import Listed, Textbook, flat_feature, visits
 from _seeds import new_rng, new_seed
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
@@ -35,114 +29,12 @@ from sklearn_structsvm.datasets import make_multilabel
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.structures import MultilabelStructure, PairwiseMultilabelStructure
 from sklearn_structsvm.structures._qpbo import RoofDuality
-from sklearn_structsvm.structures.constrained import in_angle
 from sklearn_structsvm.structures.pairwise import pairwise_polytope
 
 RELAXED = ["roof", "lp"]
 
 
-def feature(x, Y, pairs, bias):
-    combinations_of_pairs = np.zeros((len(pairs), 4))
-    for row, (a, b) in zip(combinations_of_pairs, pairs, strict=True):
-        row[2 * Y[a] + Y[b]] = 1.0
-    return np.append(flat_feature(x, Y, bias), combinations_of_pairs)
-
-
-def listing(X, Y, pairs, costs, bias):
-    k = len(Y[0])
-    labelings = [np.array(y) for y in product((0, 1), repeat=k)]
-    phi = [np.array([feature(x, y, pairs, bias) for y in labelings]) for x in X]
-    loss = [
-        np.array(
-            [sum(costs[c, t[c]] for c in range(k) if y[c] != t[c]) for y in labelings]
-        )
-        for t in Y
-    ]
-    truth = [int("".join(map(str, t)), 2) for t in Y]
-    return Listed([labelings] * len(truth), truth, phi, loss)
-
-
-@st.composite
-def cases(draw, inference="enumerate", label_costs=True):
-    n, d, k = (draw(st.integers(1, largest)) for largest in (3, 2, 4))
-    X = draw(quarters((n, d)))
-    Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
-    chosen = [
-        draw(st.permutations(pair))
-        for pair in combinations(range(k), 2)
-        if draw(st.booleans())
-    ]
-    costs = draw(quarters((k, 2)).map(np.abs) | st.none()) if label_costs else None
-    normalize, bias = draw(st.booleans()), draw(st.sampled_from([0.0, 1.0, 2.5]))
-    structure = PairwiseMultilabelStructure(chosen, inference, normalize, costs)
-    scaled = (np.ones((k, 2)) if costs is None else costs) / (k if normalize else 1)
-    listed = listing(X, Y, chosen, scaled, bias)
-    X_given = draw(layouts())(X)
-    return Case(
-        structure=structure.fit(X_given, Y, bias=bias),
-        X=X_given,
-        y=Y,
-        items=[X_given[[i]] for i in range(n)],
-        names=listed.labelings,
-        listed=listed,
-        w=draw(quarters(listed.d)),
-    )
-
-
-def dense(phi):
-    return phi.toarray().ravel() if sparse.issparse(phi) else phi
-
-
-@some
-@given(cases())
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
-    for i, item in enumerate(case.items):
-        for c, name in enumerate(case.names[i]):
-            phi = dense(case.structure.joint_feature(item, name))
-            np.testing.assert_array_equal(phi, case.listed.phi[i][c])
-            loss = case.structure.loss(case.truth(i), name)
-            assert abs(loss - case.listed.loss[i][c]) <= TOLERANCE
-
-
-@few
-@given(cases())
-def test_it_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@few
-@given(st.sampled_from(RELAXED).flatmap(cases))
-def test_its_relaxation_is_what_training_takes_it_for(case):
-    check_it(case)
-
-
-@some
-@given(cases())
-def test_decoding_many_examples_equals_decoding_each(case):
-    check_batch_equals_single_calls(case)
-
-
-@some
-@given(cases())
-def test_the_solver_sees_the_scores_of_the_joint_features(case):
-    check_scores_of_the_solver(case)
-
-
-@given(cases(), angles())
-def test_constrained_decode_finds_the_best_labels_within_the_angle(case, angle):
-    check_constrained_decoding(case, *angle)
-    _, alpha, beta, strict_alpha, strict_beta = angle
-    w, lam = case.w, angle[0]
-    for i, item in enumerate(case.items):
-        label = case.structure.constrained_decode(item, case.truth(i), w, *angle)
-        if label is not None:
-            place = case.place(i, label)
-            h = 1.0 + case.listed.values(i, w, 0.0)[place]
-            g = case.listed.loss[i][place]
-            assert in_angle(h, g, alpha, beta, strict_alpha, strict_beta), (h, g, lam)
-
-
-@given(cases(), st.sampled_from([0.3, 1.0, 5.0]))
+@given(pairwise_cases(), st.sampled_from([0.3, 1.0, 5.0]))
 def test_one_of_the_candidates_is_the_most_violating_labeling(case, one):
     oracle = case.oracle()
     for i in range(case.listed.n):
@@ -158,7 +50,7 @@ def test_one_of_the_candidates_is_the_most_violating_labeling(case, one):
 
 
 @some
-@given(cases())
+@given(pairwise_cases())
 def test_a_label_scores_what_the_best_labeling_with_it_is_ahead_by(case):
     scores = case.structure.decision_function(case.X, case.w)
     for i in range(case.listed.n):
@@ -183,10 +75,9 @@ def test_steps_are_those_of_the_textbook(step, layout):
     solver = BlockFrankWolfe(
         structure.make_oracle(layout(X), Y), np.full(6, 1 / 6), 0.05, step=step
     )
-    reference = Textbook(listing(X, Y, pairs, costs, 1.5), 0.05, step=step)
+    reference = Textbook(list_pairwise(X, Y, pairs, costs, 1.5), 0.05, step=step)
     solver.run(reference.run(visits(6, passes=15)).visited)
-    scale = np.abs(reference.w).max()
-    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-12 * scale)
+    assert_same_weights(solver.weights, reference.w)
     assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
 
 

@@ -13,11 +13,12 @@ from _cases import (
     check_it,
     check_scores_of_the_solver,
     few,
+    forests,
     quarters,
     some,
 )
 from _estimators import assert_same_optimum
-from _problems import Problem
+from _problems import Problem, assert_same_weights
 from _references import Listed, Textbook, visits
 from _seeds import new_rng, new_seed
 from hypothesis import given
@@ -106,11 +107,7 @@ def pictorial_cases(draw):
             ]
         )
     )
-    order = draw(st.permutations(range(n_parts)))
-    parents = np.full(n_parts, -1)
-    for at in range(1, n_parts):
-        above = draw(st.integers(-1, at - 1))
-        parents[order[at]] = order[above] if above >= 0 else -1
+    parents = draw(forests(n_parts))
     n, F = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     X, y = [], []
     for _ in range(n):
@@ -134,15 +131,9 @@ def pictorial_cases(draw):
     X_given, y_given = structure.check_data([layout(x) for x in X], given_y)
     structure.fit(X_given, y_given)
     listed = list_pictures(structure, X, y)
-    return Case(
-        structure=structure,
-        X=X_given,
-        y=y_given,
-        items=X_given,
-        names=[[as_given(c, T) for c in all_c] for all_c in listed.labelings],
-        listed=listed,
-        w=draw(quarters(listed.d)),
-    )
+    names = [[as_given(c, T) for c in every] for every in listed.labelings]
+    w = draw(quarters(listed.d))
+    return Case(structure, X_given, y_given, X_given, names, listed, w)
 
 
 @some
@@ -211,8 +202,7 @@ def test_iterates_are_those_of_algorithm_9_and_keep_to_the_bounds(n_types, step)
         solver.run(np.array([block]))
         parts = problem.structure.weight_parts(solver.weights)
         assert parts["deformation"][..., [1, 3]].min() >= 0.0
-    scale = np.abs(reference.w).max()
-    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=1e-11 * scale)
+    assert_same_weights(solver.weights, reference.w, 1e-11)
 
 
 @pytest.mark.parametrize("convex", [True, False])

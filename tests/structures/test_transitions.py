@@ -1,7 +1,7 @@
-"""Chains in which some labels may not follow others, against lists of what may be."""
+"""Chains and trees where some labels may not follow others; see also `test_listed`."""
 
 import pickle
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -14,25 +14,19 @@ from _allowed import (
     log_probabilities,
 )
 from _cases import (
-    TOLERANCE,
-    angles,
+    allow,
     candidate_points,
     chain_cases,
-    check_batch_equals_single_calls,
-    check_constrained_decoding,
-    check_features_and_losses,
-    check_it,
-    check_k_best,
-    check_max_marginals,
-    check_scores_of_the_solver,
-    few,
     some,
+    tree_cases,
 )
-from _references import is_allowed
+from _forests import random_parents
+from _references import is_allowed, is_allowed_tree
 from _seeds import new_rng
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -40,75 +34,32 @@ from sklearn_structsvm import (
     PragamClassifier,
     SlackRescaledSSVM,
 )
-from sklearn_structsvm.structures import ChainStructure, check_structure
+from sklearn_structsvm.structures import ChainStructure, TreeStructure, check_structure
 
-PARTS = [
-    ("emission", "bias", "first_bias", "last_bias", "transition"),
-    ("emission", "bias"),
-    ("transition",),
-]
+KINDS = {"chain": ChainStructure, "tree": TreeStructure}
+of_each = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.mark.parametrize("parts", PARTS, ids="+".join)
-def test_all_decodings_choose_from_what_is_allowed(parts):
-    @few
-    @given(chain_cases(parts, barred=True))
-    def check(case):
-        check_features_and_losses(case)
-        check_batch_equals_single_calls(case)
-        check_scores_of_the_solver(case)
-        check_max_marginals(case)
-        for k in (1, 3, 40):
-            check_k_best(case, k)
-
-    check()
-
-
-@pytest.mark.parametrize("parts", PARTS, ids="+".join)
-def test_it_is_what_training_takes_it_for(parts):
-    @settings(max_examples=4)
-    @given(chain_cases(parts, barred=True))
-    def check(case):
-        assume(max(map(len, case.names)) > 1)
-        check_it(case)
+@pytest.mark.parametrize(
+    "cases",
+    [chain_cases(lengths=(1, 3, 4), barred=True), tree_cases(barred=True)],
+    ids=KINDS,
+)
+def test_candidates_of_slack_rescaling_are_allowed_and_have_the_maximum(cases):
+    @some
+    @given(cases, st.sampled_from([0.0, 1.0, 3.0]))
+    def check(case, one):
+        for i in range(case.listed.n):
+            labels, scores, losses = candidate_points(case.oracle(), i, case.w, one)
+            all_scores = case.listed.values(i, case.w, 0.0)
+            expected = (case.listed.loss[i] * (one + all_scores)).max()
+            products = losses * (one + scores)
+            assert abs(max(products, default=0.0) - max(expected, 0.0)) <= 1e-10
+            assert len(labels) <= len(case.listed.labelings[i])
+            if isinstance(case.structure, ChainStructure):
+                assert all(is_allowed(row, case.structure.allowed_) for row in labels)
 
     check()
-
-
-@some
-@given(chain_cases(barred=True))
-def test_predictions_are_the_best_of_what_is_allowed(case):
-    found = case.structure.decode_batch(case.X, case.w)
-    for i, labels in enumerate(found):
-        scores = case.listed.phi[i] @ case.w
-        place = case.place(i, labels)
-        assert scores[place] >= scores.max() - TOLERANCE
-        np.testing.assert_array_equal(case.structure.decode(case.X[i], case.w), labels)
-        for lam in (0.0, 1.0):
-            labels = case.structure.loss_augmented_decode(
-                case.X[i], case.y[i], case.w, lam
-            )
-            values = scores + lam * case.listed.loss[i]
-            assert values[case.place(i, labels)] >= values.max() - TOLERANCE
-
-
-@some
-@given(chain_cases(dyadic=True, barred=True), angles())
-def test_constrained_decode_stays_with_what_is_allowed(case, angle):
-    check_constrained_decoding(case, *angle)
-
-
-@some
-@given(chain_cases(lengths=(1, 3, 4), barred=True), st.sampled_from([0.0, 1.0, 3.0]))
-def test_candidates_of_slack_rescaling_are_allowed_and_have_the_maximum(case, one):
-    for i in range(case.listed.n):
-        labels, scores, losses = candidate_points(case.oracle(), i, case.w, one)
-        all_scores = case.listed.values(i, case.w, 0.0)
-        expected = (case.listed.loss[i] * (one + all_scores)).max()
-        products = losses * (one + scores)
-        assert abs(max(products, default=0.0) - max(expected, 0.0)) <= 1e-10
-        mask = case.structure.allowed_
-        assert all(is_allowed(row, mask) for row in labels)
 
 
 def best_by_mistakes(theta, transition, allowed, truth):
@@ -129,9 +80,8 @@ def best_by_mistakes(theta, transition, allowed, truth):
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_slack_rescaling_of_long_chains_has_the_maximum_of_what_is_allowed(scale):
-    rng = new_rng(0, int(10 * scale))
-    problem = random_problem(rng, longest=60, scale=scale, density=0.4)
-    structure, X, y, w = problem
+    problem = barred_problem("chain", int(10 * scale), longest=60, density=0.4)
+    structure, X, y, w = *problem[:3], scale * problem[3]
     oracle = structure.make_oracle(X, y)
     for i, x in enumerate(X):
         theta, transition = structure.potentials(x, w)
@@ -143,25 +93,30 @@ def test_slack_rescaling_of_long_chains_has_the_maximum_of_what_is_allowed(scale
         assert all(is_allowed(row, structure.allowed_) for row in labels)
 
 
-def random_problem(rng, k=4, n=4, longest=5, scale=1.0, density=0.6, **params):
-    """(structure, X, y, w, its listing): a mask with true labelings that it allows."""
-    lengths = rng.integers(1, longest + 1, size=n)
-    y = [rng.integers(k, size=T) for T in lengths]
+def barred_problem(kind, seed, k=4, n=4, longest=5, scale=1.0, density=0.5, **params):
+    """(structure, X, y, w): a mask with true labelings that it allows."""
+    rng = new_rng(seed, int(scale))
+    sizes = rng.integers(1, longest + 1, size=n)
+    X = [rng.standard_normal((T, 3)) for T in sizes]
+    y = [rng.integers(k, size=T) for T in sizes]
+    parents = [random_parents(T, rng) for T in sizes]
+    if kind == "chain":
+        parents = [np.arange(T) - 1 for T in sizes]
     mask = rng.random((k + 1, k + 1)) < density
-    for labels in y:
-        mask[np.append(k, labels), np.append(labels, k)] = True
-    X = [rng.standard_normal((T, 3)) for T in lengths]
-    structure = ChainStructure(transitions=mask, **params)
-    structure.fit(X, y, classes=range(k))
+    for labels, above in zip(y, parents, strict=True):
+        allow(mask, labels, above)
+    X = X if kind == "chain" else list(zip(X, parents, strict=True))
+    structure = KINDS[kind](transitions=mask, **params).fit(X, y, classes=range(k))
     return structure, X, y, scale * rng.standard_normal(structure.n_weights_)
 
 
+@of_each
 @pytest.mark.parametrize("transition", [True, False])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
-def test_probabilities_are_those_of_what_is_allowed(scale, transition):
+def test_probabilities_are_those_of_what_is_allowed(scale, transition, kind):
     for trial in range(4):
-        rng = new_rng(trial, int(scale))
-        check_probabilities(*random_problem(rng, scale=scale, transition=transition))
+        problem = barred_problem(kind, trial, scale=scale, transition=transition)
+        check_probabilities(*problem)
 
 
 def test_labels_that_come_back_from_next_to_nothing_are_summed():
@@ -210,14 +165,15 @@ def test_numbers_and_logarithms_agree(scale):
     )
 
 
-def test_a_labeling_that_is_forbidden_has_no_probability():
-    check_no_probability(*random_problem(new_rng(3), density=0.2))
+@of_each
+def test_a_labeling_that_is_forbidden_has_no_probability(kind):
+    check_no_probability(*barred_problem(kind, 3, density=0.2))
 
 
-def test_least_costly_labelings_are_allowed_and_of_least_cost():
-    rng = new_rng(4)
-    costs = rng.random((4, 4)) * (1 - np.eye(4))
-    structure, X, _, w = random_problem(rng, n=8, density=0.3, label_costs=costs)
+@of_each
+def test_least_costly_labelings_are_allowed_and_of_least_cost(kind):
+    costs = new_rng(4).random((4, 4)) * (1 - np.eye(4))
+    structure, X, _, w = barred_problem(kind, 4, n=8, density=0.3, label_costs=costs)
     check_least_costly(structure, X, w, costs)
 
 
@@ -276,14 +232,11 @@ def test_forbidden_pairs_are_a_mask():
         assert again.allowed_[2].all() == (len(given_mask) == 2)
 
 
-@pytest.mark.parametrize(
-    ("transitions", "words"),
-    [
+WRONG = {
+    "chain": [
         ("bilou", "'bio', 'bioes', 'iobes'"),
         ("bio", "'B-...', 'I-...'; got 'a'"),
-        (np.ones((3, 2), dtype=bool), r"\(2, 2\).*\(3, 3\).*got \(3, 2\)"),
         (np.ones((2, 2)), "must be a boolean.*float64"),
-        ([("a", "c")], r"transitions\[0\] has 'c'"),
         ([("a", "b"), ("a",)], r"transitions\[1\] must be a forbidden pair"),
         (["ab"], r"transitions\[0\] must be a forbidden pair"),
         ([(["a"], "b")], r"transitions\[0\] has \['a'\]"),
@@ -293,51 +246,67 @@ def test_forbidden_pairs_are_a_mask():
         ([(None, "b")], r"y\[0\] begins with 'b' \(sequence 0, position 0\)"),
         ([("b", None)], r"y\[1\] ends with 'b' \(sequence 1, position 2\)"),
     ],
-)
-def test_what_cannot_be_meant_is_refused(transitions, words):
-    X, y = [np.zeros((2, 1)), np.zeros((3, 1))], [["b", "a"], ["a", "a", "b"]]
-    with pytest.raises(ValueError, match=words):
-        ChainStructure(transitions=transitions).fit(X, y)
-    with pytest.raises(ValueError, match=words):
-        BCFWClassifier(ChainStructure(transitions=transitions)).fit(X, y)
-
-
-def test_a_truth_that_is_forbidden_is_refused_after_fit_too():
-    X, y = [np.zeros((2, 1))], [["b", "a"]]
-    structure = ChainStructure(transitions=[("a", "b")]).fit(X, y)
-    w = np.zeros(structure.n_weights_)
-    words = r"y\[0\] has 'a' before 'b'"
-    with pytest.raises(ValueError, match=words):
-        structure.make_oracle(X, [np.array(["a", "b"])])
-    with pytest.raises(ValueError, match=words):
-        structure.loss_augmented_decode(X[0], ["a", "b"], w)
-    with pytest.raises(ValueError, match=words):
-        structure.constrained_decode(X[0], ["a", "b"], w, 1.0, np.inf, 0.0)
-
-
-def test_a_length_without_labeling_is_refused_by_the_name_of_its_item():
-    pairs = [("a", "a"), ("b", "b"), ("b", "a")]
-    X, y = [np.ones((2, 1)), np.ones((1, 1))], [["a", "b"], ["a"]]
-    models = [
-        BCFWClassifier(ChainStructure(transitions=pairs), random_state=0).fit(X, y),
-        CRFClassifier(ChainStructure(transitions=pairs), random_state=0).fit(X, y),
+    "tree": [
+        ("bio", "transitions of a TreeStructure must.*Named schemes are for sequences"),
+        ([("a", "b")], r"y\[1\] has 'a' above 'b' \(tree 1, node 2\)"),
+        ([(None, "b")], r"y\[0\] has the root 'b' \(tree 0, node 0\)"),
+        ([("b", None)], r"y\[1\] has the leaf 'b' \(tree 1, node 2\)"),
+    ],
+}
+for pairs in WRONG.values():
+    pairs += [
+        (np.ones((3, 2), dtype=bool), r"\(2, 2\).*\(3, 3\).*got \(3, 2\)"),
+        ([("a", "c")], r"transitions\[0\] has 'c'"),
     ]
-    X = [np.ones((1, 1)), np.ones((3, 1))]
-    for model in models:
+
+
+@pytest.mark.parametrize(
+    ("kind", "transitions", "words"),
+    [(kind, *pair) for kind, pairs in WRONG.items() for pair in pairs],
+)
+def test_what_cannot_be_meant_or_breaks_it_is_refused(kind, transitions, words):
+    X, y = [np.zeros((2, 1)), np.zeros((3, 1))], [["b", "a"], ["a", "a", "b"]]
+    X = X if kind == "chain" else [(x, np.arange(len(x)) - 1) for x in X]
+    structure = KINDS[kind](transitions=transitions)
+    for own in (structure, BCFWClassifier(structure), CRFClassifier(structure)):
+        with pytest.raises(ValueError, match=words):
+            own.fit(X, y)
+
+
+@of_each
+def test_a_truth_that_is_forbidden_is_refused_after_fit_too(kind):
+    x, bad = np.zeros((2, 1)), ["a", "b"]
+    x = x if kind == "chain" else (x, np.array([-1, 0]))
+    structure = KINDS[kind](transitions=[("a", "b")]).fit([x], [["b", "a"]])
+    w = np.zeros(structure.n_weights_)
+    for call in (
+        lambda: structure.make_oracle([x], [np.array(bad)]),
+        lambda: structure.loss_augmented_decode(x, bad, w),
+        lambda: structure.constrained_decode(x, bad, w, 1.0, np.inf, 0.0),
+    ):
+        with pytest.raises(ValueError, match=r"y\[0\] has 'a' (before|above) 'b'"):
+            call()
+
+
+@of_each
+def test_an_item_without_labeling_is_refused_by_its_name(kind):
+    # Nothing may follow "b", which alone may follow "a".
+    X, y = [np.ones((T, 1)) for T in (2, 1, 3)], [["a", "b"], ["a"]]
+    X = X if kind == "chain" else [(x, np.arange(len(x)) - 1) for x in X]
+    structure = KINDS[kind](transitions=[("a", "a"), ("b", "b"), ("b", "a")])
+    words = "3 positions" if kind == "chain" else "a tree without a labeling"
+    for make in (BCFWClassifier, CRFClassifier):
+        model = make(structure, random_state=0).fit(X[:2], y)
         calls = [model.predict, lambda X, m=model: m.predict_k_best(X, 2)]
-        if isinstance(model, CRFClassifier):
+        if make is CRFClassifier:
             calls += [model.predict_proba]
         for call in calls:
-            with pytest.raises(ValueError, match=r"X\[1\] has 3 positions"):
-                call(X)
-    structure, w = models[0].structure_, models[0].coef_
-    for call in (
-        structure.decode,
-        structure.max_marginals,
-        lambda x, w: structure.k_best(x, w, 1),
-    ):
-        with pytest.raises(ValueError, match="3 positions"):
-            call(X[1], w)
+            with pytest.raises(ValueError, match=rf"X\[1\] (has|is) {words}"):
+                call(X[1:])
+        own, w = model.structure_, model.coef_
+        for call in (own.decode, own.max_marginals, lambda *xw, s=own: s.k_best(*xw, 1)):
+            with pytest.raises(ValueError, match=words.removeprefix("a tree ")):
+                call(X[2], w)
 
 
 # ------------------------------------------------------------------ estimators
@@ -363,49 +332,69 @@ def tagged(n, rng, n_features=4, noise=1.5):
 
 
 MODELS = [
-    BCFWClassifier(C=1.0, max_iter=30, tol=0.05),
-    BCFWClassifier(C=1.0, max_iter=30, tol=0.05, step="corrective"),
-    SlackRescaledSSVM(C=1.0, max_iter=30, tol=0.05),
-    SlackRescaledSSVM(C=1.0, max_iter=30, tol=0.05, search="bisecting"),
-    CRFClassifier(C=1.0, max_iter=100, tol=0.05),
-    CRFClassifier(C=1.0, max_iter=100, tol=0.05, solver="lbfgs"),
-    CRFClassifier(C=1.0, max_iter=100, tol=0.05, decoding="mbr"),
+    BCFWClassifier(max_iter=30, tol=0.05),
+    BCFWClassifier(max_iter=30, tol=0.05, step="corrective"),
+    SlackRescaledSSVM(max_iter=30, tol=0.05),
+    SlackRescaledSSVM(max_iter=30, tol=0.05, search="bisecting"),
+    PragamClassifier(max_iter=50, tol=0.05),
+    CRFClassifier(max_iter=100, tol=0.05),
+    CRFClassifier(max_iter=100, tol=0.05, decoding="mbr"),
+    CRFClassifier(max_iter=100, tol=0.05, solver="lbfgs", decoding="mbr"),
 ]
 
 
-@pytest.mark.parametrize("transition", [True, False])
+@pytest.mark.parametrize("kind", ["chain", "without transitions", "tree"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_no_prediction_has_an_invalid_tag(model, transition):
-    X, y, tags = tagged(20, new_rng(7))
-    test = [new_rng(8, T).standard_normal((T, 4)) * 3 for T in range(1, 30)]
-    model.set_params(random_state=0, classes=tags)
-    free = model.set_params(structure=ChainStructure(transition=transition)).fit(X, y)
+def test_no_prediction_has_what_is_forbidden(model, kind):
+    rng, free = new_rng(7), TreeStructure()
+    if kind == "tree":
+        structure, X, y, _ = barred_problem("tree", 6, n=12, density=0.3)
+        # Forests of roots that are leaves, and all parts of those that can be labeled.
+        test = [(3.0 * rng.standard_normal(x.shape), parents) for x, parents in 3 * X]
+        classes = range(4)
+    else:
+        free = ChainStructure(transition=kind == "chain")
+        structure = clone(free).set_params(transitions="bio")
+        X, y, classes = tagged(20, rng)
+        test = [3.0 * rng.standard_normal((T, 4)) for T in range(1, 30)]
+
+    def is_valid(x, labels):
+        if kind == "tree":
+            return is_allowed_tree(labels, x[1], structure.allowed_)
+        return spells(labels, "bio")
+
+    model = clone(model).set_params(classes=classes, structure=free)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=0)
     # Not for nothing.
-    assert not all(spells(tags, "bio") for tags in free.predict(test))
-    structure = ChainStructure(transition=transition, transitions="bio")
-    model.set_params(structure=structure).fit(X, y)
-    assert all(spells(tags, "bio") for tags in model.predict(test))
-    again = pickle.loads(pickle.dumps(model))
-    for one, other in zip(model.predict(test), again.predict(test), strict=True):
+    assert kind == "tree" or not all(map(is_valid, test, model.fit(X, y).predict(test)))
+    predicted = model.set_params(structure=structure).fit(X, y).predict(test)
+    assert all(map(is_valid, test, predicted))
+    again = pickle.loads(pickle.dumps(model)).predict(test)
+    for one, other in zip(predicted, again, strict=True):
         np.testing.assert_array_equal(one, other)
-    for labelings in model.predict_k_best(test, 5)[0]:
-        assert len(labelings) in (3, 5)
-        assert all(spells(tags, "bio") for tags in labelings)
+    if hasattr(model, "predict_k_best"):
+        for x, found in zip(test, model.predict_k_best(test, 5)[0], strict=True):
+            assert all(is_valid(x, labels) for labels in found)
+            assert kind == "tree" or len(found) in (3, 5)
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    ("kind", "layout"),
+    [("chain", np.asarray), ("chain", sparse.csr_array), ("tree", lambda x: x)],
+    ids=["dense chain", "csr chain", "tree"],
+)
 @pytest.mark.parametrize("slack", [False, True])
-def test_training_reaches_the_optimum_over_what_is_allowed(layout, slack):
-    structure, X, y, _ = random_problem(new_rng(9), k=3, longest=4, density=0.5)
-    check_optimum(structure, X, y, slack, layout)
+def test_training_reaches_the_optimum_over_what_is_allowed(kind, layout, slack):
+    check_optimum(*barred_problem(kind, 9, k=3, longest=4)[:3], slack, layout)
 
 
 # Transitions may leave one labeling to each example.
 @pytest.mark.filterwarnings("ignore:There is nothing to learn:UserWarning")
 def test_the_optimum_is_that_of_all_labelings_in_a_list():
     """A structure in Python that lists what may be has the same optimum."""
-    structure, X, y, _ = random_problem(new_rng(10), k=3, longest=3, density=0.5)
+    structure, X, y, _ = barred_problem("chain", 10, k=3, longest=3)
 
     class ByList(ChainStructure):
         def decode(self, x, w):
@@ -429,31 +418,32 @@ def test_the_optimum_is_that_of_all_labelings_in_a_list():
 # Transitions may leave one labeling to each example.
 @pytest.mark.filterwarnings("ignore:There is nothing to learn:UserWarning")
 def test_batch_solvers_see_the_same_risk():
-    structure, X, y, _ = random_problem(new_rng(11), k=3, longest=3, density=0.5)
+    structure, X, y, _ = barred_problem("chain", 11, k=3, longest=3)
     options = {"C": 1.0, "classes": range(3), "tol": 1e-3, "max_iter": 5000}
     one = PragamClassifier(structure=structure, **options).fit(X, y)
     other = BCFWClassifier(structure, random_state=0, **options).fit(X, y)
     assert one.objective_ == pytest.approx(other.objective_, abs=1e-3)
 
 
-def test_crf_training_has_the_likelihood_of_what_is_allowed():
-    check_likelihood(*random_problem(new_rng(12), k=3, longest=4, density=0.5)[:3])
+@of_each
+def test_crf_training_has_the_likelihood_of_what_is_allowed(kind):
+    check_likelihood(*barred_problem(kind, 12, k=3, longest=4)[:3])
 
 
-def test_what_forbids_nothing_changes_no_bit():
-    X, y, tags = tagged(20, new_rng(13))
-    mask = np.ones((5, 5), dtype=bool)
-    for kind in (BCFWClassifier, SlackRescaledSSVM, CRFClassifier):
-        models = [
-            kind(ChainStructure(transitions=t), tol=0.1, random_state=0).fit(X, y)
-            for t in (None, mask, [])
-        ]
-        for model in models[1:]:
-            np.testing.assert_array_equal(model.coef_, models[0].coef_)
+@of_each
+def test_what_forbids_nothing_changes_no_bit(kind):
+    _, X, y, _ = barred_problem(kind, 13, n=12)
+    for make in (BCFWClassifier, SlackRescaledSSVM, CRFClassifier):
+        free, *others = (
+            make(KINDS[kind](transitions=t), tol=0.1, random_state=0).fit(X, y)
+            for t in (None, np.ones((4, 4), dtype=bool), [])
+        )
+        for model in others:
+            np.testing.assert_array_equal(model.coef_, free.coef_)
 
 
 def test_threads_change_nothing():
-    structure, X, y, w = random_problem(new_rng(14), n=40, longest=9)
+    structure, X, y, w = barred_problem("chain", 14, n=40, longest=9)
     one, other = (structure.marginals(X, w, n) for n in (1, 3))
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -487,9 +477,12 @@ def test_long_chains_are_decoded_and_summed():
     assert np.isfinite(structure.entropies([x], w)).all()
 
 
-def test_check_structure_lists_what_is_allowed():
-    X, y, _ = tagged(6, new_rng(18))
-    check_structure(ChainStructure(transitions="bio"), X, y, n_trials=2)
+@of_each
+def test_check_structure_lists_what_is_allowed(kind):
+    # Its classes are the labels that occur: all three of the mask.
+    draws = (barred_problem(kind, seed, k=3, longest=4) for seed in count(11))
+    structure, X, y, _ = next(d for d in draws if len({*np.concatenate(d[2])}) == 3)
+    check_structure(clone(structure), X, y, n_trials=2)
 
 
 def test_check_structure_knows_that_losses_are_added_up_in_another_order():

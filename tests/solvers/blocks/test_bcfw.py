@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from _problems import KINDS, PRESENTED, random_problem
+from _problems import (
+    KINDS,
+    PRESENTED,
+    assert_same_weights,
+    random_problem,
+    uneven_weights,
+)
 from _references import CHAIN_PARTS, Textbook, list_chains, random_chains, visits
 from _seeds import new_rng
 
@@ -12,42 +18,40 @@ LAM = 0.05
 N = 8
 
 
-def assert_same_weights(weights, expected):
-    scale = np.abs(expected).max()
-    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-12 * scale)
+def bounds(d):
+    """They bind, do not contain 0, are open, are points."""
+    rng = new_rng(1)
+    lower, upper = -rng.uniform(0.0, 0.4, size=d), rng.uniform(0.0, 0.4, size=d)
+    lower[0], upper[0] = 0.2, 0.5
+    upper[1] = np.inf
+    lower[2] = -np.inf
+    lower[3] = upper[3] = -0.1
+    return lower, upper
 
 
-def uneven_weights(n=N):
-    weights = new_rng(3).uniform(0.2, 1.0, size=n)
-    weights[2] = 0.0
-    return weights / weights.sum()
-
-
+@pytest.mark.parametrize("variant", ["plain", "weighted", "in a box"])
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_iterates_are_those_of_the_textbook(kind, layout, step):
+def test_iterates_are_those_of_the_textbook(kind, layout, step, variant):
+    """Algorithm 9, where weights are in a box."""
     problem = random_problem(kind, layout)
-    mine = problem.solver(LAM, step=step)
-    reference = Textbook(problem.listed, LAM, step=step)
-    for blocks in np.split(visits(N, passes=15), 5):
-        reference.run(blocks)
+    p, box = problem.listed.uniform, {}
+    blocks = visits(N, passes=15)
+    if variant == "weighted":
+        p = uneven_weights()
+        blocks = blocks[blocks != 2]
+    elif variant == "in a box":
+        box["lower"], box["upper"] = bounds(problem.listed.d)
+    mine = problem.solver(LAM, p, step=step, **box)
+    reference = Textbook(problem.listed, LAM, p, step=step, **box)
+    for some in np.array_split(blocks, 5):
+        reference.run(some)
         mine.run(reference.visited)
         assert_same_weights(mine.weights, reference.w)
-        assert mine.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
+        v, loss = mine.dual_point()
+        assert_same_weights(v, reference.v)
+        assert loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
     assert np.abs(mine.weights).max() > 0.1
-
-
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_iterates_under_sample_weights_are_those_of_the_textbook(kind, step):
-    problem, p = random_problem(kind), uneven_weights()
-    mine = problem.solver(LAM, p, step=step)
-    reference = Textbook(problem.listed, LAM, p, step=step)
-    blocks = visits(N, passes=15)
-    blocks = blocks[blocks != 2]
-    reference.run(blocks)
-    mine.run(reference.visited)
-    assert_same_weights(mine.weights, reference.w)
 
 
 @pytest.mark.parametrize("cache", [(0.25, 0.01), (0.9, 0.0), (0.05, 0.0), (0.0, 0.5)])
@@ -123,14 +127,6 @@ def test_a_criterion_that_cannot_be_is_refused_by_name(name, value):
         start_bcfw(*data, cache=True, **{name: value})
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain"])
-def test_sparse_rows_give_the_iterates_of_dense_ones(kind):
-    solvers = [random_problem(kind, layout).solver(LAM) for layout in ("dense", "csr")]
-    for solver in solvers:
-        solver.run(visits(N, passes=20))
-    assert_same_weights(solvers[1].weights, solvers[0].weights)
-
-
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize(
     "options",
@@ -169,21 +165,27 @@ def test_rounding_does_not_pile_up_in_the_weights(kind, step, cached):
     assert solver.loss == pytest.approx(loss, rel=1e-13)
 
 
+@pytest.mark.parametrize("has_box", [False, True])
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_batch_steps_are_those_of_the_textbook(kind, layout):
+def test_batch_steps_are_those_of_the_textbook(kind, layout, has_box):
+    """Algorithm 8, where weights are in a box."""
     problem, p = random_problem(kind, layout), uneven_weights()
     listed = problem.listed
-    mine = problem.solver(LAM, p)
-    w, loss = np.zeros(listed.d), 0.0
-    for _ in range(10):
+    free = np.full(listed.d, np.inf)
+    lower, upper = bounds(listed.d) if has_box else (-free, free)
+    box = {"lower": lower, "upper": upper} if has_box else {}
+    mine = problem.solver(LAM, p, **box)
+    v, loss = np.zeros(listed.d), 0.0
+    for _ in range(12):
+        w = np.clip(v, lower, upper)
         corners = [listed.values(i, w).argmax() for i in range(N)]
         alpha = [np.eye(len(listed.loss[i]))[c] for i, c in enumerate(corners)]
-        w_s, loss_s = listed.dual_point(alpha, LAM, p)
-        gap = LAM * (w - w_s) @ w - loss + loss_s
-        gamma = np.clip(gap / (LAM * (w - w_s) @ (w - w_s)), 0.0, 1.0)
-        w, loss = w + gamma * (w_s - w), loss + gamma * (loss_s - loss)
+        v_s, loss_s = listed.dual_point(alpha, LAM, p)
+        gap = LAM * (v - v_s) @ w - loss + loss_s
+        gamma = np.clip(gap / (LAM * (v - v_s) @ (v - v_s)), 0.0, 1.0) if gap > 0 else 0.0
+        v, loss = v + gamma * (v_s - v), loss + gamma * (loss_s - loss)
         assert mine.run_batch() == pytest.approx(gap, rel=1e-12, abs=1e-14)
-        assert_same_weights(mine.weights, w)
+        assert_same_weights(mine.dual_point()[0], v)
         assert mine.loss == pytest.approx(loss, rel=1e-12)
 
 

@@ -9,8 +9,9 @@ from _problems import (
     list_structure,
     optimum,
     random_problem,
+    uneven_weights,
 )
-from _references import Listed, Textbook, visits
+from _references import Listed, visits
 from _seeds import new_rng
 from scipy.optimize import minimize
 from sklearn.base import clone
@@ -56,8 +57,7 @@ def quadratic_program(listed, lam, p, lower, upper):
 
 
 def weights_of_examples():
-    p = new_rng(4).uniform(0.3, 1.0, size=N)
-    return p / p.sum()
+    return uneven_weights(empty=())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,42 +83,6 @@ def test_block_and_batch_steps_reach_the_optimum_of_a_quadratic_program(kind):
     # Some bound is felt: without the box the optimum is another one, by more than what
     # either is off.
     assert best > optimum(problem, lam, p) + 1e-6
-
-
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_iterates_are_those_of_algorithm_9(kind, layout, step):
-    problem = random_problem(kind, layout)
-    lower, upper = boxes(problem.listed.d)
-    mine = problem.solver(LAM, step=step, lower=lower, upper=upper)
-    reference = Textbook(problem.listed, LAM, step=step, lower=lower, upper=upper)
-    for blocks in np.split(visits(N, passes=12), 4):
-        reference.run(blocks)
-        mine.run(reference.visited)
-        scale = np.abs(reference.v).max()
-        np.testing.assert_allclose(mine.weights, reference.w, rtol=0, atol=1e-12 * scale)
-        v, loss = mine.dual_point()
-        np.testing.assert_allclose(v, reference.v, rtol=0, atol=1e-12 * scale)
-        assert loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_batch_iterates_are_those_of_algorithm_8(kind, layout):
-    problem, p = random_problem(kind, layout), weights_of_examples()
-    listed = problem.listed
-    lower, upper = boxes(listed.d)
-    mine = problem.solver(LAM, p, lower=lower, upper=upper)
-    v, loss = np.zeros(listed.d), 0.0
-    for _ in range(12):
-        w = np.clip(v, lower, upper)
-        corners = [listed.values(i, w).argmax() for i in range(N)]
-        alpha = [np.eye(len(listed.loss[i]))[c] for i, c in enumerate(corners)]
-        v_s, loss_s = listed.dual_point(alpha, LAM, p)
-        gap = LAM * (v - v_s) @ w - loss + loss_s
-        gamma = min(1.0, gap / (LAM * (v - v_s) @ (v - v_s))) if gap > 0 else 0.0
-        v, loss = v + gamma * (v_s - v), loss + gamma * (loss_s - loss)
-        assert mine.run_batch() == pytest.approx(gap, rel=1e-11, abs=1e-14)
-        np.testing.assert_allclose(mine.dual_point()[0], v, rtol=0, atol=1e-12)
 
 
 def dual_objective(v, loss, lower, upper):

@@ -10,6 +10,7 @@ from _problems import (
     explicit_alpha,
     optimum,
     random_problem,
+    uneven_weights,
 )
 from _references import Textbook, visits
 from _seeds import new_rng
@@ -24,11 +25,6 @@ from sklearn_structsvm.solvers.blocks.bcfw import certify
 LAM, N = 0.05, 8
 VARIANTS = [(step, size) for step in ("fw", "pairwise", "away") for size in (0, 3)]
 VARIANTS += [("corrective", 0)]
-
-
-def uneven_weights():
-    weights = new_rng(3).uniform(0.2, 1.0, size=N)
-    return weights / weights.sum()
 
 
 def dual_point_of_blocks(problem, state, lam, p):
@@ -59,7 +55,7 @@ def dual_point_of_blocks(problem, state, lam, p):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gap_with_cached_plain_steps_is_primal_minus_dual(kind):
-    problem, p = random_problem(kind), uneven_weights()
+    problem, p = random_problem(kind), uneven_weights(empty=())
     solver = problem.solver(LAM, p, cache_size=3)
     for blocks in np.split(visits(N, passes=24), 6):
         gap = solver.check_gaps()[1]
@@ -114,7 +110,7 @@ def test_training_needs_no_write_access_to_the_data(kind):
 
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED)
 def test_the_gap_of_plain_steps_is_primal_minus_dual(kind, layout):
-    problem, p = random_problem(kind, layout), uneven_weights()
+    problem, p = random_problem(kind, layout), uneven_weights(empty=())
     solver, reference = problem.solver(LAM, p), Textbook(problem.listed, LAM, p)
     for blocks in np.split(visits(N, passes=12), 6):
         reference.run(blocks)
@@ -135,7 +131,7 @@ def test_the_gap_of_plain_steps_is_primal_minus_dual(kind, layout):
 @pytest.mark.parametrize(("step", "cache_size"), VARIANTS[2:])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gap_with_active_sets_is_primal_minus_dual(kind, step, cache_size):
-    problem, p = random_problem(kind), uneven_weights()
+    problem, p = random_problem(kind), uneven_weights(empty=())
     solver = problem.solver(LAM, p, step=step, cache_size=cache_size)
     for blocks in np.split(visits(N, passes=24), 6):
         gap = solver.check_gaps()[1]
@@ -154,7 +150,7 @@ def test_the_gap_with_active_sets_is_primal_minus_dual(kind, step, cache_size):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_block_gap_is_that_of_equation_7(kind):
-    problem, p = random_problem(kind), uneven_weights()
+    problem, p = random_problem(kind), uneven_weights(empty=())
     solver = problem.solver(LAM, p, step="pairwise")
     solver.run(visits(N, passes=3))
     solver.check_gaps()

@@ -11,6 +11,7 @@ from _problems import (
     list_structure,
     optimum,
     random_problem,
+    uneven_weights,
 )
 from _references import Listed
 from _seeds import new_rng
@@ -34,12 +35,6 @@ FORMS = [
     ("one-slack", None),
     ("one-slack", 3),
 ]
-
-
-def uneven_weights(n=N):
-    weights = new_rng(3).uniform(0.2, 1.0, size=n)
-    weights[2] = 0.0
-    return weights / weights.sum()
 
 
 def run(problem, p=None, lam=LAM, **options):

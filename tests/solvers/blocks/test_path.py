@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _problems import explicit_alpha, random_problem, solve_listed
+from _problems import explicit_alpha, random_problem, solve_listed, uneven_weights
 from _references import list_binary, visits
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -24,12 +24,6 @@ from sklearn_structsvm.structures import BinaryStructure, ChainStructure
 
 EPS, MIN_LAMBDA, N = 0.2, 1e-2, 8
 KINDS = ("binary", "multiclass", "multilabel", "chain")
-
-
-def uneven_weights():
-    weights = new_rng(3).uniform(0.2, 1.0, size=N)
-    weights[2] = 0.0
-    return weights / weights.sum()
 
 
 def make_path(problem, p=None, step="fw", **options):

@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from _problems import KINDS, PRESENTED, optimum, random_problem
+from _problems import (
+    KINDS,
+    PRESENTED,
+    assert_same_weights,
+    optimum,
+    random_problem,
+    uneven_weights,
+)
 from _seeds import new_rng
 from scipy.optimize import minimize_scalar
 
@@ -11,12 +18,6 @@ from sklearn_structsvm.solvers.blocks.sgd import run_sgd
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
 
 LAM, N = 0.2, 8
-
-
-def uneven_weights(n=N):
-    weights = new_rng(3).uniform(0.2, 1.0, size=n)
-    weights[2] = 0.0
-    return weights / weights.sum()
 
 
 class Pegasos:
@@ -82,11 +83,8 @@ def test_iterates_and_their_average_are_those_of_the_textbook(kind, layout, perm
     for blocks in np.split(visits(p, 15, permuted), 5):
         mine.run(blocks)
         reference.run(blocks)
-        scale = np.abs(reference.w).max()
-        np.testing.assert_allclose(mine.weights, reference.w, rtol=0, atol=1e-12 * scale)
-        np.testing.assert_allclose(
-            mine.average_weights(), reference.average(), rtol=0, atol=1e-12 * scale
-        )
+        assert_same_weights(mine.weights, reference.w)
+        assert_same_weights(mine.average_weights(), reference.average())
         expected = reference.dual_objective()
         assert mine.dual_objective() == pytest.approx(expected, abs=1e-8)
 

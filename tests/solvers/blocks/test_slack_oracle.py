@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from _problems import KINDS, LAYOUTS, explicit_alpha, random_problem
+from _problems import KINDS, LAYOUTS, explicit_alpha, random_problem, uneven_weights
 from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
@@ -30,11 +30,6 @@ def slack_problem(kind, search, layout="dense", n=8, **options):
     return problem, scaled(problem.listed), oracle
 
 
-def uneven_weights(n):
-    weights = new_rng(3).uniform(0.2, 1.0, size=n)
-    return weights / weights.sum()
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind, search", EXACT)
 def test_the_oracle_finds_the_largest_product(kind, search, layout):
@@ -52,7 +47,7 @@ def test_the_oracle_finds_the_largest_product(kind, search, layout):
 @pytest.mark.parametrize("kind, search", EXACT)
 def test_the_gap_is_primal_minus_dual_whatever_the_steps(kind, search, step, cache_size):
     problem, listed, oracle = slack_problem(kind, search)
-    p = uneven_weights(problem.n)
+    p = uneven_weights(problem.n, ())
     solver = BlockFrankWolfe(oracle, p, LAM, step=step, cache_size=cache_size)
     rng = new_rng(0)
     duals = []

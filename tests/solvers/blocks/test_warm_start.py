@@ -4,9 +4,16 @@ import pickle
 
 import numpy as np
 import pytest
-from _problems import KINDS, PRESENTED, explicit_alpha, optimum, random_problem
+from _problems import (
+    KINDS,
+    PRESENTED,
+    assert_same_weights,
+    explicit_alpha,
+    optimum,
+    random_problem,
+    uneven_weights,
+)
 from _references import visits
-from _seeds import new_rng
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier
@@ -14,12 +21,6 @@ from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 
 LAM, N = 0.05, 8
 STEPS = ("fw", "pairwise", "away")
-
-
-def uneven_weights():
-    weights = new_rng(3).uniform(0.2, 1.0, size=N)
-    weights[2] = 0.0
-    return weights / weights.sum()
 
 
 def moved(problem, **options):
@@ -37,8 +38,7 @@ def test_a_pickled_state_gives_the_iterate_back(kind, layout, step, cache_size):
     old = moved(problem, step=step, cache_size=cache_size)
     new = problem.solver(LAM, step=step, cache_size=cache_size)
     new.set_state(pickle.loads(pickle.dumps(old.get_state())))
-    scale = np.abs(old.weights).max()
-    np.testing.assert_allclose(new.weights, old.weights, rtol=0, atol=1e-12 * scale)
+    assert_same_weights(new.weights, old.weights)
     assert new.loss == old.loss
     np.testing.assert_allclose(new.check_gaps(), old.check_gaps(), rtol=1e-12)
     # And it goes on alike, with the cache refilled or not. In the block that moved last
@@ -48,7 +48,7 @@ def test_a_pickled_state_gives_the_iterate_back(kind, layout, step, cache_size):
         order = np.append(np.delete(np.arange(N), last), last)
         for solver in (old, new):
             solver.run(order)
-        np.testing.assert_allclose(new.weights, old.weights, rtol=0, atol=1e-11 * scale)
+        assert_same_weights(new.weights, old.weights, 1e-11)
 
 
 @pytest.mark.parametrize("step", ["pairwise", "away"])
