@@ -108,9 +108,7 @@ def test_what_yields_no_folds_is_told_to_be_cv(cv):
 
 def test_masks_and_empty_parts_are_places():
     mask = np.arange(5) % 2 == 0
-    ((train, test), (none, _)) = checked_folds(
-        [(mask, ~mask), ([], [0])], range(5), None
-    )
+    ((train, test), (none, _)) = checked_folds([(mask, ~mask), ([], [0])], range(5), None)
     assert train.tolist() == [0, 2, 4] and test.tolist() == [1, 3]
     assert none.dtype == np.intp and len(none) == 0
 
@@ -257,9 +255,9 @@ def test_what_an_estimator_says_of_rows_is_checked_before_calibration(
     [
         lambda own, X, y: ConformalClassifier(own, cv=0.5).fit(X, y),
         lambda own, X, y: ComplexMetricClassifier(own).fit(X, y),
-        lambda own, X, y: ConformalClassifier(
-            MultiOutputClassifier(own), cv=0.5
-        ).fit(X, np.eye(3, dtype=int)[y]),
+        lambda own, X, y: ConformalClassifier(MultiOutputClassifier(own), cv=0.5).fit(
+            X, np.eye(3, dtype=int)[y]
+        ),
         lambda own, X, y: MultilabelMetricClassifier(MultiOutputClassifier(own)).fit(
             X, np.eye(3, dtype=int)[y]
         ),

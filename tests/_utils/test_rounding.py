@@ -22,9 +22,7 @@ def test_a_product_is_rounded_before_it_is_added(n_classes):
     w = rng.uniform(1.0, 2.0, n_classes)
     w[0] = 0.0
     probe = Probe(structure.make_oracle(X, y), 0, np.concatenate([-x * w, w]))
-    scores = [
-        probe.evaluate(np.array([c], dtype=np.intc))[0] for c in range(n_classes)
-    ]
+    scores = [probe.evaluate(np.array([c], dtype=np.intc))[0] for c in range(n_classes)]
     assert scores == [0.0] * n_classes
 
 

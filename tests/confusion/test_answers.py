@@ -22,9 +22,9 @@ def make_data(k=3, n=120):
 
 def fit(metric="balanced", k=3, **options):
     X, y = make_data(k)
-    return ComplexMetricClassifier(
-        metric=metric, cv=None, max_iter=20, **options
-    ).fit(X, y)
+    return ComplexMetricClassifier(metric=metric, cv=None, max_iter=20, **options).fit(
+        X, y
+    )
 
 
 class Square(ConfusionMetric):
@@ -215,9 +215,7 @@ def as_constraint(has_convex=False, **methods):
         ),
         (
             as_constraint(
-                True,
-                convex_value=lambda C, cells: 1.0,
-                convex_tangent=lambda C, cells: C,
+                True, convex_value=lambda C, cells: 1.0, convex_tangent=lambda C, cells: C
             ),
             "convex_tangent of Broken must be a pair",
         ),

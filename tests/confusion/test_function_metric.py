@@ -78,9 +78,7 @@ def test_it_weights_as_the_score_does():
     one = ComplexMetricClassifier(
         Given().fit(X, y), metric=metric, confusion="labels", cv="prefit"
     ).fit(X, y, sample_weight=weights)
-    expected = sk.jaccard_score(
-        y, one.predict(X), pos_label="yes", sample_weight=weights
-    )
+    expected = sk.jaccard_score(y, one.predict(X), pos_label="yes", sample_weight=weights)
     assert 1.0 - one.objective_ == pytest.approx(expected)
     repeated = fit(metric, X.repeat(weights, axis=0), y.repeat(weights))
     assert repeated.objective_ == pytest.approx(one.objective_)

@@ -15,10 +15,7 @@ from sklearn_structsvm.confusion import (
     Recall,
 )
 from sklearn_structsvm.confusion.moved import moved, spare_of
-from sklearn_structsvm.confusion.tightening import (
-    find_bounds,
-    uniform_deviation,
-)
+from sklearn_structsvm.confusion.tightening import find_bounds, uniform_deviation
 
 
 def make_sample(rng, m, k, n=400):

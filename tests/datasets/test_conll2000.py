@@ -15,11 +15,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sklearn_structsvm.datasets import (
-    _conll2000,
-    chunking_attributes,
-    fetch_conll2000,
-)
+from sklearn_structsvm.datasets import _conll2000, chunking_attributes, fetch_conll2000
 from sklearn_structsvm.datasets._chunking import ChunkingVocabulary
 from sklearn_structsvm.datasets._fetch import RemoteFile
 
@@ -27,10 +23,7 @@ TEXTS = {
     "train": "The DT B-NP\ncat NN I-NP\nsat VBD B-VP\n\nthe DT B-NP\nmat NN I-NP\n\n",
     "test": "The DT B-NP\ndog NN I-NP\nsat VBD B-VP\n. . O\n\n",
 }
-TRAIN = [
-    [("The", "DT"), ("cat", "NN"), ("sat", "VBD")],
-    [("the", "DT"), ("mat", "NN")],
-]
+TRAIN = [[("The", "DT"), ("cat", "NN"), ("sat", "VBD")], [("the", "DT"), ("mat", "NN")]]
 
 
 def archive_of(texts):

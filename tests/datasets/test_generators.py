@@ -7,11 +7,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
-from sklearn_structsvm.datasets import (
-    make_chains,
-    make_hierarchical,
-    make_multilabel,
-)
+from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
 
 
 def dense(items):

@@ -277,11 +277,7 @@ def refusals():
         "one class": ((X_, 0 * y_), ValueError, "only one class: 0"),
         "no weight": ((X_, y_, 0 * s_), ValueError, "must not be zero"),
         "too much weight": ((X_, y_, 0 * s_ + 1e308), ValueError, "too large"),
-        "no rows": (
-            (X_[:0], y_[:0]),
-            ValueError,
-            r"Found array with 0 sample\(s\)",
-        ),
+        "no rows": ((X_[:0], y_[:0]), ValueError, r"Found array with 0 sample\(s\)"),
         "labels of two kinds": (
             (X_, divided(np.where(y > 0, np.array("a", dtype=object), 1))),
             ValueError,

@@ -193,10 +193,7 @@ def test_display_is_drawn_again_with_other_choices():
 
 @pytest.mark.parametrize(
     "parameter, choices",
-    [
-        ("x", "'seconds', 'n_iter', 'n_oracle_calls'"),
-        ("y", "'dual_gap', 'objective'"),
-    ],
+    [("x", "'seconds', 'n_iter', 'n_oracle_calls'"), ("y", "'dual_gap', 'objective'")],
 )
 def test_unknown_x_or_y_is_refused_with_the_value_and_the_choices(parameter, choices):
     message = rf"^{parameter} must be one of {choices}; got 'gap'\.$"

@@ -95,12 +95,13 @@ def test_entities_are_above_with_their_probabilities():
         assert x == pytest.approx((span.start + span.stop - 1) / 2)
         # Above the cells, but within the axes.
         assert display.ax_.get_ylim()[1] < y < -0.5
-    assert not TaggingDisplay(
-        labels=model.classes_,
-        proba=display.proba,
-        taggings=[],
-        tagging_proba=[],
-    ).plot().spans_
+    assert (
+        not TaggingDisplay(
+            labels=model.classes_, proba=display.proba, taggings=[], tagging_proba=[]
+        )
+        .plot()
+        .spans_
+    )
 
 
 def test_labels_that_are_no_tags_have_no_entities():

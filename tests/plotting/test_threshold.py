@@ -6,13 +6,7 @@ from _seeds import new_rng
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import (
-    Coverage,
-    EqualOpportunity,
-    FBeta,
-    Precision,
-    Recall,
-)
+from sklearn_structsvm.metrics import Coverage, EqualOpportunity, FBeta, Precision, Recall
 from sklearn_structsvm.plotting import ThresholdDisplay
 
 

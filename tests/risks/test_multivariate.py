@@ -18,12 +18,7 @@ from sklearn_structsvm.metrics import (
     MicroF1,
     ZeroOne,
 )
-from sklearn_structsvm.risks import (
-    BinaryHinge,
-    ConfusionHinge,
-    RocAucHinge,
-    TopKHinge,
-)
+from sklearn_structsvm.risks import BinaryHinge, ConfusionHinge, RocAucHinge, TopKHinge
 from sklearn_structsvm.risks._tables import best_table
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs

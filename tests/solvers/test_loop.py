@@ -145,14 +145,7 @@ class LowValues(HighPlanes):
 
 
 @pytest.mark.parametrize("broken", [HighPlanes, LowValues])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"line_search": False},
-        {"subproblem": "line"},
-    ],
-)
+@pytest.mark.parametrize("options", [{}, {"line_search": False}, {"subproblem": "line"}])
 def test_a_wrong_risk_does_not_converge(options, broken):
     rng = new_rng(0)
     X = rng.standard_normal((30, 3))

@@ -7,13 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from _cases import (
-    GRAPH_KINDS,
-    TOLERANCE,
-    graph_cases,
-    list_graphs,
-    some,
-)
+from _cases import GRAPH_KINDS, TOLERANCE, graph_cases, list_graphs, some
 from _estimators import assert_same_optimum
 from _problems import Problem, assert_same_weights, optimum
 from _references import Textbook, messy_csr, visits

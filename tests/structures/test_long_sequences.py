@@ -7,11 +7,7 @@ import pytest
 from _seeds import new_rng
 
 from sklearn_structsvm import BCFWClassifier, BMRMClassifier, CRFClassifier
-from sklearn_structsvm.structures import (
-    ChainStructure,
-    GraphStructure,
-    TreeStructure,
-)
+from sklearn_structsvm.structures import ChainStructure, GraphStructure, TreeStructure
 
 # Matrices that are multiplied at once: they are read a few times.
 PIECE = 2**14
@@ -21,8 +17,7 @@ UNIT = np.finfo(float).eps
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        np.finfo(np.longdouble).eps >= UNIT,
-        reason="long double is no longer than double",
+        np.finfo(np.longdouble).eps >= UNIT, reason="long double is no longer than double"
     ),
 ]
 

@@ -233,10 +233,7 @@ def test_candidates_of_a_tree_that_is_a_path_are_as_good_as_those_of_the_chain()
         path = (x, np.arange(T) - 1)
         tree = TreeStructure().fit([path], [truth], classes=np.arange(5))
         w = rng.standard_normal(chain.n_weights_)
-        oracles = (
-            chain.make_oracle([x], [truth]),
-            tree.make_oracle([path], [truth]),
-        )
+        oracles = (chain.make_oracle([x], [truth]), tree.make_oracle([path], [truth]))
         best = np.zeros((2, 2))
         for row, v in zip(best, (w, -w), strict=True):
             points = [candidate_points(oracle, 0, v) for oracle in oracles]

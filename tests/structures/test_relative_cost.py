@@ -132,11 +132,7 @@ def test_nodes_in_a_row_cost_what_a_chain_costs():
 
 @pytest.mark.parametrize(
     "make",
-    [
-        lambda: python(3),
-        lambda: pairwise(3, "lp"),
-        lambda: hierarchy(3, "lp"),
-    ],
+    [lambda: python(3), lambda: pairwise(3, "lp"), lambda: hierarchy(3, "lp")],
     ids=["python", "pairwise", "hierarchy"],
 )
 def test_what_calls_python_has_no_count(make):

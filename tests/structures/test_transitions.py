@@ -13,13 +13,7 @@ from _allowed import (
     check_probabilities,
     log_probabilities,
 )
-from _cases import (
-    allow,
-    candidate_points,
-    chain_cases,
-    some,
-    tree_cases,
-)
+from _cases import allow, candidate_points, chain_cases, some, tree_cases
 from _forests import random_parents
 from _references import is_allowed, is_allowed_tree
 from _seeds import new_rng

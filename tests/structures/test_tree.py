@@ -4,35 +4,19 @@ import pickle
 
 import numpy as np
 import pytest
-from _cases import (
-    TOLERANCE,
-    TREE_PARTS,
-    list_trees,
-    some,
-    tree_cases,
-)
+from _cases import TOLERANCE, TREE_PARTS, list_trees, some, tree_cases
 from _estimators import assert_same_optimum
 from _problems import Problem, assert_same_weights
-from _references import (
-    Textbook,
-    messy_csr,
-    random_costs,
-    visits,
-)
+from _references import Textbook, messy_csr, random_costs, visits
 from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from sklearn_structsvm import (
-    BCFWClassifier,
-)
+from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
-from sklearn_structsvm.structures import (
-    ChainStructure,
-    TreeStructure,
-)
+from sklearn_structsvm.structures import ChainStructure, TreeStructure
 from sklearn_structsvm.structures._callback import CallbackOracle
 
 

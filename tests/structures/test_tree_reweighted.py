@@ -109,9 +109,7 @@ def test_all_is_exact_for_forests(kind):
     w = rng.normal(size=structure.n_weights_) * 3.0
     marginals = structure.marginals(X, w)
     logs, entropies = structure.log_probabilities(X, y, w), structure.entropies(X, w)
-    for x, y_i, found, log, entropy in zip(
-        X, y, marginals, logs, entropies, strict=True
-    ):
+    for x, y_i, found, log, entropy in zip(X, y, marginals, logs, entropies, strict=True):
         log_z, labelings, scores = enumerated(structure, x, w)
         p = np.exp(scores - log_z)
         expected = (np.eye(3)[labelings] * p[:, None, None]).sum(axis=0)

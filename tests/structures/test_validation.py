@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sklearn_structsvm._utils._matrix.features import stack_csr
-from sklearn_structsvm.structures.validation import (
-    check_items,
-    check_labels,
-    starts_of,
-)
+from sklearn_structsvm.structures.validation import check_items, check_labels, starts_of
 
 ITEMS = [np.ones((2, 3)), np.zeros((1, 3))]
 

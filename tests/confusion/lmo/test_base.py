@@ -96,11 +96,7 @@ def test_exactness_is_what_the_lmo_says():
         (lambda C, rule: (2 * C, rule), ValueError, "shares of the labels"),
         (lambda C, rule: (C * np.nan, rule), ValueError, "finite numbers; got nan"),
         (lambda C, rule: (C + 0j, rule), ValueError, "real numbers; got dtype complex"),
-        (
-            lambda C, rule: (C + [[[-1.0, 1.0], [0.0, 0.0]]], rule),
-            ValueError,
-            "negative",
-        ),
+        (lambda C, rule: (C + [[[-1.0, 1.0], [0.0, 0.0]]], rule), ValueError, "negative"),
         (lambda C, rule: C, TypeError, r"must return \(C, handle\) or"),
         (lambda C, rule: (C,), TypeError, r"must return \(C, handle\) or"),
         (lambda C, rule: (rule, C), TypeError, "the confusion tensor first and then"),

@@ -338,9 +338,7 @@ class TestReducedCosts:
         largest = np.abs(L).max(axis=(1, 2))
         scale = 2.0 ** -np.frexp(largest)[1]
         np.testing.assert_allclose(
-            reduced - reduced[:, :1],
-            (plain - plain[:, :1]) * scale[:, None],
-            atol=1e-13,
+            reduced - reduced[:, :1], (plain - plain[:, :1]) * scale[:, None], atol=1e-13
         )
 
     def test_other_costs_are_kept_as_they_are(self):

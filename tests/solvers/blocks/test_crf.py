@@ -9,10 +9,7 @@ from scipy.special import logsumexp
 from sklearn_structsvm.solvers.batch.lbfgs import run_lbfgs
 from sklearn_structsvm.solvers.blocks.bcfw import make_pass
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
-from sklearn_structsvm.structures import (
-    ChainStructure,
-    MulticlassStructure,
-)
+from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -29,12 +29,7 @@ from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.structures._callback import CallbackOracle
 
 LAM, N = 0.05, 8
-FORMS = [
-    ("n-slack", None),
-    ("n-slack", 1),
-    ("one-slack", None),
-    ("one-slack", 3),
-]
+FORMS = [("n-slack", None), ("n-slack", 1), ("one-slack", None), ("one-slack", 3)]
 
 
 def run(problem, p=None, lam=LAM, **options):

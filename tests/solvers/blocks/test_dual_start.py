@@ -15,11 +15,7 @@ from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
-from sklearn_structsvm.solvers.blocks.dual_start import (
-    ACCELERATED,
-    FIRST_LOOK,
-    DualStart,
-)
+from sklearn_structsvm.solvers.blocks.dual_start import ACCELERATED, FIRST_LOOK, DualStart
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5], [3.0, 1.0, 0.0]])
 for_each_k = pytest.mark.parametrize("k", [2, 3])

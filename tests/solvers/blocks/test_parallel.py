@@ -10,12 +10,7 @@ from _problems import KINDS, PRESENTED, dual_of_box, explicit_alpha, random_prob
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 
-from sklearn_structsvm import (
-    BCFWClassifier,
-    CRFClassifier,
-    SlackRescaledSSVM,
-    bcfw_path,
-)
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM, bcfw_path
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import parallel
 from sklearn_structsvm.solvers.blocks._active_sets import ActiveSets

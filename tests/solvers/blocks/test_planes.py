@@ -37,12 +37,7 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     PlaneMixture,
     minimize_on_segment,
 )
-from sklearn_structsvm.solvers.blocks.planes import (
-    FEW_WEIGHTS,
-    IDLE,
-    SURELY,
-    Planes,
-)
+from sklearn_structsvm.solvers.blocks.planes import FEW_WEIGHTS, IDLE, SURELY, Planes
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,

@@ -24,8 +24,7 @@ def tree_of(values):
 
 
 @given(
-    hnp.arrays(float, st.integers(1, 40), elements=st.integers(0, 8)),
-    st.integers(0, 63),
+    hnp.arrays(float, st.integers(1, 40), elements=st.integers(0, 8)), st.integers(0, 63)
 )
 def test_a_draw_is_the_inverse_of_the_cumulative_weights(values, sixty_fourths):
     if not values.any():

@@ -4,13 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from _labelings import (
-    all_labelings,
-    all_sets,
-    as_csr,
-    mean_label_loss,
-    random_eta,
-)
+from _labelings import all_labelings, all_sets, as_csr, mean_label_loss, random_eta
 from _seeds import new_rng
 
 from sklearn_structsvm.confusion import get_metric

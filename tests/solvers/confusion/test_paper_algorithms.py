@@ -38,21 +38,14 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     MetricLagrangian,
     project_solid_simplex,
 )
-from sklearn_structsvm.solvers.confusion.split_fw import (
-    SplitFrankWolfe,
-    run_split_fw,
-)
+from sklearn_structsvm.solvers.confusion.split_fw import SplitFrankWolfe, run_split_fw
 from sklearn_structsvm.solvers.loop import History
 
 pytestmark = pytest.mark.slow
 
 TOL = 1e-3
 
-FREE = {
-    "frank_wolfe": run_frank_wolfe,
-    "gda": run_gda,
-    "ellipsoid": run_ellipsoid,
-}
+FREE = {"frank_wolfe": run_frank_wolfe, "gda": run_gda, "ellipsoid": run_ellipsoid}
 CONSTRAINED = {
     "split_fw": run_split_fw,
     "con_gda": run_gda,

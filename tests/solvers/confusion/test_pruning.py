@@ -134,10 +134,7 @@ def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
     """One that is hardly inside of it itself would have nearly all the weight."""
     priors = np.array([[0.5, 0.5]])
     oracle = FiniteOracle(
-        [
-            [[[0.5 - 5e-10, 5e-10], [0.0, 0.5]]],
-            [[[0.0, 0.5], [0.5, 0.0]]],
-        ]
+        [[[[0.5 - 5e-10, 5e-10], [0.0, 0.5]]], [[[0.0, 0.5], [0.5, 0.0]]]]
     )
     oracle.tensors[1, 0] += [[2e-9, -2e-9], [0.0, 0.0]]
     problem = ConfusionProblem(

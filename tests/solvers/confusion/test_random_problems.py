@@ -45,11 +45,7 @@ def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
 
 def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
     """One of them predicts a class without examples, which spoils mixtures with it."""
-    rows = [
-        [[5, 2, 5], [4, 4, 4]],
-        [[1, 4, 0], [4, 5, 0]],
-        [[3, 2, 0], [5, 1, 0]],
-    ]
+    rows = [[[5, 2, 5], [4, 4, 4]], [[1, 4, 0], [4, 5, 0]], [[3, 2, 0], [5, 1, 0]]]
     tensors = np.zeros((3, 1, 3, 3))
     tensors[:, 0, :2] = rows / (2.0 * np.sum(rows, axis=2, keepdims=True))
     cells = Cells(tensors[0].sum(axis=2), np.arange(3))
