@@ -138,8 +138,7 @@ def test_room_for_more_entries_is_left_out_of_copies():
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
 def test_rows_of_a_matrix_are_those_of_scipy(kind):
-    rng = new_rng()
-    X = kind(rng.integers(-1, 2, size=(7, 5)).astype(np.float32))
+    X = kind(new_rng().integers(-1, 2, size=(7, 5)).astype(np.float32))
     rows = take_rows(X, slice(2, 5))
     assert type(rows) is kind and rows.dtype == X.dtype and rows.shape == (3, 5)
     assert rows.nnz == X[2:5].nnz and np.shares_memory(rows.data, X.data)

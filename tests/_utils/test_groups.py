@@ -20,8 +20,7 @@ def pooled(features, min_size, used=None, **options):
 def by_hand(rows, min_size, used, kept=()):
     """The name of each row's group: values of each column, then combinations."""
     rows = [list(row) for row in rows]
-    n_columns = len(rows[0])
-    for j in range(n_columns):
+    for j in range(len(rows[0])):
         sizes = Counter(row[j] for row, u in zip(rows, used, strict=True) if u)
         for row in rows:
             row[j] = row[j] if sizes[row[j]] >= min_size else "other"

@@ -64,8 +64,7 @@ def test_what_can_only_be_read_is_not_copied(tmp_path):
         np.save(tmp_path / name, getattr(X, name))
     for mode in ("r", "c", "r+"):
         for name in ("data", "indices", "indptr"):
-            mapped = np.load(tmp_path / f"{name}.npy", mmap_mode=mode)
-            setattr(X, name, mapped)
+            setattr(X, name, np.load(tmp_path / f"{name}.npy", mmap_mode=mode))
         own = with_own_indices(X)
         assert np.shares_memory(own.indices, X.indices) == (mode == "r")
         assert np.shares_memory(own.indptr, X.indptr) == (mode == "r")

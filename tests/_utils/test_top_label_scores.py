@@ -84,8 +84,7 @@ def test_the_largest_entries_of_rows_stand_in_falling_order():
 
 
 def test_a_perfect_ranking_scores_1_with_propensities_and_rows_without_labels_0():
-    rng = new_rng(2)
-    Y = (rng.random((20, 6)) < 0.4).astype(int)
+    Y = (new_rng(2).random((20, 6)) < 0.4).astype(int)
     Y[0] = 1
     p = label_propensities(Y)
     assert ((p > 0) & (p <= 1)).all()

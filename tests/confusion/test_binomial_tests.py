@@ -101,8 +101,7 @@ def test_a_shift_moves_the_violation_by_as_much():
     counts, cells = random_counts(2)
     C = counts / counts.sum()
     for constraint in (c for c, _ in CONSTRAINTS):
-        n = len(constraint.linear(cells)[1])
-        strict = moved(constraint, np.full(n, 0.02))
+        strict = moved(constraint, np.full(len(constraint.linear(cells)[1]), 0.02))
         before, after = (c.violation(C, cells) for c in (constraint, strict))
         assert after - before == pytest.approx(0.02)
 
@@ -119,8 +118,7 @@ def test_a_shift_of_the_numerator_moves_a_ratio_by_a_multiple_of_it():
 def test_what_is_said_to_be_enough_is():
     counts, cells = random_counts(2, n=300)
     for constraint in (Recall(at_least=0.1, label=1), Precision(at_least=0.1, label=1)):
-        sums = rate_sums(constraint, cells, counts)
-        factor = enough_examples(sums, 0.01)
+        factor = enough_examples(rate_sums(constraint, cells, counts), 0.01)
         larger = rate_sums(constraint, cells, np.ceil(1.3 * factor * counts))
         assert p_value(larger, 0.01) <= 0.01
     impossible = rate_sums(Recall(at_least=0.999, label=1), cells, counts)
@@ -138,8 +136,7 @@ def test_the_allowance_is_what_would_be_certified():
 
 
 def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
-    rng = new_rng(12)
-    counts = rng.integers(20, 60, (6, 2, 2)).astype(float)
+    counts = new_rng(12).integers(20, 60, (6, 2, 2)).astype(float)
     priors = counts.sum(axis=2) / counts.sum()
     cells = Cells(priors, np.arange(2), np.arange(6), list("abcdef"))
     fair = EqualOpportunity(slack=0.5)
@@ -155,8 +152,7 @@ def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
     priors = even.sum(axis=2) / even.sum()
     cells = Cells(priors, np.arange(2), np.arange(6), list("abcdef"))
     by = one_standard_error(fair, cells, even)
-    error = rate_sums(fair, cells, even)[0].standard_error
-    np.testing.assert_allclose(by, error / 2.0)
+    np.testing.assert_allclose(by, rate_sums(fair, cells, even)[0].standard_error / 2.0)
     # The conditions stay in halves, and are no stricter than without any slack.
     strict = moved(fair, by)._conditions(cells)
     assert len(strict.h) == 12

@@ -13,8 +13,7 @@ from sklearn_structsvm.confusion.label_rows import LabelRows
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 1.7])
 def test_the_sets_have_the_largest_expected_f_of_all(beta):
-    rng = new_rng(1)
-    eta = random_eta(rng, 12, 5, ties=False)
+    eta = random_eta(new_rng(1), 12, 5, ties=False)
     eta[0] = 0.0
     eta[1, :2] = 1.0
     eta[2] = 0.5
@@ -51,8 +50,7 @@ def test_many_labels_keep_their_digits():
     # As many labels as make f[0] underflow, all of them 1/2, where division is at its
     # worst: the value is that of the normal approximation, to its order of accuracy.
     m = 2000
-    eta = np.full((1, m), 0.5)
-    _, values = best_sets(LabelRows.of(eta), 1.0)
+    _, values = best_sets(LabelRows.of(np.full((1, m), 0.5)), 1.0)
     # All are predicted: 2 S / (S + m) for S of mean m / 2 and variance m / 4.
     mean, variance = m / 2, m / 4
     curvature = -4 * m / (mean + m) ** 3

@@ -189,8 +189,7 @@ def test_quantification_loss_is_the_divergence_of_the_class_shares():
     p = np.bincount(y, weights=weights) / weights.sum()
     q = np.bincount(guess, weights=weights) / weights.sum()
     expected = sum(p * np.log(p / q))
-    found = quantification_loss(y, guess, sample_weight=weights)
-    assert found == pytest.approx(expected)
+    assert quantification_loss(y, guess, sample_weight=weights) == pytest.approx(expected)
     assert quantification_loss([0, 1, 1], [1, 0, 1]) == 0.0
     assert quantification_loss([0, 1], [1, 1]) == np.inf
 
@@ -202,8 +201,7 @@ def test_scores_are_taken_by_make_scorer(function):
             return X
 
     y, guess, weights, _ = sample(5)
-    scorer = make_scorer(function)
-    found = scorer(Oracle(), guess, y, sample_weight=weights)
+    found = make_scorer(function)(Oracle(), guess, y, sample_weight=weights)
     assert found == function(y, guess, sample_weight=weights)
 
 
@@ -236,8 +234,7 @@ def test_a_baseline_divides_the_groups():
 
 def test_predicted_probabilities_are_counted_as_shares():
     y, _, weights, groups = sample(6)
-    rng = new_rng(0)
-    P = rng.dirichlet(np.ones(3), size=len(y))
+    P = new_rng(0).dirichlet(np.ones(3), size=len(y))
     labels = ["a", "b", "c"]
     C, _ = confusion_tensor(
         np.array(labels)[y], P, labels=labels, sample_weight=weights,

@@ -167,8 +167,7 @@ def test_metrics_are_cloned_and_pickled(metric):
     for copy in (clone(metric), pickle.loads(pickle.dumps(metric))):
         assert copy.get_params().keys() == metric.get_params().keys()
         assert copy.resolve(np.arange(3)).value(C3) == expected
-    resolved = pickle.loads(pickle.dumps(metric.resolve(np.arange(3))))
-    assert resolved.value(C3) == expected
+    assert pickle.loads(pickle.dumps(metric.resolve(np.arange(3)))).value(C3) == expected
 
 
 @pytest.mark.parametrize("metric", OBJECTS, ids=str)

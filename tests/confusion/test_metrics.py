@@ -118,8 +118,7 @@ def test_a_metric_of_one_class_asks_which_unless_there_are_two(metric, k):
 @given(seed=st.integers(0, 10_000), k=st.integers(2, 5))
 def test_functions_of_recalls_are_their_formulas(seed, k):
     rng = new_rng(seed)
-    priors = rng.dirichlet(np.ones(k))
-    C = random_confusion(rng, priors)
+    C = random_confusion(rng, rng.dirichlet(np.ones(k)))
     r = [C[i, i] / sum(C[i]) for i in range(k)]
     product = 1.0
     for rate in r:
@@ -182,15 +181,13 @@ def test_a_ratio_is_between_its_values_at_the_ends_of_a_segment(metric, seed):
     ends = [random_confusion(rng, priors) for _ in range(2)]
     t = rng.uniform()
     low, high = sorted(metric.value(C) for C in ends)
-    value = metric.value(t * ends[0] + (1 - t) * ends[1])
-    assert low - 1e-12 <= value <= high + 1e-12
+    assert low - 1e-12 <= metric.value(t * ends[0] + (1 - t) * ends[1]) <= high + 1e-12
 
 
 @pytest.mark.parametrize("metric", [*OF_THREE, MinMax()], ids=str)
 def test_an_absent_class_is_left_out_of_value_gradient_and_forms(metric):
     metric = metric.resolve(np.arange(3))
-    rng = new_rng(1)
-    C = random_confusion(rng, [0.7, 0.3, 0.0])
+    C = random_confusion(new_rng(1), [0.7, 0.3, 0.0])
     C[:, 2] = 0.0
     C[:2, :2] /= C.sum()
     priors = C.sum(axis=1)

@@ -94,8 +94,7 @@ def test_pieces_and_ratios_have_the_metrics_value(cells):
     problem = make_problem(MinMax(), cells)
     G, h = problem.pieces()
     for C in problem.oracle.tensors:
-        value = (np.tensordot(G, C, axes=3) + h).max()
-        assert value == pytest.approx(problem.value(C))
+        assert (np.tensordot(G, C, axes=3) + h).max() == pytest.approx(problem.value(C))
     problem = make_problem("kappa", cells)
     A, B = problem.ratio()
     for C in problem.oracle.tensors:
@@ -134,8 +133,7 @@ def test_features_determine_the_metric_and_the_constraints(cells, constraints):
     problem = make_problem("g_mean", cells, constraints)
     tensors = problem.oracle.tensors
     features = problem.features(tensors)
-    rng = new_rng(1)
-    weights = rng.dirichlet(np.ones(len(tensors)))
+    weights = new_rng(1).dirichlet(np.ones(len(tensors)))
     # Another mixture of the same features, if there is one, has the same values.
     _, sizes, V = np.linalg.svd(np.column_stack([features, np.ones(len(tensors))]).T)
     free = V[int((sizes > 1e-10 * sizes[0]).sum()) :]

@@ -172,8 +172,7 @@ def test_weights_reach_the_score_without_routing_in_a_grid_search(data):
     for scoring in (GMean(), GMean().scorer()):
         search = GridSearchCV(model, {"C": [1.0]}, scoring=scoring, cv=FOLDS)
         search.fit(X, y, sample_weight=weights)
-        expected_mean = np.mean(by_fold(data, expected))
-        assert search.best_score_ == pytest.approx(expected_mean)
+        assert search.best_score_ == pytest.approx(np.mean(by_fold(data, expected)))
 
 
 def test_weights_are_routed_where_they_are_asked_for(data, routing):
@@ -228,8 +227,7 @@ def test_groups_are_routed_to_the_score_and_to_predict(data, routing, in_pipelin
         def expected(train, test, measure=measure):
             fitted = clone(model).fit(X[train], y[train])
             guess = fitted.predict(X[test], sensitive_features=groups[test])
-            unaware = fitted.predict(X[test])
-            assert (guess != unaware).any()
+            assert (guess != fitted.predict(X[test])).any()
             sign = 1 if measure.greater_is_better else -1
             return sign * measure(y[test], guess, sensitive_features=groups[test])
 
@@ -251,12 +249,10 @@ def test_groups_survive_a_grid_search(data, routing, in_pipeline):
     scorer = DemographicParity().scorer().set_score_request(sample_weight=True)
     search = GridSearchCV(model, {name: [0.0, 0.5, 5.0]}, scoring=scorer, cv=FOLDS)
     search.fit(X, y, sensitive_features=groups, sample_weight=weights)
-    means = search.cv_results_["mean_test_score"]
-    assert len(set(means)) == 3
+    assert len(set(search.cv_results_["mean_test_score"])) == 3
     assert search.best_params_[name] != 5.0
     found = search.score(X, y, sensitive_features=groups, sample_weight=weights)
-    best = search.best_estimator_
-    guess = best.predict(X, sensitive_features=groups)
+    guess = search.best_estimator_.predict(X, sensitive_features=groups)
     expected = DemographicParity()(
         y, guess, sensitive_features=groups, sample_weight=weights
     )
@@ -346,8 +342,7 @@ def test_churn_is_scored_against_its_baseline(data):
     assert found == pytest.approx(0.1 - np.mean(model.predict(X) != "n"))
     aware = GroupThresholds(5.0).fit(X, y)
     labels = aware.predict(X, sensitive_features=groups)
-    scorer = Churn(aware, at_most=0.1).scorer()
-    found = scorer(model, X, y, sensitive_features=groups)
+    found = Churn(aware, at_most=0.1).scorer()(model, X, y, sensitive_features=groups)
     assert found == pytest.approx(0.1 - np.mean(model.predict(X) != labels))
 
 

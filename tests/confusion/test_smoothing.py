@@ -42,8 +42,7 @@ def test_the_sigmoid_is_the_most_probable_one(case):
     found = fit_sigmoid(z, hits, weights, around, 5.0)
     arguments = z, hits, weights, around, 5.0
     best = minimize(loss, around, arguments, method="Nelder-Mead", tol=1e-10).fun
-    reached = loss(found, *arguments)
-    assert reached <= best + 1e-7 * max(abs(best), 1.0)
+    assert loss(found, *arguments) <= best + 1e-7 * max(abs(best), 1.0)
     residuals = weights * expit(found[0] * z + found[1]) - hits
     slope = np.array([residuals @ z, residuals.sum()]) + 5.0 * (found - around)
     assert np.abs(slope).max() <= 1e-5 * max(np.abs(weights * z).sum(), 1.0)
@@ -80,8 +79,7 @@ def test_zero_is_half_of_what_is_next_to_it():
 
 def of_one_cell(scores, positive, weights=None):
     weights = np.ones(len(scores)) if weights is None else weights
-    cells = np.zeros(len(scores), dtype=int)
-    return smoothed_shares(scores, positive, weights, cells, 1)
+    return smoothed_shares(scores, positive, weights, np.zeros(len(scores), dtype=int), 1)
 
 
 def some(rng, n, n_scores=None):

@@ -56,8 +56,7 @@ def test_of_no_example_nothing_is_known():
 def test_bounds_of_differences_are_those_of_their_rates(kind, reference):
     m, k = 3, 2
     *_, cells, sizes = make_sample(new_rng(0), m, k)
-    constraint = kind(reference=reference, pos_label=1)
-    (bounds,) = find_bounds([constraint], cells, sizes, 0.9)
+    (bounds,) = find_bounds([kind(reference=reference, pos_label=1)], cells, sizes, 0.9)
     labels = {DemographicParity: [None], EqualOpportunity: [1], EqualizedOdds: [0, 1]}
     expected = []
     for label in labels[kind]:

@@ -299,8 +299,7 @@ def test_the_real_sentences_have_the_published_numbers_of_attributes(
         ):
             assert set(name) <= set(attributes)
     if template == "paper":
-        nbytes = sum(x.data.nbytes + x.indices.nbytes for x in bunch.data)
-        assert nbytes < 50e6
+        assert sum(x.data.nbytes + x.indices.nbytes for x in bunch.data) < 50e6
 
 
 def test_the_real_test_sentences_are_encoded_with_the_train_vocabulary(real_data):

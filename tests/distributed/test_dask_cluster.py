@@ -78,8 +78,7 @@ def test_rows_never_leave_their_worker(client, monkeypatch):
     # of three numbers each.
     assert len(received) > 20 and max(received) < 2 * 2 * 1024 * 24 + 2000
     assert max(received) < 0.2 * X.nbytes
-    here = clone(model).fit(X, y)
-    assert model.objective_ == pytest.approx(here.objective_, abs=1e-3)
+    assert model.objective_ == pytest.approx(clone(model).fit(X, y).objective_, abs=1e-3)
 
 
 def test_collections_that_are_kept_by_the_workers_stay_there(client):
@@ -87,8 +86,7 @@ def test_collections_that_are_kept_by_the_workers_stay_there(client):
     data = [d.persist() for d in (divided(X), divided(y))]
     distributed.wait(data)
     before = tasks(client)
-    model = BMRMClassifier(C=0.01).fit(*data)
-    assert model.dual_gap_ <= 1e-3
+    assert BMRMClassifier(C=0.01).fit(*data).dual_gap_ <= 1e-3
     check_nothing_is_left(client, but=before)
 
 

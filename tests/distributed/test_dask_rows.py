@@ -69,8 +69,7 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, layout):
         moves = np.empty((N, shards[0].iterate.k))
         for mine, shard in zip(parts, shards, strict=True):
             moves[mine] = shard.iterate.get_state()["blocks"]
-        alpha = alpha_of_moves(problem, moves)
-        dual = problem.listed.dual(alpha, LAM, p)
+        dual = problem.listed.dual(alpha_of_moves(problem, moves), LAM, p)
         primal = problem.listed.primal(weights, LAM, p)
         size = 1.0 + abs(dual)
         assert row["objective"] == pytest.approx(primal, abs=1e-10 * size)
@@ -123,8 +122,7 @@ def test_the_optimum_is_that_of_the_fit_in_memory(name, monkeypatch):
 def test_wrong_rows_are_errors_before_any_work():
     X, y, s = rows()
     data = divided(X), divided(y)
-    tree = HierarchicalStructure([[0, 1], [0, 2]])
-    for structure in (tree, ChainStructure()):
+    for structure in (HierarchicalStructure([[0, 1], [0, 2]]), ChainStructure()):
         with pytest.raises(
             TypeError, match="does not support Dask arrays and data frames"
         ):

@@ -324,8 +324,7 @@ def test_errors_of_a_structure_on_a_worker_tell_of_which_part_they_are(monkeypat
 
 
 def test_predictions_of_collections_are_lazy_and_those_of_the_rows():
-    rng = new_rng(0)
-    X = rng.standard_normal((90, 4))
+    X = new_rng(0).standard_normal((90, 4))
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
     Y = (X[:, :3] > 0).astype(int)
     sizes = (50, 30, 10)
@@ -351,8 +350,7 @@ def test_predictions_of_frames_are_lazy_and_those_of_the_rows():
     dd = pytest.importorskip("dask.dataframe", exc_type=ImportError)
     X = new_rng(0).standard_normal((90, 4))
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
-    names = ["p", "q", "r", "s"]
-    frame = pd.DataFrame(X, columns=names)
+    frame = pd.DataFrame(X, columns=["p", "q", "r", "s"])
     for model in (SubLBFGSClassifier(C=0.1), ComplexMetricClassifier(random_state=0)):
         model.fit(frame, y)
         lazy = model.predict(dd.from_pandas(frame, npartitions=3))

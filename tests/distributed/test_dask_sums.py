@@ -91,8 +91,7 @@ def test_the_optimum_of_rows_is_that_of_the_fit_in_memory(name, monkeypatch):
     np.testing.assert_array_equal(model.classes_, here.classes_)
     np.testing.assert_allclose(model.predict_proba(X), here.predict_proba(X), atol=1e-2)
     assert model.predict(data[0]).compute().shape == y.shape
-    again = clone(model).fit(*data)
-    np.testing.assert_array_equal(again.coef_, model.coef_)
+    np.testing.assert_array_equal(clone(model).fit(*data).coef_, model.coef_)
 
 
 @pytest.mark.parametrize("kind", ["chain", "names", "tree"])

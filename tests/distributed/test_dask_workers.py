@@ -177,8 +177,7 @@ def divided(items, n_parts=4):
 def rows():
     rng = new_rng(1)
     X = rng.normal(size=(300, 5))
-    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    return X, y
+    return X, (X[:, 0] + rng.normal(size=300) > 0).astype(int)
 
 
 FIT = {"C": 0.05, "tol": 1e-2, "max_iter": 10**5}
@@ -325,8 +324,7 @@ def test_a_fit_that_kills_its_workers_is_an_error_that_says_so(own_client):
     own_client.run_on_scheduler(forgive_nothing)
     model, X, y, _ = problem_of("sublbfgs")
     with pytest.raises(RuntimeError, match="killed its workers, .*memory_limit"):
-        deadly = dask.delayed(die)(X)
-        model.fit(da.from_delayed(deadly, X.shape, X.dtype), y.rechunk(-1))
+        model.fit(da.from_delayed(dask.delayed(die)(X), X.shape, X.dtype), y.rechunk(-1))
     assert not hasattr(model, "coef_")
 
 

@@ -69,8 +69,7 @@ def legend(display):
 class TestSet:
     def test_two_classes_have_the_hull_of_all_thresholds(self):
         X, y, _, model = fitted()
-        both = thresholdings(model.estimator_.predict_proba(X)[:, 1])
-        points = recalls_of(both, y)
+        points = recalls_of(thresholdings(model.estimator_.predict_proba(X)[:, 1]), y)
         display = draw(model, X, y)
         assert is_within(display.achievable, points).all()
         assert is_within(points, display.achievable, 1e-12).all()
@@ -83,8 +82,7 @@ class TestSet:
         eta = model.estimator_.predict_proba(X)[:, 1]
         old = metadata["sensitive_features"] == "old"
         both = thresholdings(eta)
-        rng = new_rng(0)
-        pairs = rng.integers(len(both), size=(500, 2))
+        pairs = new_rng(0).integers(len(both), size=(500, 2))
         points = recalls_of(np.where(old, both[pairs[:, 0]], both[pairs[:, 1]]), y)
         display = draw(model, X, y, **metadata)
         assert is_within(display.achievable, points).all()
@@ -268,8 +266,7 @@ class TestFeasible:
         met = np.abs(first - second) <= 0.05
         assert met.sum() > 100
         display = draw(model, X, y, **metadata)
-        points = recalls_of(decided[met], y)
-        assert is_within(display.feasible, points, 2 * MISSED).all()
+        assert is_within(display.feasible, recalls_of(decided[met], y), 2 * MISSED).all()
         assert is_within(display.feasible, display.found[None], 2 * MISSED).all()
         assert "constraints met" in legend(display)
 
@@ -373,8 +370,7 @@ class TestPredictions:
         churn = Churn(model.estimator_, at_most=0.2)
         with pytest.raises(ValueError, match="Constraints with a baseline need X"):
             draw_predictions(y, model.estimator_.predict_proba(X), constraints=churn)
-        bounded = ComplexMetricClassifier(constraints=churn).fit(X, y)
-        display = draw(bounded, X, y)
+        display = draw(ComplexMetricClassifier(constraints=churn).fit(X, y), X, y)
         assert len(display.feasible) > 2
 
 
@@ -412,8 +408,7 @@ class TestStyle:
     def test_filled_set_is_the_outline(self):
         X, y, _, model = fitted()
         display = draw(model, X, y)
-        path = Path(display.set_.get_xy())
-        assert path.contains_point(display.achievable.mean(axis=0))
+        assert Path(display.set_.get_xy()).contains_point(display.achievable.mean(axis=0))
 
     def test_missing_matplotlib_is_reported_with_what_to_install(self, monkeypatch):
         X, y, _, model = fitted()

@@ -56,8 +56,7 @@ def test_features_are_the_heaviest_grouped_by_their_label():
     assert set(display.shown_) == set(np.argsort(largest)[-8:])
     label = np.abs(emission).argmax(axis=1)[display.shown_]
     assert (np.diff(label) >= 0).all()
-    weight = emission[display.shown_, label]
-    assert (np.diff(weight)[np.diff(label) == 0] <= 0).all()
+    assert (np.diff(emission[display.shown_, label])[np.diff(label) == 0] <= 0).all()
     (image,) = display.images_
     assert_array_equal(image.get_array(), emission[display.shown_])
     assert ticks(display.ax_.yaxis) == names[display.shown_].tolist()
@@ -83,8 +82,7 @@ def test_features_without_names_are_numbered():
 
 @pytest.mark.parametrize("part", ["transition", "emission"])
 def test_a_model_without_one_part_has_one_heat_map(part):
-    model = fitted(ChainStructure(**{part: False}))
-    display = draw(model)
+    display = draw(fitted(ChainStructure(**{part: False})))
     assert len(display.axes_) == len(display.images_) == 1
     title = "Features" if part == "transition" else "Transitions"
     assert display.ax_.get_title() == title

@@ -158,8 +158,7 @@ def test_gap_negative_beyond_rounding_warns_and_names_the_entry():
 
 def test_history_of_one_check_is_visible():
     history = {key: values[:1] for key, values in HISTORY.items()}
-    display = ConvergenceDisplay.from_history(history)
-    assert display.lines_[0].get_marker() == "."
+    assert ConvergenceDisplay.from_history(history).lines_[0].get_marker() == "."
 
 
 def test_lists_serve_as_a_history_and_unused_keys_may_be_missing():
@@ -184,8 +183,7 @@ def test_several_fits_share_axes_in_colors_and_names_of_their_own(y):
 
 def test_display_is_drawn_again_with_other_choices():
     display = ConvergenceDisplay.from_history(HISTORY, y="objective", name="one")
-    again = display.plot(x="n_iter", name="other")
-    assert again is display
+    assert display.plot(x="n_iter", name="other") is display
     assert display.ax_.get_xlabel() == "Passes over the data"
     assert display.fill_between_ is None
     assert legend(display) == ["other"]
@@ -341,8 +339,7 @@ def test_the_end_of_a_path_is_marked_where_it_ended_early(kind):
     display = RegularizationPathDisplay.from_path(path, kind=kind)
     assert_array_equal(display.end_.get_xdata(), [path.end, path.end])
     assert rf"ends at $\lambda$ = {path.end:.3g}" in legend(display)
-    drawn = np.concatenate([line.get_xdata() for line in display.lines_])
-    assert drawn.min() == path.end
+    assert np.concatenate([line.get_xdata() for line in display.lines_]).min() == path.end
 
 
 def test_scores_are_drawn_of_each_c_that_all_paths_reached():

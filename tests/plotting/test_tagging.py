@@ -53,8 +53,7 @@ def test_a_pipeline_transforms_the_sentence_and_tokens_name_it():
     display = draw(model, sentences[0], tokens="the cat sleeps".split())
     assert ticks(display.ax_.xaxis) == ["the", "cat", "sleeps"]
     assert_allclose(display.proba, model.predict_proba(sentences[:1])[0])
-    again = display.plot(ax=display.figure_.subplots())
-    assert again is display
+    assert display.plot(ax=display.figure_.subplots()) is display
 
 
 def test_as_many_labelings_as_there_are():

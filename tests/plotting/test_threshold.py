@@ -112,8 +112,7 @@ def test_the_chosen_threshold_and_those_of_the_folds_are_marked():
     assert display.lines_[0].get_linewidth() == 3
     assert display.violated_ is None
     assert display.ax_.get_xlabel() == "Threshold of the probability of 'yes'"
-    again = display.plot(display.ax_)
-    assert again.figure_ is display.figure_
+    assert display.plot(display.ax_).figure_ is display.figure_
 
 
 def test_where_a_constraint_fails_is_shaded():
@@ -122,8 +121,7 @@ def test_where_a_constraint_fails_is_shaded():
     metric = Precision(label="yes")
     model = ComplexMetricClassifier(metric=metric, constraints=constraint).fit(X, y)
     display = ThresholdDisplay.from_estimator(model, X, y)
-    recalls = display.lines_[1].get_ydata()
-    np.testing.assert_array_equal(display.violated, recalls < 0.6)
+    np.testing.assert_array_equal(display.violated, display.lines_[1].get_ydata() < 0.6)
     assert display.violated_ is not None
     # The metric is one of the curves already.
     names = [line.get_label() for line in display.lines_]

@@ -69,8 +69,7 @@ class TestPlot:
         at_zero = corners[corners[:, 0] == 0.0][:, 1]
         assert (at_zero.min(), at_zero.max()) == pytest.approx((0.4, 0.6))
         one = {key: [row[0] for row in RESULTS[key]] for key in ("test_scores",)}
-        single = plotted(**one, test_violations=[0, 0, 0])
-        assert single.fill_betweens_ == []
+        assert plotted(**one, test_violations=[0, 0, 0]).fill_betweens_ == []
 
     def test_dotted_line_is_the_score_without_the_constraint(self):
         display = plotted()
@@ -83,8 +82,7 @@ class TestPlot:
         assert plotted(unconstrained_scores=None).reference_ is None
 
     def test_level_that_some_split_cannot_reach_is_a_triangle_and_no_point(self):
-        scores = [[0.7, 0.8], [0.4, np.nan], [0.5, 0.6]]
-        display = plotted(test_scores=scores)
+        display = plotted(test_scores=[[0.7, 0.8], [0.4, np.nan], [0.5, 0.6]])
         assert np.isnan(display.lines_[0].get_ydata()).tolist() == [True, False, False]
         assert display.infeasible_.get_xdata().tolist() == [0.0]
         assert "cannot be met" in legend(display)
@@ -92,8 +90,7 @@ class TestPlot:
         assert plotted().infeasible_ is None
 
     def test_training_results_may_be_missing(self):
-        display = plotted(train_scores=None, train_violations=None)
-        assert len(display.lines_) == 2
+        assert len(plotted(train_scores=None, train_violations=None).lines_) == 2
 
     def test_axes_of_a_new_figure_stand_one_above_the_other(self):
         display = plotted(level_name="slack", score_name="G-mean")
@@ -213,8 +210,7 @@ class TestFits:
         )
         assert display.train_scores.shape == display.test_violations.shape == (3, 3)
         assert (display.train_violations <= 1e-8).all()
-        in_order = display.train_scores[[1, 2, 0]]
-        assert (np.diff(in_order, axis=0) >= -1e-3).all()
+        assert (np.diff(display.train_scores[[1, 2, 0]], axis=0) >= -1e-3).all()
         assert display.ax_.get_ylabel() == "G mean"
 
     @pytest.mark.parametrize(

@@ -39,8 +39,7 @@ def line(risk, Z, A, wp, pp, lam):
 def test_integer_data_with_many_ties_give_the_exact_minimum(kind, lam, largest, n):
     rng = new_rng(n)
     for _ in range(20):
-        X = rng.integers(-2, 3, (n, 2)).astype(float)
-        risk = make_risk(kind, X, rng)
+        risk = make_risk(kind, rng.integers(-2, 3, (n, 2)).astype(float), rng)
         w, p = rng.integers(-2, 3, (2, risk.n_weights)).astype(float)
         Z, A = risk.scores(w), risk.scores(p)
         expected = exact_step(risk, Z, A, lam * (w @ p), lam * (p @ p), largest)

@@ -48,8 +48,7 @@ def make(kind, X, y, weights=None, **options):
     if kind == "roc_auc":
         return RocAucHinge(X, y, weights, **options)
     if kind in METRICS:
-        metric = METRICS[kind].resolve([0, 1])
-        return ConfusionHinge(X, y, metric, weights, **options)
+        return ConfusionHinge(X, y, METRICS[kind].resolve([0, 1]), weights, **options)
     units = np.ones(len(y)) if weights is None else np.asarray(weights)
     k = TOP[kind]
     if k is not None and k < 0:
@@ -175,8 +174,7 @@ def test_planes_touch_the_risk_and_never_exceed_it(kind):
     rng = new_rng(3)
     for n in (3, 50):
         y, X = labels(rng, n), rng.standard_normal((n, 3))
-        counts = rng.integers(1, 4, n).astype(float)
-        risk = make(kind, X, y, counts, bias=2.0)
+        risk = make(kind, X, y, rng.integers(1, 4, n).astype(float), bias=2.0)
         w = rng.standard_normal(risk.n_weights)
         Z = risk.scores(w)
         for along in (None, risk.scores(rng.standard_normal(risk.n_weights))):
@@ -357,8 +355,7 @@ def test_the_certificate_holds_and_the_optimum_is_that_of_all_planes(kind):
     )
     solvers = [run_bmrm, run_sublbfgs]
     for options in ({}, {"line_search": False}, {"hybrid": True}):
-        run = solvers["hybrid" in options]
-        result = run(risk, lam, tol=1e-9, **options)
+        result = solvers["hybrid" in options](risk, lam, tol=1e-9, **options)
         w = result.solution
         objective = 0.5 * lam * w @ w + (offsets + planes @ w).max()
         assert result.objective == pytest.approx(objective, abs=1e-12)
@@ -381,8 +378,7 @@ def test_many_rows_and_many_ties(kind):
     n = 5000
     y = (rng.random(n) < 0.05).astype(int)
     X = rng.integers(-1, 2, (n, 3)) + 1.0 * y[:, None]
-    risk = make(kind, X, y)
-    result = run_sublbfgs(risk, 1e-3, tol=1e-3, max_iter=300, hybrid=True)
+    result = run_sublbfgs(make(kind, X, y), 1e-3, tol=1e-3, max_iter=300, hybrid=True)
     assert result.status == "converged"
 
 
@@ -418,8 +414,7 @@ def test_what_has_no_oracle_is_refused():
     class WrongWay(FBeta):
         def ratio(self, priors):
             # The more mistakes, the more is added by one more of either kind.
-            A = np.array([[0.0, 1.0], [1.0, 0.0]])
-            return A, np.array([[1.0, 0.1], [0.1, 1.0]])
+            return np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 0.1], [0.1, 1.0]])
 
     for metric, word in [
         (GMean(), "no ratio"),

@@ -33,8 +33,7 @@ def test_random_lines(r, lower, upper):
 def test_lines_whose_heights_are_no_numbers_leave_the_others_as_they_are(r, upper):
     a, b = new_rng(r).standard_normal((2, 4, r))
     starts, etas, active = segment_lines(a, b, 0.5, upper)
-    gaps = np.full((4, r), np.nan)
-    mixed = np.stack([b, gaps], axis=2).reshape(4, -1)
+    mixed = np.stack([b, np.full((4, r), np.nan)], axis=2).reshape(4, -1)
     found = segment_lines(np.repeat(a, 2, axis=1), mixed, 0.5, upper)
     np.testing.assert_array_equal(found[0], starts)
     np.testing.assert_array_equal(found[1], etas)
@@ -49,8 +48,7 @@ def test_integer_lines_with_ties_parallels_and_duplicates(r, lower, upper):
     rng = new_rng(r)
     n = 300 if r < 10 else 400 // r
     a = rng.integers(-3, 4, (n, r)).astype(float)
-    b = rng.integers(-3, 4, (n, r)).astype(float)
-    check(a, b, lower, upper)
+    check(a, rng.integers(-3, 4, (n, r)).astype(float), lower, upper)
 
 
 def test_tangents_of_a_parabola_are_all_active():
@@ -93,8 +91,7 @@ def test_losses_are_cut_where_their_lines_cross(kind, upper):
 
 
 def test_the_number_of_threads_changes_no_bit():
-    rng = new_rng(0)
-    a, b = rng.standard_normal((2, 500, 7))
+    a, b = new_rng(0).standard_normal((2, 500, 7))
     for one, two in zip(
         segment_lines(a, b), segment_lines(a, b, n_threads=2), strict=True
     ):

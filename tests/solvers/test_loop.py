@@ -148,8 +148,7 @@ class LowValues(HighPlanes):
 @pytest.mark.parametrize("options", [{}, {"line_search": False}, {"subproblem": "line"}])
 def test_a_wrong_risk_does_not_converge(options, broken):
     rng = new_rng(0)
-    X = rng.standard_normal((30, 3))
-    risk = make_risk("multiclass", X, rng)
+    risk = make_risk("multiclass", rng.standard_normal((30, 3)), rng)
     run_bmrm(risk, 0.1, tol=1e-6, **options)
     with pytest.raises(ValueError, match="Of a risk it is value or plane"):
         run_bmrm(broken(risk), 0.1, tol=1e-6, **options)

@@ -47,8 +47,7 @@ def test_the_best_weights_and_the_best_bound_of_all_turns_remain():
     assert result.status == "stalled" and result.solution == [3.5]
     assert history["objective"].tolist() == [9.0, 5.0, 5.0, 5.0, 4.0, 4.0, 3.5, 3.5]
     assert history["dual_objective"].tolist() == [0.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0]
-    calls = history["n_oracle_calls"]
-    assert calls.tolist() == [1, 2, 3, 4, 5, 6, 7, 7]
+    assert history["n_oracle_calls"].tolist() == [1, 2, 3, 4, 5, 6, 7, 7]
     assert history["method"].tolist() == [
         "start", "blocks", "blocks", "lbfgs", "lbfgs", "lbfgs", "newton", "newton",
     ]  # fmt: skip
@@ -63,8 +62,7 @@ def test_a_turn_that_is_over_leaves_the_next_pass_to_the_one_that_follows():
         return Turn(Given("lbfgs", (4.75, 1.0), (4.0, 1.0)), row, w)
 
     history = History()
-    turn = Turn(first, then=then, is_over=lambda: first.n_made == 1)
-    turns = Turns(turn, history)
+    turns = Turns(Turn(first, then=then, is_over=lambda: first.n_made == 1), history)
     result = run_passes(turns.move, turns.check, tol=0.0, history=history)
     assert followers == [(5.0, [5.0])]
     assert result.history["objective"].tolist() == [9.0, 5.0, 4.0, 4.0]

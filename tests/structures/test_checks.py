@@ -556,8 +556,7 @@ def test_an_oracle_of_another_problem_is_caught():
         return type("Broken", (MulticlassStructure,), {"make_oracle": make})()
 
     def cheap(self, X, y):
-        other = MulticlassStructure().fit(X, y, classes=self.classes_)
-        return other.make_oracle(X, y)
+        return MulticlassStructure().fit(X, y, classes=self.classes_).make_oracle(X, y)
 
     def shifted(self, X, y):
         return MulticlassStructure.make_oracle(self, X + 1.0, y)
@@ -604,5 +603,4 @@ def test_a_restriction_that_the_list_does_not_know_of_is_named():
 def test_a_true_labeling_of_another_type_than_the_listed_is_counted_once():
     """Soft maxima are compared with a mean over all labelings."""
     X, y = [np.zeros((1, 1))], [np.array(["cat"], dtype="<U5")]
-    structure = ChainStructure().fit(X, y, classes=["cat", "dog", "zebra"])
-    check_structure(structure, X, y)
+    check_structure(ChainStructure().fit(X, y, classes=["cat", "dog", "zebra"]), X, y)

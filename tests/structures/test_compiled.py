@@ -173,8 +173,7 @@ class Compiled(Reference):
         self.oracle = oracle
 
     def make_oracle(self, X, y):
-        kind = getattr(self.module, self.oracle)
-        return kind(X, self._encode(y), len(self.classes_))
+        return getattr(self.module, self.oracle)(X, self._encode(y), len(self.classes_))
 
 
 def classes():

@@ -531,8 +531,7 @@ def test_a_method_that_is_missing_is_named(name, n_arguments):
 
 
 def test_the_score_is_one_minus_the_mean_loss():
-    structure = Coded()
-    score = structure.score([0, 1], [1, 1], sample_weight=[3.0, 1.0])
+    score = Coded().score([0, 1], [1, 1], sample_weight=[3.0, 1.0])
     assert score == pytest.approx(1.0 - 0.75 * COSTS[0, 1])
 
 

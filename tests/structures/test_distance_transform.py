@@ -65,8 +65,7 @@ def test_long_lines_do_too(shape, square):
 
 
 def test_a_short_line_and_the_same_one_in_a_long_grid_agree():
-    rng = new_rng(0)
-    scores = rng.normal(size=(40, 30))
+    scores = new_rng(0).normal(size=(40, 30))
     low = np.full((40, 70), -1e6)
     low[:, :30] = scores
     down, across = (1.5, 0.2, 0.1), (-2.25, -0.3, 0.05)

@@ -58,8 +58,7 @@ def test_sums_of_edges_are_those_of_the_labelings_moved_to():
         probe.move(gamma)
         expected += gamma * (pairs_of(labels) - pairs_of(y))
         score += gamma * feature @ w
-        edges = dense_edges(oracle)
-        np.testing.assert_allclose(edges, expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(dense_edges(oracle), expected, rtol=0, atol=1e-12)
         assert probe.block_score() == pytest.approx(score, abs=1e-11)
 
 

@@ -85,8 +85,7 @@ def test_two_labels_are_decoded_exactly_where_they_attract(case):
         phi = [structure.joint_feature(x, name) for name in case.names[i]]
         scores, losses = np.array(phi) @ w, case.listed.loss[i]
         for lam in (0.0, 0.25, 1.0, 3.0):
-            found = structure.loss_augmented_decode(x, y, w, lam)
-            place = case.place(i, found)
+            place = case.place(i, structure.loss_augmented_decode(x, y, w, lam))
             values = scores + lam * losses
             assert values[place] >= values.max() - 1e-12
         assert scores[case.place(i, structure.decode(x, w))] >= scores.max() - 1e-12
@@ -190,8 +189,7 @@ def test_the_optimum_where_neighbors_attract_is_that_of_all_labelings(kind):
     lam = 1.0 / (0.02 * len(X))
     primal = listed.primal(model.coef_, lam) / lam
     assert primal * lam == pytest.approx(model.objective_, rel=1e-9)
-    free = optimum(Problem(structure, X, y, listed), lam)
-    assert model.objective_ >= free - 1e-9
+    assert model.objective_ >= optimum(Problem(structure, X, y, listed), lam) - 1e-9
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -275,8 +273,7 @@ def test_edges_without_weight_need_no_linear_program(monkeypatch):
 
 
 def test_equations_of_the_local_polytope_are_stated_once():
-    edges = np.array([[0, 1], [1, 2], [2, 0]])
-    polytope = local_polytope(3, edges, 4)
+    polytope = local_polytope(3, np.array([[0, 1], [1, 2], [2, 0]]), 4)
     # One for each node, and one for each label of each end of an edge.
     assert polytope.n_equations == len(polytope.b) == 3 + 3 * 2 * 4
 
@@ -436,8 +433,7 @@ def test_bounds_of_the_structure_and_of_the_user_both_hold():
     structure = GraphStructure(attractive=True)
     model = BCFWClassifier(structure, C=10.0, random_state=0, coef_bounds=(-1.0, 0.25))
     with_user = model.fit(X, y)
-    pairs = with_user.structure_.weight_parts(with_user.coef_)["transition"]
-    assert pairs.min() >= 0.0
+    assert with_user.structure_.weight_parts(with_user.coef_)["transition"].min() >= 0.0
     assert with_user.coef_.min() >= -1.0 and with_user.coef_.max() <= 0.25
     with pytest.raises(ValueError, match="lower bound above the upper one"):
         model.set_params(coef_bounds=(-2.0, -1.0)).fit(X, y)
@@ -480,8 +476,7 @@ def test_a_path_keeps_to_the_bounds_and_to_its_promise(heuristic):
         .fit(*structure.check_data(X, y))
         .weight_bounds()
     )
-    rng = new_rng(0)
-    for lam in [*np.exp(rng.uniform(np.log(path.lambdas[-1]), 1.0, size=4)), 3.0]:
+    for lam in [*np.exp(new_rng(0).uniform(np.log(path.lambdas[-1]), 1.0, size=4)), 3.0]:
         w = path.coef(lam)
         assert (w >= lower).all() and (w <= upper).all()
         model = BCFWClassifier(

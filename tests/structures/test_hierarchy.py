@@ -102,8 +102,7 @@ def subset_sums(n_leaves):
     costs = new_rng(0).uniform(0.5, 1.5, size=n_leaves)
     structure = HierarchicalStructure(edges, label_costs=np.column_stack([costs] * 2))
     X, Y = np.ones((1, 1)), np.zeros((1, n_leaves))
-    oracle = structure.fit(X, Y).make_oracle(X, Y)
-    return oracle, np.append(0.0, -costs), costs
+    return structure.fit(X, Y).make_oracle(X, Y), np.append(0.0, -costs), costs
 
 
 def test_costs_whose_sums_all_differ_are_searched():

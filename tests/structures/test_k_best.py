@@ -78,8 +78,7 @@ def test_scores_of_a_long_chain_never_increase_and_belong_to_their_labelings():
     labels, values = k_best(theta, transition, 200)
     assert (np.diff(values) <= 0).all()
     assert len(np.unique(labels, axis=0)) == 200
-    steps = np.arange(700)
-    recomputed = theta[steps, labels].sum(axis=1)
+    recomputed = theta[np.arange(700), labels].sum(axis=1)
     recomputed += transition[labels[:, :-1], labels[:, 1:]].sum(axis=1)
     assert_allclose(values, recomputed, rtol=1e-12)
 
@@ -117,8 +116,7 @@ def test_complete_keeps_the_prefix_and_adds_the_best_suffix(chain, data):
     theta, transition = chain
     T, K = theta.shape
     start = data.draw(st.integers(0, T))
-    label = st.integers(0, K - 1)
-    prefix = data.draw(st.lists(label, min_size=start, max_size=start))
+    prefix = data.draw(st.lists(st.integers(0, K - 1), min_size=start, max_size=start))
     labels = np.array(prefix + [0] * (T - start), dtype=np.intc)
     complete(labels, start, suffix_scores(theta, transition), transition)
     assert labels[:start].tolist() == prefix

@@ -128,7 +128,6 @@ def test_an_example_of_no_nodes_has_one_labeling():
 
 def test_bounds_of_many_labelings_are_near():
     structure, _, _, w, _ = forests("chain")
-    x = new_rng(3).standard_normal((40, 2))
-    found = make_lattice(structure, x, w, np.inf)
+    found = make_lattice(structure, new_rng(3).standard_normal((40, 2)), w, np.inf)
     assert found.count() == (3.0**40, 3.0**40)
     assert repr(found) == "<LabelingLattice: 1.21577e+19 labelings of 40 nodes>"

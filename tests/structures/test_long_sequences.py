@@ -177,8 +177,7 @@ def test_entropies_of_paths_are_sums_of_those_of_their_steps(path, kind):
     structure, item = path.structure(kind), path.item(kind)
     nodes = structure.marginals([item], path.w)[0]
     oracle = structure.make_oracle([item], [path.y])
-    gradient = oracle.log_loss(np.ones(1), path.w)[1][-(path.k**2) :]
-    pairs = gradient.reshape(path.k, path.k)
+    pairs = oracle.log_loss(np.ones(1), path.w)[1][-(path.k**2) :].reshape(path.k, path.k)
     np.add.at(pairs, (path.y[:-1], path.y[1:]), 1.0)
     expected = np.longdouble(nodes) * path.theta
     expected = expected.sum() + (np.longdouble(pairs) * path.transition).sum()
@@ -211,8 +210,7 @@ def test_the_best_labelings_of_paths_are_the_best_in_long_double(path, kind):
 def test_spans_of_long_chains_have_their_probabilities(T, scale):
     path = Path(T, 3, scale, new_rng(3))
     structure = ChainStructure(bias=False, first_bias=False, last_bias=False)
-    names = np.array(["B-x", "I-x", "O"])
-    structure.fit([path.theta], [names[path.y]])
+    structure.fit([path.theta], [np.array(["B-x", "I-x", "O"])[path.y]])
     tags = structure.span_tables()
     joins = tags.goes_on.astype(bool)
     spans = structure.spans(path.theta, path.w, tags, threshold=0.2)

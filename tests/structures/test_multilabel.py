@@ -16,8 +16,7 @@ def test_a_normalized_loss_is_the_share_of_wrong_labels():
 
 
 def test_costs_tell_false_alarms_from_misses():
-    costs = [[1, 2], [3, 4], [5, 6]]
-    structure = MultilabelStructure(label_costs=costs).fit(X, Y)
+    structure = MultilabelStructure(label_costs=[[1, 2], [3, 4], [5, 6]]).fit(X, Y)
     assert structure.loss([1, 0, 0], [0, 0, 0]) == 2
     assert structure.loss([0, 0, 0], [0, 1, 1]) == 3 + 5
 

@@ -204,8 +204,7 @@ def test_a_change_that_compiled_decoders_would_not_see_is_refused(
         type("Mine", (type("Mixin", (), methods), parent), {})
     # All of it together is a structure of one's own.
     methods |= dict.fromkeys(missing.split(" and "), lambda self, *args: None)
-    mine = type("Mine", (parent,), methods)
-    assert mine.make_oracle is Structure.make_oracle
+    assert type("Mine", (parent,), methods).make_oracle is Structure.make_oracle
 
 
 @pytest.mark.parametrize("parent", [ChainStructure, TreeStructure])

@@ -94,8 +94,7 @@ def draw_parents(rng, T):
     else:
         parents = np.array([rng.integers(-1, v) if v else -1 for v in range(T)])
     order = rng.permutation(T)
-    place = np.append(np.argsort(order), -1)
-    return place[parents[order]]
+    return np.append(np.argsort(order), -1)[parents[order]]
 
 
 def draw_nodes(rng, costs, structure, T, K):

@@ -143,8 +143,7 @@ def test_joint_feature_and_loss_are_those_of_the_definition(case):
         for c, name in [*enumerate(case.names[i])][i::7]:
             found = case.structure.joint_feature(x, name)
             np.testing.assert_allclose(found, case.listed.phi[i][c], rtol=0, atol=1e-12)
-            own = case.structure.loss(y, name)
-            assert abs(own - case.listed.loss[i][c]) <= TOLERANCE
+            assert abs(case.structure.loss(y, name) - case.listed.loss[i][c]) <= TOLERANCE
 
 
 @some
@@ -329,8 +328,7 @@ def test_types_are_learned_and_anchors_are_means():
     # No parent is of type 1: its anchors are those of the edge.
     np.testing.assert_allclose(anchors[0, :, 1], [[1, -1], [1, -1]])
     assert model.structure_.unit_ == pytest.approx(np.sqrt(80 / 6))
-    predicted = np.stack([*model.predict(X)])
-    assert (predicted == np.stack(y)).all(axis=(1, 2)).mean() > 0.9
+    assert (np.stack([*model.predict(X)]) == np.stack(y)).all(axis=(1, 2)).mean() > 0.9
     again = clone(structure).set_params(anchors=anchors + 1.0).fit(X, y)
     np.testing.assert_array_equal(again.anchors_, anchors + 1.0)
 
@@ -358,8 +356,7 @@ def poses(n=12, **options):
 
 def test_an_estimator_of_poses_is_searched_cloned_scored_and_pickled():
     data = poses()
-    structure = PictorialStructure(data.parents)
-    model = BCFWClassifier(structure, tol=0.1, random_state=0)
+    model = BCFWClassifier(PictorialStructure(data.parents), tol=0.1, random_state=0)
     grid = {"structure__radius": [2.0, 4.0], "C": [0.1]}
     best = GridSearchCV(model, grid, cv=2).fit(data.X, data.y).best_estimator_
     again = pickle.loads(pickle.dumps(best))

@@ -81,8 +81,7 @@ def test_rays_of_an_extreme_slope_are_no_trouble():
 def test_a_copy_has_a_solver_of_its_own(duplicate):
     polytope = Polytope([[1.0, 1.0]], [1.0])
     polytope.maximize([1.0, 2.0])
-    other = duplicate(polytope)
-    np.testing.assert_array_equal(other.maximize([2.0, 1.0]), [1.0, 0.0])
+    np.testing.assert_array_equal(duplicate(polytope).maximize([2.0, 1.0]), [1.0, 0.0])
     np.testing.assert_array_equal(polytope.maximize([1.0, 2.0]), [0.0, 1.0])
 
 

@@ -47,27 +47,23 @@ def hierarchy(k, inference="tree"):
 
 def chain(k, length, **options):
     items, y = [np.ones((length, 1))] * N, [np.zeros(length, dtype=int)] * N
-    structure = ChainStructure(**options).fit(items, y, classes=range(k))
-    return structure.make_oracle(items, y)
+    return ChainStructure(**options).fit(items, y, classes=range(k)).make_oracle(items, y)
 
 
 def tree(k, length, n_roots=1):
     parents = np.maximum(np.arange(length) - n_roots, -1)
     items, y = [(np.ones((length, 1)), parents)] * N, [np.zeros(length, int)] * N
-    structure = TreeStructure().fit(items, y, classes=range(k))
-    return structure.make_oracle(items, y)
+    return TreeStructure().fit(items, y, classes=range(k)).make_oracle(items, y)
 
 
 def pictures(n_parts, shape, n_types=1, n_features=1):
     X = [np.ones((n_parts, *shape, n_features))] * N
     y = [np.zeros((n_parts, 2 + (n_types > 1)), dtype=int)] * N
-    structure = PictorialStructure(np.arange(n_parts) - 1, n_types).fit(X, y)
-    return structure.make_oracle(X, y)
+    return PictorialStructure(np.arange(n_parts) - 1, n_types).fit(X, y).make_oracle(X, y)
 
 
 def python(k):
-    structure = PythonMulticlass(k).fit(list(X), [0] * N)
-    return structure.make_oracle(list(X), [0] * N)
+    return PythonMulticlass(k).fit(list(X), [0] * N).make_oracle(list(X), [0] * N)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +115,7 @@ def test_distance_transforms_count_their_additions():
     # and comparisons for 10 rows and columns, 8 at a time, a message, and the way back.
     scored = 8 + 3 * (8 + 1) + 2 * 8
     found = 24 * (3 * 2 + 2 * (2 * 10 / 8 + 1) + 2 + 3)
-    cost = pictures(3, (4, 6)).relative_cost
-    assert cost == pytest.approx((scored + found) / scored)
+    assert pictures(3, (4, 6)).relative_cost == pytest.approx((scored + found) / scored)
 
 
 def test_nodes_in_a_row_cost_what_a_chain_costs():

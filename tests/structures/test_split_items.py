@@ -82,8 +82,7 @@ def as_examples(rng, kind, items):
 def make_data(kind, split, n=20, longest=6, seed=0):
     """The same examples with split items, with arrays and with CSR matrices; labels."""
     rng = new_rng(seed)
-    lengths = rng.integers(1, longest + 1, n)
-    items = draw_items(rng, lengths, split)
+    items = draw_items(rng, rng.integers(1, longest + 1, n), split)
     y = [
         np.argmax(x.toarray()[:, :K] + rng.standard_normal((len(x), K)), axis=1)
         for x in items
@@ -120,8 +119,7 @@ def test_all_is_consistent_with_the_joint_feature(kind, split):
 
 def test_features_of_edges_may_be_split():
     X, _, _, y = make_data("graph", "dense first", n=4, longest=3)
-    rng = new_rng(5)
-    features = draw_items(rng, [len(edges) for _, edges in X], "sparse first")
+    features = draw_items(new_rng(5), [len(edges) for _, edges in X], "sparse first")
     X = [(*x, own) for x, own in zip(X, features, strict=True)]
     check_structure(GraphStructure(), X, y)
     negative = SplitMatrix([np.ones((1, 2)), sparse.csr_array([[-1.0]])])
@@ -343,16 +341,14 @@ def test_it_is_the_matrix_of_all_columns(split):
         np.testing.assert_array_equal(x[rows].toarray(), whole[rows])
     for rows in ([3, 0, 3], rng.random(7) < 0.5):
         np.testing.assert_array_equal(x[rows].toarray(), whole[rows])
-    part = x[1:4]
-    for mine, given in zip(part.matrices, x.matrices, strict=True):
+    for mine, given in zip(x[1:4].matrices, x.matrices, strict=True):
         if min(given.shape) and not sparse.issparse(given):
             assert np.shares_memory(mine, given)
     W = rng.normal(size=(whole.shape[1], 2))
     np.testing.assert_allclose(x @ W, whole @ W, atol=1e-12)
     np.testing.assert_allclose(x @ W[:, 0], whole @ W[:, 0], atol=1e-12)
     np.testing.assert_array_equal((x * 2.0).toarray(), 2.0 * whole)
-    again = SplitMatrix([SplitMatrix([x]), x])
-    assert len(again.matrices) == 2 * len(x.matrices)
+    assert len(SplitMatrix([SplitMatrix([x]), x]).matrices) == 2 * len(x.matrices)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)).toarray(), whole)
     assert f"of {SPLITS[split][0][1]} columns" in repr(x)
 

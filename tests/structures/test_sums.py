@@ -206,11 +206,9 @@ def test_chains_of_20_000_positions_are_summed_as_short_ones_are(scale):
 def test_numbers_and_logarithms_agree_where_scores_are_wide(scale):
     # Ranges on both sides of what is summed without logarithms.
     for trial in range(5):
-        rng = new_rng(trial)
-        structure, theta, transition, _, w = long_chain(30, 7, scale, rng)
+        structure, theta, transition, _, w = long_chain(30, 7, scale, new_rng(trial))
         _, expected, _ = by_logarithms(theta, transition)
-        found = structure.marginals([theta], w)[0]
-        assert found == pytest.approx(expected, abs=1e-9)
+        assert structure.marginals([theta], w)[0] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 7, 8, 9, 16, 17, 26, 31, 33, 47, 56, 70])
@@ -247,8 +245,7 @@ def test_a_chain_of_one_position_has_no_pairs():
             by_logarithms(theta, transition)[1], abs=1e-12
         )
         oracle = structure.make_oracle([theta], [np.zeros(1, dtype=np.intc)])
-        gradient = oracle.log_loss(np.ones(1), w)[1]
-        assert not gradient[-k * k :].any()
+        assert not oracle.log_loss(np.ones(1), w)[1][-k * k :].any()
 
 
 def test_many_children_who_disagree_lose_nobody():
@@ -267,8 +264,7 @@ def test_many_children_who_disagree_lose_nobody():
     w[0] += shift / n
     X, _ = structure.check_data(X)
     theta = features @ w[:4].reshape(2, 2)
-    messages = logsumexp(theta[1:, np.newaxis, :] + w[4:].reshape(2, 2), axis=2)
-    root = messages.sum(axis=0)
+    root = logsumexp(theta[1:, np.newaxis, :] + w[4:].reshape(2, 2), axis=2).sum(axis=0)
     expected = np.exp(root - logsumexp(root))
     assert 1e-9 < expected.min()
     assert structure.marginals(X, w)[0][0] == pytest.approx(expected, abs=1e-9)
@@ -312,8 +308,7 @@ def test_a_claim_of_sums_without_them_is_found():
     class Claims(ChainStructure):
         def loss_augmented_decode(self, x, y_true, w, lam=1.0):
             (x,), (y_true,) = self.check_data([x], [y_true])
-            oracle = self._compiled_oracle([x], [y_true])
-            return self.classes_[oracle.decode(w, lam)]
+            return self.classes_[self._compiled_oracle([x], [y_true]).decode(w, lam)]
 
         def marginals(self, X, w, n_threads=1):
             return super().marginals(X, w, n_threads)

@@ -96,8 +96,7 @@ def test_iterates_are_those_of_the_textbook(options, present):
     X_given, _ = structure.check_data([(present(x), parents) for x, parents in X], y)
     structure.fit(X_given, y)
     parts = [part for part in TREE_PARTS if options.get(part, True)]
-    normalize = options.get("normalize_loss", True)
-    listed = list_trees(X, y, 3, label_costs, normalize, parts)
+    listed = list_trees(X, y, 3, label_costs, options.get("normalize_loss", True), parts)
     solver = Problem(structure, X_given, y, listed).solver(0.05)
     reference = Textbook(listed, 0.05).run(visits(8, passes=15))
     solver.run(reference.visited)

@@ -212,8 +212,7 @@ def test_the_certificate_is_one_and_bounds_the_log_loss():
     bounds = model.log_likelihood(X, y)
     for x, y_i, bound in zip(checked, y, bounds, strict=True):
         log_z, labelings, scores = enumerated(structure, x, w)
-        own = scores[(labelings == np.array(y_i)).all(axis=1)][0]
-        assert bound <= own - log_z + 1e-9
+        assert bound <= scores[(labelings == np.array(y_i)).all(axis=1)][0] - log_z + 1e-9
     lam = 1.0 / len(X)
     mean = 0.5 * lam * w @ w - bounds.mean()
     assert mean <= model.objective_ + 1e-9

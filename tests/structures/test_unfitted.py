@@ -128,8 +128,7 @@ def test_a_public_fit_is_that_to_checked_data(kind):
     assert structure.n_weights_ == other.n_weights_
     w = np.linspace(-1.0, 1.0, structure.n_weights_)
     x = X[[0]] if hasattr(X, "tocsr") else X[0]
-    found = structure.decode(x, w)
-    np.testing.assert_array_equal(found, other.decode(x, w))
+    np.testing.assert_array_equal(structure.decode(x, w), other.decode(x, w))
     assert structure.loss(y[0], y[0]) == 0.0
     assert structure.joint_feature(x, y[0]).shape == w.shape
 

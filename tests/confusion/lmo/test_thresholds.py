@@ -105,8 +105,7 @@ def test_random_samples_with_random_costs(weighted):
 
 
 def test_scores_that_are_wrong_way_round_are_turned():
-    scores = np.array([0.1, 0.2, 0.8, 0.9])
-    lmo = threshold_lmo(two_columns(scores), [1, 1, 0, 0])
+    lmo = threshold_lmo(two_columns(np.array([0.1, 0.2, 0.8, 0.9])), [1, 1, 0, 0])
     C, handle, bound = lmo(1.0 - np.eye(2)[None])
     assert bound == 0.0
     assert C.tolist() == [[[0.5, 0.0], [0.0, 0.5]]]
@@ -118,8 +117,7 @@ def test_thresholds_are_midway_so_that_nothing_is_tied():
     scores = np.array([0.2, 0.4, 0.8])
     _, handle, _ = threshold_lmo(two_columns(scores), [0, 0, 1])(1.0 - np.eye(2)[None])
     assert handle[0].tolist() == pytest.approx(np.array([[0.0, 0.6], [0.0, -0.4]]))
-    new = two_columns(np.array([0.59, 0.61]))
-    assert predict_plugin(new, handle).tolist() == [0, 1]
+    assert predict_plugin(two_columns(np.array([0.59, 0.61])), handle).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("cost", [-1.0, 1.0])
@@ -129,8 +127,7 @@ def test_one_class_for_all_is_so_for_new_rows_too(cost):
     ones = cost < 0
     assert bound == min(cost, 0.0)
     assert C[0, :, int(ones)].tolist() == [0.5, 0.5]
-    predicted = predict_plugin(two_columns(np.linspace(0, 1, 5)), handle)
-    assert (predicted == int(ones)).all()
+    assert (predict_plugin(two_columns(np.linspace(0, 1, 5)), handle) == int(ones)).all()
 
 
 def test_a_cell_without_examples_keeps_the_rule_of_its_losses():

@@ -27,8 +27,7 @@ def test_the_gains_are_the_largest_of_all_sets(form, k):
 def test_of_equal_gains_the_first_labels_are_taken_dense_or_sparse():
     eta = np.array([[0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0]])
     for form in (np.asarray, as_csr):
-        rows = LabelRows.of(form(eta))
-        labels, _ = best_labels(rows, np.array([[0.0, 1.0]] * 4), 3)
+        labels, _ = best_labels(LabelRows.of(form(eta)), np.array([[0.0, 1.0]] * 4), 3)
         assert labels.tolist() == [[1, 2, 0], [0, 1, 2]]
 
 

@@ -82,8 +82,7 @@ def test_the_weighted_error_is_the_cost_up_to_a_constant(weighted):
     for _ in range(10):
         predicted = rng.integers(0, k, n)
         error = weights[labels != predicted[rows]].sum()
-        cost = (s * L[cells, y, predicted]).sum()
-        differences.append((error, cost))
+        differences.append((error, (s * L[cells, y, predicted]).sum()))
     errors, costs = np.array(differences).T
     slope = np.polyfit(costs, errors, 1)[0]
     assert slope > 0
@@ -181,8 +180,7 @@ def test_a_classifier_without_weights_is_refused():
 
 @pytest.mark.parametrize("form", [pd.DataFrame, sparse.csr_array])
 def test_rows_of_any_container_are_repeated(form):
-    rng = new_rng(0)
-    L = rng.random((1, 3, 3))
+    L = new_rng(0).random((1, 3, 3))
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     names = form(X)
     if form is pd.DataFrame:

@@ -182,8 +182,7 @@ def test_each_plane_of_the_line_search_cuts_the_minimizer_off(cut_at):
                 cuts.append(plane @ self.weights + offset - self.slack)
             super().add(plane, offset)
 
-    bundle = Watched(risk.n_weights, lam)
-    run_bmrm(risk, lam, cut_at=cut_at, bundle=bundle, tol=1e-6)
+    run_bmrm(risk, lam, cut_at=cut_at, bundle=Watched(risk.n_weights, lam), tol=1e-6)
     assert len(cuts) > 20
     # The last minimizer may be the optimum, which nothing cuts off.
     assert min(cuts[:-1]) > 0.0

@@ -126,8 +126,7 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     # libsvm stops by a rule of its own.
     assert best * (1.0 - 1e-4) <= result.objective <= best + 1e-8
     assert result.dual_objective <= best + 1e-9
-    without = run_pragam(problem.risk, lam, tol=1e-8).objective
-    assert result.objective < without - 1e-7
+    assert result.objective < run_pragam(problem.risk, lam, tol=1e-8).objective - 1e-7
 
 
 @pytest.mark.parametrize(
@@ -298,8 +297,7 @@ def test_an_interrupted_run_leaves_a_history_that_is_true():
 
 
 def test_limits_are_kept_and_threads_change_nothing():
-    problem = random_batch("pairs")
-    result = run_pragam(problem.risk, 1e-3, tol=0.0, max_time=0.0)
+    result = run_pragam(random_batch("pairs").risk, 1e-3, tol=0.0, max_time=0.0)
     assert (result.status, result.n_iter) == ("max_time", 1)
     runs = [
         run_pragam(random_batch(kind, n_threads=n).risk, 0.01, tol=0.0, max_iter=10)

@@ -71,8 +71,7 @@ def test_raw_columns_are_solved_in_few_steps(kind, l1_ratio):
         value = risk.value(risk.scores(other)) + 1e-3 * penalty
         assert value >= result.dual_objective - 1e-12
     # From there, no step is needed.
-    again = run_proximal_newton(risk, 1e-3, l1_ratio, tol=1e-6, w0=w)
-    assert again.n_iter <= 1
+    assert run_proximal_newton(risk, 1e-3, l1_ratio, tol=1e-6, w0=w).n_iter <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -49,8 +49,7 @@ class WeightedDistance(Objective):
         self.gradient = gradient
 
     def _steepest_at(self, w, direction):
-        signs = np.where(np.abs(w) < 1e-14, np.sign(direction), np.sign(w))
-        return self.scales * signs
+        return self.scales * np.where(np.abs(w) < 1e-14, np.sign(direction), np.sign(w))
 
     def steepest(self, direction):
         return self._steepest_at(self.weights, direction)
@@ -152,8 +151,7 @@ def test_direction_finding_keeps_to_theorem_6(seed):
 
 
 def test_the_gap_of_direction_finding_never_grows_with_more_directions():
-    risk = problem()
-    objective = RegularizedRisk(risk, 0.01)
+    objective = RegularizedRisk(problem(), 0.01)
     gaps = [
         descent_direction(objective, lambda v: v, tol=0.0, max_directions=n)[3]
         for n in (20, 40, 80)
@@ -422,8 +420,7 @@ def test_one_iteration_costs_one_product_of_each_kind():
 
     for name in counts:
         count(name)
-    objective = RegularizedRisk(risk, 1e-2)
-    steps = QuasiNewtonSteps(objective)
+    steps = QuasiNewtonSteps(RegularizedRisk(risk, 1e-2))
     steps.move()
     start = dict(counts)
     extra = steps.n_directions

@@ -75,8 +75,7 @@ def test_the_gap_at_the_weights_is_primal_minus_dual(kind, step, has_box):
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_step_decreases_the_dual_of_the_proximal_problem(kind, step):
-    problem = random_problem(kind)
-    solver = problem.solver(LAM, step=step)
+    solver = random_problem(kind).solver(LAM, step=step)
     solver.set_kappa(9 * LAM)
     for blocks in visits(N, passes=10).reshape(10, -1):
         dual = -np.inf

@@ -41,8 +41,7 @@ def test_it_is_the_average_of_the_recorded_iterates(kind, step):
     _, solver, record = moved(kind, step=step)
     v, loss = solver.average_point()
     expected = average_of([v for v, _, _ in record])
-    scale = np.abs(expected).max()
-    np.testing.assert_allclose(v, expected, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(v, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     assert loss == pytest.approx(average_of([loss for _, loss, _ in record]), rel=1e-12)
 
 
@@ -70,8 +69,7 @@ def test_its_certificate_is_that_of_the_averaged_dual_variables(kind):
 
 
 def test_before_the_first_step_it_is_the_start():
-    solver = random_problem("chain").solver(LAM, average=True)
-    v, loss = solver.average_point()
+    v, loss = random_problem("chain").solver(LAM, average=True).average_point()
     assert loss == 0.0
     assert not v.any()
 

@@ -155,8 +155,7 @@ def test_iterates_of_other_chains_are_those_of_the_textbook(options, layout):
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rounding_does_not_pile_up_in_the_weights(kind, step, cached):
-    problem = random_problem(kind)
-    solver = problem.solver(LAM, step=step, cache_size=5 * cached)
+    solver = random_problem(kind).solver(LAM, step=step, cache_size=5 * cached)
     solver.check_gaps()
     solver.run(visits(N, passes=200))
     before, loss = solver.weights.copy(), solver.loss
@@ -209,8 +208,7 @@ def problem_gaps(problem):
 
 
 def test_gap_sampling_ends_where_no_gap_is_left():
-    problem = random_problem("binary")
-    solver = problem.solver(3.0)
+    solver = random_problem("binary").solver(3.0)
     solver.run(np.tile(np.arange(N), 50))
     assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-15)
     assert solver.run_by_gap(new_rng(0).random(1000)) < 1000
@@ -299,8 +297,7 @@ def test_a_run_ends_after_its_seconds():
     result = run_bcfw(solver, tol=0.0, rng=0, **options)
     assert result.status == "max_time"
     # Where the last check before the end came late, the pass after it ended the run.
-    late = np.flatnonzero(result.history["seconds"] >= 0.05)
-    assert 1 <= len(late) <= 2
+    assert 1 <= len(np.flatnonzero(result.history["seconds"] >= 0.05)) <= 2
 
 
 def test_a_callback_ends_a_run():

@@ -179,8 +179,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum(kind, lam):
 @pytest.mark.parametrize(("step", "cache_size"), VARIANTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_step_decreases_the_dual_and_no_gap_is_negative(kind, step, cache_size):
-    problem = random_problem(kind)
-    solver = problem.solver(LAM, step=step, cache_size=cache_size)
+    solver = random_problem(kind).solver(LAM, step=step, cache_size=cache_size)
     solver.check_gaps()
     last = 0.0
     for k, i in enumerate(visits(N, passes=40)):
@@ -231,8 +230,7 @@ def test_the_classifier_reports_its_objective_and_a_true_gap(kind, layout, weigh
         clone(problem.structure), C=2.0, intercept_scaling=1.5, tol=1e-2, random_state=0
     ).fit(problem.X, problem.y, sample_weight=s if weighted else None)
     lam, p = 1 / (2.0 * s.sum()), s / s.sum()
-    intercept = getattr(model, "intercept_", None)
-    w = model.structure_.join_weights(model.coef_, intercept)
+    w = model.structure_.join_weights(model.coef_, getattr(model, "intercept_", None))
     primal = problem.listed.primal(w, lam, p)
     assert model.objective_ == pytest.approx(primal, rel=1e-12)
     assert model.dual_objective_ == model.objective_ - model.dual_gap_
@@ -258,5 +256,4 @@ def test_a_sample_weight_of_two_is_a_row_given_twice(kind):
     assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-8)
     # λ/2 ||w - w*||² is at most the gap.
     lam = 1.0 / s.sum()
-    distance = np.linalg.norm(weighted.coef_ - repeated.coef_)
-    assert distance <= 2 * np.sqrt(2 * 1e-8 / lam)
+    assert np.linalg.norm(weighted.coef_ - repeated.coef_) <= 2 * np.sqrt(2 * 1e-8 / lam)

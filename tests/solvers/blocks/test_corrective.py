@@ -153,8 +153,7 @@ def test_no_correction_decreases_the_dual(kind):
 
 
 def test_labelings_without_mass_go():
-    problem = random_problem("chain")
-    solver = problem.solver(1e-3, step="corrective")
+    solver = random_problem("chain").solver(1e-3, step="corrective")
     for _ in range(10):
         solver.run(np.arange(N))
     assert max(len(block) for block in solver.get_state()["atoms"]) > 2
@@ -168,8 +167,7 @@ def test_labelings_without_mass_go():
 
 
 def test_cached_passes_ask_no_oracle_and_count_as_none():
-    problem = random_problem("chain")
-    solver = problem.solver(1e-3, step="corrective")
+    solver = random_problem("chain").solver(1e-3, step="corrective")
     solver.run(visits(N, passes=3))
     calls, steps = solver.n_oracle_calls, solver.n_steps
     before = solver.dual_objective
@@ -234,5 +232,4 @@ def test_an_average_of_corrective_steps_has_a_true_gap():
     solver = problem.solver(LAM, step="corrective", average=True)
     run_bcfw(solver, average=True, acceleration=True, tol=0.0, max_iter=7, rng=0)
     v, loss = solver.average_point()
-    primal = problem.listed.primal(v, LAM)
-    assert loss - 0.5 * LAM * v @ v <= primal + 1e-12
+    assert loss - 0.5 * LAM * v @ v <= problem.listed.primal(v, LAM) + 1e-12

@@ -79,8 +79,7 @@ def test_the_dual_objective_is_that_of_the_distributions(kind):
 @pytest.mark.parametrize("sampling", ["permuted", "uniform", "gap"])
 def test_the_dual_never_falls(kind, sampling):
     for seed in range(3):
-        problem = Listed(kind, seed)
-        ascent = problem.ascent()
+        ascent = Listed(kind, seed).ascent()
         rng = new_rng(seed)
         before = ascent.dual_objective
         certify(ascent)

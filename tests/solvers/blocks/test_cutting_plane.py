@@ -321,8 +321,7 @@ def with_cached_labelings(kind, n_found=3, cache_size=50):
     )
     risk, listed = EmpiricalRisk(solver.oracle, p), problem.listed
     known = [{truth} for truth in listed.truth]
-    rng = new_rng(0)
-    for w in rng.standard_normal((n_found, listed.d)):
+    for w in new_rng(0).standard_normal((n_found, listed.d)):
         risk.ask(w)
         solver.extend(*risk.answers, -np.inf)
         for i in np.flatnonzero(p):
@@ -357,8 +356,7 @@ def test_cached_steps_solve_the_problem_over_the_working_sets(kind):
         if gap <= 1e-8 and restricted.primal(w, LAM, p) - dual <= 1e-8:
             break
     assert solver.n_oracle_calls == 0
-    primal = restricted.primal(w, LAM, p)
-    assert dual - 1e-15 <= primal <= dual + 1e-8
+    assert dual - 1e-15 <= restricted.primal(w, LAM, p) <= dual + 1e-8
     alpha = explicit_alpha(problem, solver)
     for masses in alpha:
         assert masses.min() >= 0.0
@@ -417,8 +415,7 @@ def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
 def test_a_joint_plane_touches_the_risk_and_lies_below_it(kind, layout, n_threads):
     problem, p = random_problem(kind, layout), uneven_weights()
     risk, listed = EmpiricalRisk(problem.make_oracle(), p, 2), problem.listed
-    rng = new_rng(0)
-    points = rng.standard_normal((6, listed.d))
+    points = new_rng(0).standard_normal((6, listed.d))
     for w in points:
         value = risk.ask(w, n_threads)
         assert value == pytest.approx(listed.hinge(w, p), rel=1e-12)
@@ -437,8 +434,7 @@ def test_the_last_labelings_are_recalled_and_no_others(kind):
     listed, p = problem.listed, uneven_weights()
     risk = EmpiricalRisk(problem.make_oracle(), p, 2)
     known = [[] for _ in range(N)]
-    rng = new_rng(0)
-    for w in rng.standard_normal((12, listed.d)):
+    for w in new_rng(0).standard_normal((12, listed.d)):
         value = risk.recall(w)
         expected = np.zeros(N)
         for i in np.flatnonzero(p):

@@ -118,8 +118,7 @@ def test_given_weights_are_the_start():
     risk, begin = problem(2)
     w0 = np.ones(risk.n_weights)
     result = run_sublbfgs(risk, 1.0, hybrid=True, make_start=begin(1.0), w0=w0)
-    value = RegularizedRisk(risk, 1.0, w0).value
-    assert result.history["objective"][0] == value
+    assert result.history["objective"][0] == RegularizedRisk(risk, 1.0, w0).value
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-9, 1e-3, 0.1])

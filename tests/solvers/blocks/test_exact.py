@@ -85,8 +85,7 @@ def test_a_step_leaves_its_example_without_a_gap_and_never_lowers_the_dual(kind)
         before = after
         # Of the block's labelings, those with mass all have the largest value.
         values = problem.listed.values(i, ascent.weights)
-        alpha = explicit_alpha(problem, ascent)[i]
-        assert alpha @ (values.max() - values) <= 1e-13
+        assert explicit_alpha(problem, ascent)[i] @ (values.max() - values) <= 1e-13
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -99,8 +98,7 @@ def test_any_number_of_classes_and_features_is_scored_and_updated_right(k, layou
         for _ in range(4):
             ascent.run(new_rng(0).permutation(problem.n))
         w = ascent.weights.copy()
-        hinge = ascent.hinge(w)
-        assert hinge == pytest.approx(problem.listed.hinge(w), rel=1e-12)
+        assert ascent.hinge(w) == pytest.approx(problem.listed.hinge(w), rel=1e-12)
         ascent.rebuild_weights()
         np.testing.assert_allclose(ascent.weights, w, rtol=0, atol=1e-11)
         v, _ = problem.listed.dual_point(explicit_alpha(problem, ascent), 1e-3)

@@ -152,8 +152,7 @@ def test_pages_that_are_not_marked_are_not_touched(kind, layout):
     oracle = problem.make_oracle()
     for i in range(problem.n):
         probe = Probe(oracle, i, rng.standard_normal(oracle.n_weights))
-        labels = probe.best(1.0)[0]
-        target, _ = probe.direction([0.7], [labels])
+        target, _ = probe.direction([0.7], [probe.best(1.0)[0]])
         marked = probe.marked()
         assert marked[target != 0.0].all()
         if layout == "csr" and not target.any():
@@ -215,8 +214,7 @@ def test_a_path_by_threads_is_as_good_everywhere():
     X, y = make_chains(n_samples=200, random_state=new_seed(0))
     path = bcfw_path(X, y, eps=0.2, min_lambda=1e-2, n_jobs=2, random_state=0)
     assert path.gaps.max() <= 0.2
-    rng = new_rng(0)
-    for lam in np.exp(rng.uniform(np.log(1e-2), np.log(path.lambdas[0]), size=5)):
+    for lam in np.exp(new_rng(0).uniform(np.log(1e-2), np.log(path.lambdas[0]), size=5)):
         C = 1.0 / (lam * len(X))
         best = BCFWClassifier(C=C, tol=1e-3, random_state=0).fit(X, y)
         w = path.coef(lam)

@@ -52,8 +52,7 @@ def test_at_any_lambda_the_weights_are_eps_optimal(kind, step):
     for j in range(len(path.lambdas)):
         assert excess(problem, path.coefs[j], path.lambdas[j], p) <= path.gaps[j] + 1e-6
     for j in range(1, len(path.lambdas)):
-        w = path.coefs[j - 1]
-        assert excess(problem, w, path.lambdas[j], p) <= EPS + 1e-6
+        assert excess(problem, path.coefs[j - 1], path.lambdas[j], p) <= EPS + 1e-6
 
 
 @pytest.mark.parametrize("kappa", [None, 0.5, 0.95])
@@ -162,8 +161,7 @@ def test_rescaling_does_what_proposition_1_says(kind, step):
 
 
 def separable():
-    rng = new_rng(0)
-    X = rng.standard_normal((10, 3))
+    X = new_rng(0).standard_normal((10, 3))
     y = (X[:, 0] > 0).astype(int)
     X[:, 0] += np.sign(X[:, 0])
     oracle = BinaryStructure().fit(X, y).make_oracle(X, y)

@@ -94,8 +94,7 @@ def dual_over_labelings(problem, iterate, lam=LAM, p=None):
     state = iterate.get_state()
     if "atoms" in state:
         return problem.listed.dual(explicit_alpha(problem, iterate), lam, p)
-    alpha = alpha_of_moves(problem, state["blocks"])
-    return problem.listed.dual(alpha, lam, p)
+    return problem.listed.dual(alpha_of_moves(problem, state["blocks"]), lam, p)
 
 
 # ------------------------------------------------------------- mixtures, certificates
@@ -133,8 +132,7 @@ def test_planes_alone_close_the_gap_of_an_elastic_net(kind, l1_ratio):
 @pytest.mark.parametrize(("kind", "step"), CASES)
 def test_planes_alone_reach_the_optimum(kind, step):
     problem = random_problem(kind)
-    iterate = start(problem, step)
-    row, w = solve(begin(iterate), 1e-6)
+    row, w = solve(begin(start(problem, step)), 1e-6)
     best = optimum(problem, LAM)
     assert row["objective"] >= best - 1e-9
     assert row["dual_objective"] <= best + 1e-9
@@ -256,8 +254,7 @@ def test_planes_of_slack_rescaling_are_the_searched_labelings(kind):
 def test_examples_without_weight_are_left_alone(kind, step):
     problem = random_problem(kind)
     p = np.array([0.3, 0.0, 0.1, 0.25, 0.0, 0.2, 0.1, 0.05])
-    iterate = start(problem, step, p=p)
-    row, _ = solve(begin(iterate), 1e-6)
+    row, _ = solve(begin(start(problem, step, p=p)), 1e-6)
     best = optimum(problem, LAM, p)
     assert row["dual_objective"] - 1e-9 <= best <= row["objective"] + 1e-9
 
@@ -266,8 +263,7 @@ def test_examples_without_weight_are_left_alone(kind, step):
 def test_labelings_of_python_structures_are_held_as_long_as_a_plane_has_them(step):
     problem = random_problem("custom", n=5)
     problem.structure.loss_augmented_decode = partial(_noisy_decode, problem, new_rng(3))
-    oracle = problem.make_oracle()
-    iterate = bcfw.BlockFrankWolfe(oracle, np.full(5, 0.2), LAM, step=step)
+    iterate = bcfw.BlockFrankWolfe(problem.make_oracle(), np.full(5, 0.2), LAM, step=step)
     planes = begin(iterate)
     for k in range(60):
         if not planes.has_turn:
@@ -403,8 +399,7 @@ def test_what_is_foreseen_at_first_is_of_accelerated_steps(ratio, share, monkeyp
 
 @pytest.mark.parametrize("step", ["pairwise", "exact"])
 def test_planes_end_where_they_gain_nothing(step):
-    problem = random_problem("multiclass")
-    iterate = start(problem, step)
+    iterate = start(random_problem("multiclass"), step)
     solve(begin(iterate), 1e-9)
     planes = begin(iterate)
     for _ in range(200):
@@ -529,9 +524,7 @@ def test_planes_that_get_on_well_are_not_ended(C):
 
 def test_what_blocks_bring_after_planes_is_seen_in_certificates():
     """Gaps of blocks are of other weights than the best, whatever their ratio was."""
-    problem = random_problem("multiclass")
-    iterate = start(problem, "pairwise")
-    planes = begin(iterate, tol=1e-9)
+    planes = begin(start(random_problem("multiclass"), "pairwise"), tol=1e-9)
     planes.make_pass()
     planes.accelerator, planes.was_accelerated = None, False
     planes.end()

@@ -99,8 +99,7 @@ def test_whole_passes_leave_the_dual_point_feasible_as_it_is(kind):
     for blocks in np.split(visits(p, 40, True), 10):
         mine.run(blocks)
         reference.run(blocks)
-    alpha = reference.alpha(1.0)
-    v, loss = problem.listed.dual_point(alpha, LAM)
+    v, loss = problem.listed.dual_point(reference.alpha(1.0), LAM)
     np.testing.assert_allclose(mine.weights, v, rtol=0, atol=1e-12)
     squares = LAM * v @ v
     scale = min(1.0, loss / squares)

@@ -44,8 +44,7 @@ def test_angular_search_always_finds_the_largest_within_2m_plus_1_calls(kind):
     for _ in range(150):
         points = random_points(rng, kind)
         oracle, w = plane(points)
-        lam = np.exp(rng.normal(0, 2))
-        found = find_most_violating(oracle, 0, w, lam=lam)
+        found = find_most_violating(oracle, 0, w, lam=np.exp(rng.normal(0, 2)))
         best = largest(points)
         assert found.value == pytest.approx(best, rel=1e-10)
         assert found.bound == pytest.approx(best, rel=1e-9, abs=rounding(points))

@@ -166,8 +166,7 @@ def test_one_step_is_enough_for_a_problem_of_one_block_and_two_labels(kind):
 @pytest.mark.parametrize("step", ["pairwise", "away"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_active_set_holds_its_masses_and_nothing_else(kind, step):
-    problem = random_problem(kind)
-    solver = problem.solver(LAM, step=step)
+    solver = random_problem(kind).solver(LAM, step=step)
     for blocks in np.split(visits(N, passes=40), 10):
         solver.run(blocks)
         for atoms in solver.get_state()["atoms"]:

@@ -118,8 +118,7 @@ def test_a_cache_forgets_labelings_without_mass_beyond_its_size(step):
 
 def test_a_full_cache_forgets_what_was_best_longest_ago():
     # Without losses nothing moves, and what the oracle says is just remembered.
-    listed = Listed([list(range(6))], [0], [np.eye(6)], [np.zeros(6)])
-    problem = list_structure(listed)
+    problem = list_structure(Listed([list(range(6))], [0], [np.eye(6)], [np.zeros(6)]))
     answers = iter([1, 2, 3, 4, 3, 5])
     problem.structure.loss_augmented_decode = lambda *args: next(answers)
     solver = problem.solver(1.0, step="pairwise", cache_size=3)

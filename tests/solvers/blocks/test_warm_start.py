@@ -59,8 +59,7 @@ def test_lambda_and_weights_may_change_under_the_dual_variables(kind, step):
     alpha = explicit_alpha(problem, old)
     new = problem.solver(0.2, p, step=step, cache_size=4)
     new.set_state(old.get_state())
-    kept = explicit_alpha(problem, new)
-    for before, after in zip(alpha, kept, strict=True):
+    for before, after in zip(alpha, explicit_alpha(problem, new), strict=True):
         np.testing.assert_array_equal(before, after)
     v, loss = problem.listed.dual_point(alpha, 0.2, p)
     np.testing.assert_allclose(new.weights, v, rtol=0, atol=1e-12)
@@ -132,8 +131,7 @@ def test_auto_keeps_to_what_the_state_allows(step, cache_size, expected):
 
 
 def test_a_state_is_a_copy():
-    problem = random_problem("chain")
-    solver = moved(problem, step="pairwise")
+    solver = moved(random_problem("chain"), step="pairwise")
     state = solver.get_state()
     before = pickle.dumps(state)
     solver.run(visits(N, passes=3, seed=1))
@@ -186,8 +184,7 @@ def test_a_warm_start_is_nearly_done_at_a_neighboring_c():
     model.set_params(C=ratio * model.C).fit(problem.X, problem.y)
     n, nothing = len(problem.y), np.zeros(problem.structure.n_weights_)
     at_zero = problem.listed.primal(nothing, 1.0, np.full(n, 1.0 / n))
-    first = model.history_["dual_gap"][0]
-    assert first <= ratio * gap + (ratio - 1.0) * at_zero + 1e-10
+    assert model.history_["dual_gap"][0] <= ratio * gap + (ratio - 1.0) * at_zero + 1e-10
     assert model.dual_gap_ <= 1e-4
 
 
@@ -197,8 +194,7 @@ def test_other_labels_start_anew_with_a_warning():
     y = [(labels + 1) % 3 for labels in problem.y]
     with pytest.warns(UserWarning, match="starting anew"):
         model.fit(problem.X, y)
-    anew = clone(model).fit(problem.X, y)
-    np.testing.assert_array_equal(model.coef_, anew.coef_)
+    np.testing.assert_array_equal(model.coef_, clone(model).fit(problem.X, y).coef_)
 
 
 def test_without_warm_start_nothing_is_kept():

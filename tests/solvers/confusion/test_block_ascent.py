@@ -66,8 +66,7 @@ def test_of_few_rows_the_best_of_all_labelings_is_found(
 
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_what_is_found_is_no_worse_than_the_start_or_than_any_change_of_one_row(metric):
-    rng = new_rng(2)
-    eta = random_eta(rng, 25, 4, ties=False, share=1.0)
+    eta = random_eta(new_rng(2), 25, 4, ties=False, share=1.0)
     metric, lmo, coefficients = some_problem(metric, eta, 2)
     result = run_block_ascent(lmo, coefficients, tol=0.0)
     assert result.status in ("stationary", "converged")
@@ -88,8 +87,7 @@ def test_what_is_found_is_no_worse_than_the_start_or_than_any_change_of_one_row(
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_change_of_two_rows_is_better_than_what_is_found(metric, k, monkeypatch):
     monkeypatch.setattr(top_labels, "MAX_ENUMERATED", 1)
-    rng = new_rng(8, k)
-    eta = random_eta(rng, 6, 3)
+    eta = random_eta(new_rng(8, k), 6, 3)
     metric, lmo, coefficients = some_problem(metric, eta, k)
     result = run_block_ascent(lmo, coefficients, tol=0.0)
     Y = result.solution.matrix(3).toarray().astype(float)
@@ -103,8 +101,7 @@ def test_no_change_of_two_rows_is_better_than_what_is_found(metric, k, monkeypat
 
 
 def test_the_bound_is_the_best_of_all_prices():
-    rng = new_rng(3)
-    eta = random_eta(rng, 40, 5)
+    eta = random_eta(new_rng(3), 40, 5)
     metric, lmo, coefficients = some_problem("f1", eta, 2)
     bound, _ = price_bound(lmo.rows, lmo.weights, lmo.prior, coefficients, 2)
     by_price = []
@@ -122,8 +119,7 @@ def test_the_bound_is_the_best_of_all_prices():
 
 def test_without_a_limit_that_binds_the_bound_is_met():
     # Each label is certain for as many rows as there are to be predicted.
-    eta = np.eye(4)[np.arange(12) % 4]
-    _, lmo, coefficients = some_problem("f1", eta, 1)
+    _, lmo, coefficients = some_problem("f1", np.eye(4)[np.arange(12) % 4], 1)
     result = run_block_ascent(lmo, coefficients)
     assert result.status == "converged"
     assert result.objective == pytest.approx(0.0, abs=1e-12)

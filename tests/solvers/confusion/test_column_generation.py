@@ -67,8 +67,7 @@ def test_bounds_are_lowered_by_the_rounding_of_terms_that_cancel(dtype, size):
         best = (masses @ costs.astype(np.longdouble)).min(axis=1).sum() / masses.sum()
         assert result.dual_objective <= best
         assert result.gap >= abs(result.objective - best)
-        unit = np.finfo(dtype).eps
-        assert result.gap <= 100.0 * unit * size
+        assert result.gap <= 100.0 * np.finfo(dtype).eps * size
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
@@ -278,8 +277,7 @@ def test_metrics_that_are_not_convex_end_where_no_slope_leads_down():
         tensors = problem.oracle.tensors
         assert result.objective <= min(problem.value(C) for C in tensors) + 1e-12
         C = result.solution.confusion
-        slopes = np.tensordot(tensors - C, problem.gradient(C), axes=3)
-        assert slopes.min() >= -1e-3
+        assert np.tensordot(tensors - C, problem.gradient(C), axes=3).min() >= -1e-3
         # The mean of each class's own optimum is below all mixtures.
         weights = new_rng(0).dirichlet(np.full(20, 0.1), size=500)
         mixed = np.tensordot(weights, tensors, axes=1)
@@ -287,8 +285,7 @@ def test_metrics_that_are_not_convex_end_where_no_slope_leads_down():
 
 
 def test_no_bound_is_known_of_a_metric_that_is_not_convex_and_has_no_parts():
-    problem = finite_problem(new_rng(0), "mcc")
-    result = run_column_generation(problem)
+    result = run_column_generation(finite_problem(new_rng(0), "mcc"))
     assert result.status == "stationary"
     assert result.dual_objective == -np.inf and result.gap == np.inf
 
@@ -377,8 +374,7 @@ def test_a_coverage_constraint_is_met_on_the_papers_synthetic_data():
     result = run_column_generation(problem, tol=1e-5)
     assert result.status == "converged"
     check_result(result, problem, 1e-5)
-    coverage = result.solution.confusion.sum(axis=(0, 1))
-    assert np.abs(coverage - shares).max() <= 0.01
+    assert np.abs(result.solution.confusion.sum(axis=(0, 1)) - shares).max() <= 0.01
 
 
 def plugin_problem(metric, constraints=(), confusion="probabilities", n=2000, k=4):
@@ -562,8 +558,7 @@ def test_the_search_for_the_smallest_violation_ends_with_the_time():
 
 
 def test_classes_that_the_sample_lacks_are_left_out():
-    rng = new_rng(0)
-    tensors = finite_problem(rng, "g_mean").oracle.tensors.copy()
+    tensors = finite_problem(new_rng(0), "g_mean").oracle.tensors.copy()
     tensors[:, :, 1] = 0.0
     tensors /= tensors[0].sum()
     cells = Cells.single(tensors[0].sum(axis=(0, 2)))
@@ -577,8 +572,7 @@ def test_classes_that_the_sample_lacks_are_left_out():
 @pytest.mark.parametrize("missing", [1e-2, 1e-4, 1e-6, 1e-8])
 def test_constraints_that_are_missed_by_little_are_an_error(metric, missing):
     for seed in range(3):
-        rng = new_rng(seed)
-        C = np.array(finite_problem(rng, metric).oracle.tensors).sum(axis=1)
+        C = np.array(finite_problem(new_rng(seed), metric).oracle.tensors).sum(axis=1)
         highest = (C[:, 0, 0] / C[:, 0].sum(axis=1)).max()
         too_high = Recall(label=0, at_least=min(highest + missing, 1.0))
         if highest + missing < 1.0:

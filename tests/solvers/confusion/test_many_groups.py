@@ -191,8 +191,7 @@ def test_a_new_level_of_a_ratio_is_priced_before_a_run_stalls():
         Recall(at_least=0.25, label=0),
     ]
     for _ in range(10):
-        metric = FBeta(1.0, pos_label=0)
-        problem = grouped_problem(rng, metric, constraints, 46, 6)
+        problem = grouped_problem(rng, FBeta(1.0, pos_label=0), constraints, 46, 6)
         result = run_column_generation(problem, tol=TOL)
         assert result.status == "converged"
         assert result.gap <= TOL

@@ -273,8 +273,7 @@ def test_steps_off_the_worst_classifier_converge_at_their_linear_rate(step):
 def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
     # The best mixture is of the last two, but the start is the first: plain steps shrink
     # its weight in a zigzag, and never to zero.
-    recalls = [[0.35, 0.35, 1.0], [0.7, 0.1, 0.8], [0.1, 0.7, 0.8]]
-    problem = triangle_problem(recalls)
+    problem = triangle_problem([[0.35, 0.35, 1.0], [0.7, 0.1, 0.8], [0.1, 0.7, 0.8]])
     result = run_frank_wolfe(problem, step=step, tol=1e-6, max_iter=100)
     assert result.status == "converged"
     plain = run_frank_wolfe(problem, step="line_search", tol=1e-6, max_iter=1000)
@@ -493,13 +492,11 @@ def test_bisection_with_constraints_takes_as_many_problems_as_the_interval_halve
     problem = finite_problem(
         new_rng(1), "micro_f1", [Coverage(at_most=0.5)], n_tensors=30
     )
-    result = run_bisection(problem, tol=1e-3)
-    assert result.n_iter <= np.ceil(np.log2(2.0 / 1e-3)) + 1
+    assert run_bisection(problem, tol=1e-3).n_iter <= np.ceil(np.log2(2.0 / 1e-3)) + 1
 
 
 def test_bisection_halves_the_interval_each_time():
-    problem = finite_problem(new_rng(0), "micro_f1")
-    result = run_bisection(problem, tol=1e-4, max_iter=100)
+    result = run_bisection(finite_problem(new_rng(0), "micro_f1"), tol=1e-4, max_iter=100)
     # The interval is at most [0, 2] here.
     assert result.n_oracle_calls <= np.ceil(np.log2(2.0 / 1e-4)) + 1
 
@@ -584,8 +581,7 @@ def test_few_coordinates_stand_for_a_tensor(shape):
 
 def test_projections_onto_rows_are_nearest():
     rng = new_rng(0)
-    problem = finite_problem(rng, "zero_one", [Coverage(at_most=0.5)])
-    z = Coordinates(problem)
+    z = Coordinates(finite_problem(rng, "zero_one", [Coverage(at_most=0.5)]))
     assert not z.single
     rng = new_rng(1)
     for _ in range(20):
@@ -593,8 +589,7 @@ def test_projections_onto_rows_are_nearest():
         nearest = z.project(point)
         assert (nearest >= 0.0).all()
         assert (z.groups @ nearest <= 1.0 + 1e-12).all()
-        other = z.project(rng.random(z.n))
-        assert (point - nearest) @ (other - nearest) <= 1e-9
+        assert (point - nearest) @ (z.project(rng.random(z.n)) - nearest) <= 1e-9
 
 
 def test_projections_onto_the_corner_are_nearest():

@@ -75,15 +75,13 @@ def test_what_was_emptied_stays_empty(seed):
 
 
 def test_points_that_coincide_become_one():
-    fewer = reduce_support(np.full(5, 0.2), np.ones((5, 3)))
-    assert np.count_nonzero(fewer) == 1
+    assert np.count_nonzero(reduce_support(np.full(5, 0.2), np.ones((5, 3)))) == 1
 
 
 @pytest.mark.parametrize("metric", ["min_max", "balanced", "ordinal"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_weights_are_those_of_the_linear_program(metric, seed):
-    rng = new_rng(seed)
-    problem = finite_problem(rng, metric, [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(seed), metric, [Coverage(at_most=0.5)])
     columns = columns_of(problem)
     best = linear_optimum(problem, *problem.pieces())
     weights, minorant = best_weights(problem, columns, tol=1e-8)
@@ -148,8 +146,7 @@ def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
 
 
 def test_settling_leaves_constraints_met():
-    rng = new_rng(5)
-    problem = finite_problem(rng, "h_mean", [Coverage(at_most=0.4)], n_classes=4)
+    problem = finite_problem(new_rng(5), "h_mean", [Coverage(at_most=0.4)], n_classes=4)
     columns = columns_of(problem)
     mixture = columns.mixture(best_weights(problem, columns, tol=1e-3)[0])
     settled = sparsify(problem, mixture, tol=1e-3)

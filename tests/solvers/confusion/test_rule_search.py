@@ -102,8 +102,7 @@ def test_no_thresholds_are_better(n_groups, constraints, monkeypatch):
 @pytest.mark.parametrize("metric", ["g_mean", "f1", "min_max"])
 def test_a_rule_is_no_better_than_the_bound_of_mixtures(metric):
     rng = new_rng(7)
-    constraints = EqualOpportunity(slack=0.1)
-    problem, points = problem_of(rng, 3, metric, constraints, n=300)
+    problem, points = problem_of(rng, 3, metric, EqualOpportunity(slack=0.1), n=300)
     mixed = run_column_generation(problem, tol=1e-4)
     starts = [mixed.solution.confusion, *mixed.solution.confusions]
     found = search_rules(problem, points, starts=starts)
@@ -195,7 +194,6 @@ def test_thresholds_are_short_and_lie_between_the_scores(dtype):
     low = dtype(0.3)
     high = np.nextafter(low, dtype(1.0))
     assert dtype(short_number(low, high)) == low
-    rng = new_rng(10)
-    for low, high in np.sort(rng.uniform(size=(50, 2)).astype(dtype), axis=1):
+    for low, high in np.sort(new_rng(10).uniform(size=(50, 2)).astype(dtype), axis=1):
         if low < high:
             assert low <= dtype(short_number(low, high)) < high

@@ -140,8 +140,7 @@ def test_a_dual_point_among_the_planes_changes_and_is_never_lost(scales):
 def test_wide_products_and_combinations_are_right_to_twice_the_digits():
     rng = new_rng(3)
     rows = rng.standard_normal((5, 300)) * 10.0 ** rng.integers(-6, 6, size=300)
-    found = wide_products(rows, rows[0], 0.3)
-    for (hi, lo), row in zip(found, rows, strict=True):
+    for (hi, lo), row in zip(wide_products(rows, rows[0], 0.3), rows, strict=True):
         terms = [Fraction(a) * Fraction(b) for a, b in zip(row, rows[0], strict=True)]
         expected = sum(terms) / Fraction(0.3)
         size = sum(map(abs, terms)) / Fraction(0.3)

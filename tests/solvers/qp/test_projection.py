@@ -156,8 +156,7 @@ def test_large_boxes_are_projected_exactly(kind):
 
 
 def test_the_equality_decides_where_all_variables_are_free():
-    n = 5
-    free = np.full(n, np.inf)
+    free = np.full(5, np.inf)
     m, sigma = np.arange(5.0), np.array([1.0, -1.0, 2.0, 0.0, 1.0])
     alpha, _ = project_box(m, -free, free, sigma, 3.0)
     expected = m + sigma * (3.0 - sigma @ m) / (sigma @ sigma)

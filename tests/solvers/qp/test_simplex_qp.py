@@ -121,8 +121,7 @@ def test_it_goes_on_after_rows_were_removed(kind):
     for j in range(len(A)):
         at_hand.append(j)
         qp.add_row(A[at_hand] @ A[j], b[j])
-        solution = qp.solve()
-        assert_optimal(A[at_hand], b[at_hand], solution, 1e-14)
+        assert_optimal(A[at_hand], b[at_hand], qp.solve(), 1e-14)
         if j % 7 == 6:
             # With mass or without.
             out = rng.choice(len(at_hand), size=4, replace=False)
@@ -196,8 +195,7 @@ def bundle_method(risk, lam, n_rounds, **options):
 
 @pytest.mark.parametrize("lam", [1e-3, 0.1, 10.0])
 def test_a_bundle_closes_the_gap_of_a_regularized_risk(lam):
-    risk = Risk()
-    bundle, values = bundle_method(risk, lam, 150)
+    bundle, values = bundle_method(Risk(), lam, 150)
     w = bundle.weights
     assert values[:, 1].min() - bundle.dual_objective <= 1e-12
     np.testing.assert_array_less(values[:-1, 0] - 1e-14, values[1:, 0])
@@ -219,8 +217,7 @@ def test_a_bundle_has_room_for_as_many_planes_as_their_length_allows(n_weights, 
 
 @pytest.mark.parametrize("options", [{"max_idle": 5}, {"max_planes": 8}])
 def test_a_bundle_that_drops_planes_closes_it_too(options):
-    risk = Risk()
-    bundle, values = bundle_method(risk, 0.01, 600, **options)
+    bundle, values = bundle_method(Risk(), 0.01, 600, **options)
     assert len(bundle.offsets) <= (8 if "max_planes" in options else 20)
     assert values[:, 1].min() - bundle.dual_objective <= 1e-10
     np.testing.assert_array_less(values[:-1, 0] - 1e-14, values[1:, 0])
@@ -230,8 +227,7 @@ def test_merged_planes_lie_below_the_risk():
     risk = Risk(d=10)
     bundle, values = bundle_method(risk, 1e-4, 200, max_planes=2)
     np.testing.assert_array_less(values[:-1, 0] - 1e-14, values[1:, 0])
-    rng = new_rng(1)
-    for w in 10.0 * rng.standard_normal((50, 10)):
+    for w in 10.0 * new_rng(1).standard_normal((50, 10)):
         assert (bundle.planes @ w + bundle.offsets).max() <= risk(w)
 
 

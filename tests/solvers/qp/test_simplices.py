@@ -25,8 +25,7 @@ def simplex_by_sorting(x):
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_vectors_are_projected_onto_simplices(scale, n_threads):
     rng = new_rng(0)
-    sizes = rng.integers(1, 40, 300)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    starts = np.concatenate([[0], np.cumsum(rng.integers(1, 40, 300))])
     points = scale * rng.standard_normal(starts[-1])
     ties = rng.random(len(points)) < 0.3
     points[ties] = scale * np.round(points[ties] / scale)
