@@ -12,7 +12,7 @@ from _estimators import assert_same_optimum
 from _problems import Problem, assert_same_weights, optimum
 from _references import Textbook, messy_csr, visits
 from _seeds import new_rng
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
@@ -67,6 +67,18 @@ def test_the_most_violating_labeling_of_a_forest_is_found(case, one):
             assert found.value == pytest.approx(best, rel=1e-9, abs=TOLERANCE)
 
 
+def fitted(X, y, **options):
+    """A structure and its checked data."""
+    structure = GraphStructure(**options)
+    X, y = structure.check_data(X, y)
+    return structure.fit(X, y), X, y
+
+
+def plain_list(X, y, k, kind):
+    """Without weights of nodes and costs of labels."""
+    return list_graphs(X, y, [np.ones(len(own)) for own in y], k, None, True, kind)
+
+
 def attracting(case):
     """The case's weights, turned to where neighbors attract."""
     X = [(rows, edges, abs(of_edges)) for rows, edges, of_edges in case.X]
@@ -117,7 +129,7 @@ def relaxed_value(structure, x, y, w, lam):
     return -linprog(-c, A_eq=np.array(rows), b_eq=b, bounds=(0, None)).fun
 
 
-@some
+@settings(max_examples=12)
 @given(graph_cases())
 def test_other_graphs_are_decoded_over_the_local_polytope(case):
     structure = case.structure
@@ -161,13 +173,12 @@ def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
 @pytest.mark.parametrize("present", [np.asarray, messy_csr], ids=["dense", "csr"])
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_iterates_of_forests_are_those_of_the_textbook(kind, present):
-    X, y = random_graphs(k=3)
+    X, y = random_graphs(k=3, sizes=(3, 6))
     X = [(x, edges[: len(x) - 1], z[: len(x) - 1]) for x, edges, z in X]
     structure = GraphStructure(transition=kind)
     X_given, y = structure.check_data([(present(x), e, present(z)) for x, e, z in X], y)
     structure.fit(X_given, y)
-    ones = [np.ones(len(y_i)) for y_i in y]
-    listed = list_graphs(X, y, ones, 3, None, True, kind)
+    listed = plain_list(X, y, 3, kind)
     solver = Problem(structure, X_given, y, listed).solver(0.05)
     reference = Textbook(listed, 0.05).run(visits(8, passes=15))
     solver.run(reference.visited)
@@ -185,7 +196,7 @@ def test_the_optimum_where_neighbors_attract_is_that_of_all_labelings(kind):
     model.fit(X, y)
     lower, upper = model.structure_.weight_bounds()
     assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
-    listed = list_graphs(X, y, [np.ones(len(y_i)) for y_i in y], 2, None, True, kind)
+    listed = plain_list(X, y, 2, kind)
     lam = 1.0 / (0.02 * len(X))
     primal = listed.primal(model.coef_, lam) / lam
     assert primal * lam == pytest.approx(model.objective_, rel=1e-9)
@@ -195,12 +206,12 @@ def test_the_optimum_where_neighbors_attract_is_that_of_all_labelings(kind):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_a_relaxed_fit_is_certified_and_bounds_the_hinge_of_labelings(kind, k):
-    X, y = random_graphs(k=k, sizes=(4, 5))
+    X, y = random_graphs(n=5, k=k, sizes=(4, 5))
     structure = GraphStructure(transition=kind, inference="lp")
     model = BCFWClassifier(structure, C=0.5, tol=1e-4, max_iter=5000, random_state=0)
     model.fit(X, y)
     assert model.structure_.relaxed and model.dual_gap_ <= 1e-4
-    listed = list_graphs(X, y, [np.ones(len(y_i)) for y_i in y], k, None, True, kind)
+    listed = plain_list(X, y, k, kind)
     lam = 1.0 / (0.5 * len(X))
     assert model.objective_ >= listed.primal(model.coef_, lam) - 1e-9
     # No weights have a smaller objective than the dual one, of the labelings or not.
@@ -232,9 +243,7 @@ def test_a_structure_says_how_its_graphs_are_decoded(inference, k, is_forest, se
     X, y = random_graphs(k=k)
     if is_forest:
         X = [(x, edges[:2], z[:2]) for x, edges, z in X]
-    structure = GraphStructure(inference=inference)
-    X, y = structure.check_data(X, y)
-    structure.fit(X, y)
+    structure, X, y = fitted(X, y, inference=inference)
     assert structure.inference_ == settled
     assert structure.relaxed == (settled != "forest")
     # Only linear programs are asked in Python.
@@ -257,9 +266,7 @@ def test_edges_without_weight_need_no_linear_program(monkeypatch):
 
     monkeypatch.setattr(Polytope, "maximize", solve)
     X, y = random_graphs(k=4, sizes=(5, 7))
-    structure = GraphStructure(inference="lp")
-    X, y = structure.check_data(X, y)
-    structure.fit(X, y)
+    structure, X, y = fitted(X, y, inference="lp")
     w = new_rng(3).normal(size=structure.n_weights_)
     # Of features and labels alone.
     w[4 * (X[0][0].shape[1] + structure.bias) :] = 0.0
@@ -282,14 +289,12 @@ def test_equations_of_the_local_polytope_are_stated_once():
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_messages_bound_all_labelings_and_the_relaxation(kind, inference):
     rng, n_exact = new_rng(0), 0
-    X, y = random_graphs(n=25, k=3, sizes=(3, 6))
-    structure = GraphStructure(transition=kind, inference=inference)
-    X, y = structure.check_data(X, y)
-    structure.fit(X, y)
+    X, y = random_graphs(n=8, k=3, sizes=(3, 6))
+    structure, X, y = fitted(X, y, transition=kind, inference=inference)
     oracle = structure.make_oracle(X, y)
     for i, (x, y_i) in enumerate(zip(X, y, strict=True)):
         w = rng.normal(size=structure.n_weights_)
-        listed = list_graphs([x], [y_i], [np.ones(len(y_i))], 3, None, True, kind)
+        listed = plain_list([x], [y_i], 3, kind)
         for lam in (0.0, 1.0):
             labels, score, loss, bound = Probe(oracle, i, w).best(lam)
             values = listed.values(0, w, lam)
@@ -309,14 +314,12 @@ def test_messages_bound_all_labelings_and_the_relaxation(kind, inference):
 def test_searches_by_messages_bound_all_labelings(search, inference):
     """With what the bounds leave open beyond the labelings found."""
     rng = new_rng(0)
-    X, y = random_graphs(n=25, k=3, sizes=(3, 6))
-    structure = GraphStructure(transition="directed", inference=inference)
-    X, y = structure.check_data(X, y)
-    structure.fit(X, y)
+    X, y = random_graphs(n=10, k=3, sizes=(3, 6))
+    structure, X, y = fitted(X, y, transition="directed", inference=inference)
     oracle = structure.make_oracle(X, y)
     for i, (x, y_i) in enumerate(zip(X, y, strict=True)):
         w = rng.normal(size=structure.n_weights_)
-        listed = list_graphs([x], [y_i], [np.ones(len(y_i))], 3, None, True, "directed")
+        listed = plain_list([x], [y_i], 3, "directed")
         violations = (1.0 + listed.values(0, w, 0.0)) * listed.loss[0]
         found = find_most_violating(oracle, i, w, search=search, slack=0.1)
         assert found.value <= violations.max() + 1e-9
@@ -356,7 +359,7 @@ def test_a_fit_by_messages_is_certified_for_the_labelings(kind, inference):
         max_iter=100,
         random_state=0,
     ).fit(X, y)
-    listed = list_graphs(X, y, [np.ones(len(y_i)) for y_i in y], 3, None, True, kind)
+    listed = plain_list(X, y, 3, kind)
     lam = 1.0 / (0.5 * len(X))
     assert model.objective_ >= listed.primal(model.coef_, lam) - 1e-9
     assert model.dual_gap_ == pytest.approx(model.objective_ - model.dual_objective_)
@@ -507,17 +510,13 @@ def test_slack_rescaling_keeps_to_the_bounds():
         assert model.structure_.weight_parts(model.coef_)["transition"].min() >= 0.0
 
 
-def test_an_inexact_search_advises_none_that_the_graph_does_not_have():
+def test_searches_that_a_graph_does_not_have_are_not_advised():
     X, y = random_graphs()
     model = SlackRescaledSSVM(
         GraphStructure(), search="bisecting", tol=1e-9, max_iter=5, random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="is inexact.* use a larger tol"):
         model.fit(X, y)
-
-
-def test_slack_rescaling_of_cycles_says_which_searches_it_has():
-    X, y = random_graphs()
     with pytest.raises(ValueError, match="'bisecting', 'binary', 'sarawagi'"):
         SlackRescaledSSVM(GraphStructure()).fit(X, y)
 
@@ -594,22 +593,15 @@ def test_an_estimator_of_graphs_is_searched_cloned_scored_and_pickled():
     model = BCFWClassifier(GraphStructure(attractive=True), tol=1e-2, random_state=0)
     search = GridSearchCV(model, {"structure__transition": GRAPH_KINDS, "C": [1.0]}, cv=2)
     best = search.fit(images.X, images.y).best_estimator_
-    again = pickle.loads(pickle.dumps(best))
-    for one, other in zip(best.predict(images.X), again.predict(images.X), strict=True):
-        assert set(one) <= {"ground", "figure"}
-        np.testing.assert_array_equal(one, other)
-    check_structure(GraphStructure(attractive=False), images.X[:3], images.y[:3])
-
-
-def test_any_number_of_threads_predicts_the_same():
-    images = as_images()
-    model = BCFWClassifier(GraphStructure(), tol=1e-2, random_state=0)
-    model.fit(images.X, images.y)
-    one = model.predict(images.X)
-    for labels, other in zip(
-        model.set_params(n_jobs=2).predict(images.X), one, strict=True
+    again = pickle.loads(pickle.dumps(best)).predict(images.X)
+    by_threads = clone(best).set_params(n_jobs=2).fit(images.X, images.y)
+    for one, *others in zip(
+        best.predict(images.X), again, by_threads.predict(images.X), strict=True
     ):
-        np.testing.assert_array_equal(labels, other)
+        assert set(one) <= {"ground", "figure"}
+        for other in others:
+            np.testing.assert_array_equal(one, other)
+    check_structure(GraphStructure(attractive=False), images.X[:3], images.y[:3])
 
 
 def test_sparse_features_have_the_optimum_of_dense_ones():
@@ -662,69 +654,65 @@ def test_grids_that_are_none_are_refused():
 ROWS, EDGES = np.ones((3, 2)), [[0, 1], [1, 2]]
 
 
+GRAPH, LABELS = (ROWS, EDGES), [0, 1, 1]
+OF_EDGES, ATTRACTS = (*GRAPH, np.ones((2, 1))), {"attractive": True}
+
+
+def with_of_edges(edge_features, message):
+    return [OF_EDGES, (*GRAPH, edge_features)], LABELS, ATTRACTS, message
+
+
+def with_labels(y, message):
+    return [GRAPH] * 2, y, {}, message
+
+
 @pytest.mark.parametrize(
-    ("x", "message"),
+    ("X", "y", "parameters", "message"),
     [
-        (ROWS, r"X\[1\] must be a tuple \(features, edges\) or .* got ndarray"),
-        ((ROWS,), r"X\[1\] must be a tuple.* got tuple of 1 items"),
-        ((ROWS[0], EDGES), r"X\[1\]\[0\] must be 2-D"),
-        ((ROWS * np.nan, EDGES), r"X\[1\]\[0\] contains NaN"),
-        ((ROWS, [[0, 3]]), r"X\[1\]\[1\] has the edge \(0, 3\); the nodes .* 0 to 2"),
-        ((ROWS, [[0, -1]]), r"has the edge \(0, -1\)"),
-        ((ROWS, [[1, 1]]), r"has an edge from node 1 to itself: leave it out"),
-        ((ROWS, [0, 1]), r"X\[1\]\[1\] must hold two integers"),
-        ((ROWS, [[0.0, 1.0]]), r"must hold two integers.* float64"),
-        ((ROWS, [[0, 1], [2]]), r"X\[1\]\[1\] must be an array"),
-        (
-            (ROWS, EDGES, np.ones((2, 1))),
-            r"Either all graphs must have edge features, or",
+        *(
+            ([GRAPH, x], LABELS, {}, message)
+            for x, message in [
+                (ROWS, r"X\[1\] must be a tuple \(features, edges\) or .* got ndarray"),
+                ((ROWS,), r"X\[1\] must be a tuple.* got tuple of 1 items"),
+                ((ROWS[0], EDGES), r"X\[1\]\[0\] must be 2-D"),
+                ((ROWS * np.nan, EDGES), r"X\[1\]\[0\] contains NaN"),
+                ((ROWS, [[0, 3]]), r"X\[1\]\[1\] has the edge \(0, 3\); .* 0 to 2"),
+                ((ROWS, [[0, -1]]), r"has the edge \(0, -1\)"),
+                ((ROWS, [[1, 1]]), r"has an edge from node 1 to itself: leave it out"),
+                ((ROWS, [0, 1]), r"X\[1\]\[1\] must hold two integers"),
+                ((ROWS, [[0.0, 1.0]]), r"must hold two integers.* float64"),
+                ((ROWS, [[0, 1], [2]]), r"X\[1\]\[1\] must be an array"),
+                (OF_EDGES, r"Either all graphs must have edge features, or"),
+            ]
+        ),
+        with_of_edges(np.ones((3, 1)), r"X\[1\]\[2\] has 3 rows for the 2 edges"),
+        with_of_edges(np.ones((2, 4)), r"X\[1\]\[2\] has 4 features.* 1 in X\[0\]\[2\]"),
+        with_of_edges(np.ones(2), r"X\[1\]\[2\] must be 2-D"),
+        with_of_edges(
+            -np.ones((2, 1)), r"X\[1\]\[2\] has the value -1.0: with attractive"
+        ),
+        with_of_edges(None, r"X\[1\] has none, and X\[0\] has some"),
+        with_labels([0, 1], r"y\[1\] has 2 labels for the 3 nodes of X\[1\]\[0\]"),
+        with_labels([0.0, 1.0, 2.5], r"y\[1\] has floating-point labels"),
+        with_labels((LABELS, [1.0, 1.0]), r"y\[1\]\[1\] must have shape"),
+        with_labels((LABELS, [1.0, -1.0, 1.0]), r"y\[1\]\[1\] has the weight -1.0"),
+        with_labels((LABELS, [1.0, np.inf, 1.0]), r"y\[1\]\[1\] must be finite"),
+        *(
+            ([GRAPH] * 2, LABELS, parameters, message)
+            for parameters, message in [
+                ({"transition": "ising"}, "'transition' parameter of Graph.* must be"),
+                ({"inference": "magic"}, "'inference' parameter of Graph.* must be"),
+                (
+                    dict.fromkeys(["emission", "bias", "transition"], False),
+                    "at least one",
+                ),
+            ]
         ),
     ],
 )
-def test_items_that_are_no_graphs_are_refused(x, message):
+def test_what_makes_no_graphs_is_refused(X, y, parameters, message):
     with pytest.raises(ValueError, match=message):
-        BCFWClassifier(GraphStructure()).fit([(ROWS, EDGES), x], [[0, 1, 1]] * 2)
-
-
-@pytest.mark.parametrize(
-    ("edge_features", "message"),
-    [
-        (np.ones((3, 1)), r"X\[1\]\[2\] has 3 rows for the 2 edges"),
-        (np.ones((2, 4)), r"X\[1\]\[2\] has 4 features.* 1 in X\[0\]\[2\]"),
-        (np.ones(2), r"X\[1\]\[2\] must be 2-D"),
-        (-np.ones((2, 1)), r"X\[1\]\[2\] has the value -1.0: with attractive=True"),
-        (None, r"X\[1\] has none, and X\[0\] has some"),
-    ],
-)
-def test_features_of_edges_that_do_not_fit_are_refused(edge_features, message):
-    X = [(ROWS, EDGES, np.ones((2, 1))), (ROWS, EDGES, edge_features)]
-    with pytest.raises(ValueError, match=message):
-        BCFWClassifier(GraphStructure(attractive=True)).fit(X, [[0, 1, 1]] * 2)
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        ([0, 1], r"y\[1\] has 2 labels for the 3 nodes of X\[1\]\[0\]"),
-        ([0.0, 1.0, 2.5], r"y\[1\] has floating-point labels"),
-        (([0, 1, 1], [1.0, 1.0]), r"y\[1\]\[1\] must have shape"),
-        (([0, 1, 1], [1.0, -1.0, 1.0]), r"y\[1\]\[1\] has the weight -1.0"),
-        (([0, 1, 1], [1.0, np.inf, 1.0]), r"y\[1\]\[1\] must be finite"),
-    ],
-)
-def test_labels_that_do_not_fit_are_refused(y, message):
-    with pytest.raises(ValueError, match=message):
-        BCFWClassifier(GraphStructure()).fit([(ROWS, EDGES)] * 2, [[0, 1, 1], y])
-
-
-def test_parameters_that_are_none_are_refused():
-    X, y = [(ROWS, EDGES)] * 2, [[0, 1, 1]] * 2
-    with pytest.raises(ValueError, match="'transition' parameter of Graph.* must be"):
-        BCFWClassifier(GraphStructure(transition="ising")).fit(X, y)
-    with pytest.raises(ValueError, match="'inference' parameter of Graph.* must be"):
-        BCFWClassifier(GraphStructure(inference="magic")).fit(X, y)
-    with pytest.raises(ValueError, match="at least one part"):
-        BCFWClassifier(GraphStructure(False, False, False)).fit(X, y)
+        BCFWClassifier(GraphStructure(**parameters)).fit(X, [LABELS, y])
 
 
 def test_graphs_in_parts_have_the_optimum_of_graphs_in_memory():

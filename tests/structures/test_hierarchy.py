@@ -1,6 +1,7 @@
 """HierarchicalStructure against enumeration of the sets of leaves."""
 
 import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,8 +18,8 @@ from _cases import (
     some,
 )
 from _references import flat_feature, messy_csr
-from _seeds import new_rng, new_seed
-from hypothesis import given
+from _seeds import cache_by_seed, new_rng, new_seed
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.base import clone
@@ -72,10 +73,8 @@ def test_candidates_hold_the_most_violating_set(case, one):
             np.testing.assert_array_equal(on, union)
 
 
-@pytest.mark.parametrize("one", [1.0, 0.3, 5.0])
-@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("with_costs", [False, True])
-def test_candidates_of_a_deep_forest_hold_the_most_violating_set(with_costs, scale, one):
+@cache_by_seed
+def deep_forest(with_costs):
     """Twelve leaves: as many labelings as it takes for fronts to be cut by a λ."""
     rng = new_rng(0)
     edges = [(rng.integers(n), n) for n in range(1, 5)]
@@ -83,13 +82,21 @@ def test_candidates_of_a_deep_forest_hold_the_most_violating_set(with_costs, sca
     costs = rng.uniform(0.5, 1.5, size=(12, 2)) if with_costs else np.ones((12, 2))
     X, Y = rng.standard_normal((3, 3)), rng.integers(2, size=(3, 12))
     structure = HierarchicalStructure(edges, label_costs=costs).fit(X, Y)
-    w = scale * rng.standard_normal(structure.n_weights_)
     nodes, leaves = structure.nodes_.tolist(), structure.classes_.tolist()
     listed = list_sets(X, Y, edges, nodes, leaves, costs)
-    case = Case(structure, X, Y, list(X), listed.labelings, listed, w)
+    w = rng.standard_normal(structure.n_weights_)
+    return Case.of_rows(structure, X, Y, listed, w)
+
+
+@pytest.mark.parametrize("one", [1.0, 0.3, 5.0])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("with_costs", [False, True])
+def test_candidates_of_a_deep_forest_hold_the_most_violating_set(with_costs, scale, one):
+    case = deep_forest(with_costs)
+    case = replace(case, w=scale * case.w)
     oracle = case.oracle()
     for i in range(3):
-        _, scores, losses = candidate_points(oracle, i, w, one)
+        _, scores, losses = candidate_points(oracle, i, case.w, one)
         found = (losses * (one + scores)).max()
         assert found == pytest.approx(most_violating(case, i, one), rel=1e-12)
         inferior = (scores >= scores[:, np.newaxis]) & (losses >= losses[:, np.newaxis])
@@ -159,7 +166,7 @@ def program(case, i, lam, rays=()):
     return h0 + lam * g0 - result.fun if result.status == 0 else None
 
 
-@some
+@settings(max_examples=12)
 @given(hierarchy_cases(inference="lp") | dag_cases())
 def test_relaxed_labelings_are_those_of_the_linear_program(case):
     for lam in LAMS:
@@ -174,7 +181,7 @@ def test_relaxed_labelings_are_those_of_the_linear_program(case):
                 assert value == pytest.approx(best, abs=1e-7)
 
 
-@some
+@settings(max_examples=12)
 @given(hierarchy_cases(inference="lp") | dag_cases(), angles())
 def test_relaxed_labelings_between_two_rays_are_those_of_the_program(case, angle):
     lam, alpha, beta, *strict = angle
@@ -228,8 +235,15 @@ def test_the_linear_program_of_a_graph_has_fractional_corners():
     np.testing.assert_array_equal(structure.decode(X[0], w), 1)
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("kind", ["forest", "lp on a forest", "graph"])
+@pytest.mark.parametrize(
+    ("kind", "layout"),
+    [
+        ("forest", "dense"),
+        ("forest", "csr"),
+        ("lp on a forest", "dense"),
+        ("graph", "csr"),
+    ],
+)
 def test_training_reaches_its_tol(kind, layout):
     n_extra_edges = 4 if kind == "graph" else 0
     X, Y, edges = make_hierarchical(

@@ -512,7 +512,7 @@ def trained(structure, X, Y, **params):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 @pytest.mark.parametrize("inference", ["enumerate", *RELAXED])
 def test_on_a_tree_all_inferences_train_the_same_model(inference, layout):
-    X, Y = data()
+    X, Y = data(n=8)
     X = layout(X)
     pairs = [(0, 1), (2, 1), (1, 3)]
     exact = trained(PairwiseMultilabelStructure(pairs, "enumerate"), X, Y)

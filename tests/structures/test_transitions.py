@@ -109,7 +109,9 @@ def barred_problem(kind, seed, k=4, n=4, longest=5, scale=1.0, density=0.5, **pa
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
 def test_probabilities_are_those_of_what_is_allowed(scale, transition, kind):
     for trial in range(4):
-        problem = barred_problem(kind, trial, scale=scale, transition=transition)
+        problem = barred_problem(
+            kind, trial, longest=4, scale=scale, transition=transition
+        )
         check_probabilities(*problem)
 
 

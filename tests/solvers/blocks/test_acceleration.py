@@ -7,8 +7,10 @@ from _problems import (
     PRESENTED,
     dual_of_box,
     explicit_alpha,
+    explicit_distributions,
     optimum,
     random_problem,
+    uneven_weights,
 )
 from _references import visits
 from _seeds import new_rng, new_seed
@@ -48,15 +50,11 @@ def test_the_gap_at_the_weights_is_primal_minus_dual(kind, step, has_box):
     box = {"lower": lower, "upper": upper} if has_box else {}
     if not has_box:
         lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    p = rng.uniform(0.2, 1.0, size=N)
-    p /= p.sum()
+    p = uneven_weights(empty=())
     solver = problem.solver(LAM, p, step=step, **box)
     for _ in wander(solver):
         row, weights, lowest = certify(solver)
-        alpha = explicit_alpha(problem, solver)
-        for masses in alpha:
-            assert masses.min() >= 0.0
-            assert masses.sum() == pytest.approx(1.0, rel=1e-12)
+        alpha = explicit_distributions(problem, solver, 1e-12)
         v, loss = problem.listed.dual_point(alpha, LAM, p)
         assert solver.loss == pytest.approx(loss, rel=1e-12)
         scale = 1.0 + np.abs(v).max() + np.abs(solver.weights).max()

@@ -21,9 +21,8 @@ from sklearn_structsvm.structures import (
 LAM, N = 0.05, 8
 
 
-@pytest.mark.parametrize("rescaling", ["margin", "slack"])
-@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
+def corrected(kind, layout, rescaling, n_passes):
+    """(problem, a solver after this many passes)."""
     problem = random_problem(kind, layout)
     oracle = problem.make_oracle()
     if rescaling == "slack":
@@ -31,7 +30,14 @@ def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
             pytest.skip("without candidates there is no exact search")
         oracle = SlackOracle(oracle)
     solver = BlockFrankWolfe(oracle, problem.listed.uniform, LAM, step="corrective")
-    solver.run(visits(N, passes=6))
+    solver.run(visits(N, passes=n_passes))
+    return problem, solver
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
+def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
+    problem, solver = corrected(kind, layout, rescaling, 6)
     atoms = solver.get_state()["atoms"]
     assert max(map(len, atoms)) > (kind != "binary") + 1
     for i, block in enumerate(atoms):
@@ -54,14 +60,7 @@ def test_blocks_that_lag_behind_their_masses_have_the_same_certificate(
     kind, layout, rescaling
 ):
     """The gap and the means by the masses, then by the blocks computed from them."""
-    problem = random_problem(kind, layout)
-    oracle = problem.make_oracle()
-    if rescaling == "slack":
-        if not oracle.has_candidates:
-            pytest.skip("without candidates there is no exact search")
-        oracle = SlackOracle(oracle)
-    solver = BlockFrankWolfe(oracle, problem.listed.uniform, LAM, step="corrective")
-    solver.run(visits(N, passes=4))
+    _, solver = corrected(kind, layout, rescaling, 4)
     solver.run_cached(visits(N, passes=2))
     found = []
     for _ in range(2):

@@ -7,7 +7,8 @@ from _problems import (
     KINDS,
     PRESENTED,
     Problem,
-    explicit_alpha,
+    check_interrupted,
+    explicit_distributions,
     list_structure,
     optimum,
     random_problem,
@@ -21,10 +22,9 @@ from hypothesis import strategies as st
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
-from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
-from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.structures._callback import CallbackOracle
 
@@ -57,31 +57,6 @@ def test_the_optimum_is_reached_and_certified(kind, layout, form, cache_size):
     np.testing.assert_array_equal(
         result.history["n_oracle_calls"], (N - 1) * (rounds + 1)
     )
-
-
-@pytest.mark.parametrize("kind", ["multiclass", "multilabel", "chain", "custom"])
-def test_all_solvers_agree(kind):
-    problem = random_problem(kind, n=20)
-    p, best = problem.listed.uniform, optimum(problem, 0.02)
-    # How many passes pairwise steps take, those over working sets too, is up to the data.
-    options = {"tol": 1e-6 * best, "max_iter": 10**5}
-    start, _, _ = start_bcfw(problem.make_oracle(), p, 0.02, step="pairwise")
-    results = [
-        run_bcfw(start, rng=0, **options),
-        *[
-            run(problem, lam=0.02, form=form, cache_size=size, **options)
-            for form, size in FORMS
-        ],
-    ]
-    # How soon steps of one block find the last digits depends on the data, cached or not.
-    assert max(result.gap for result in results) <= 1e-3 * best
-    assert all(result.status == "converged" for result in results[3:])
-    for result in results:
-        assert result.status == "converged"
-        assert result.objective == pytest.approx(best, rel=1.1e-6)
-    rough = run_sgd(problem.make_oracle(), p, 0.02, tol=0.0, max_iter=500, rng=0)
-    bound = problem.listed.subgradient_bound(0.02, 500 * 20)
-    assert -1e-10 <= rough.objective - best <= min(rough.gap, bound) + 1e-10
 
 
 @given(
@@ -240,15 +215,7 @@ def test_a_run_ends_at_its_limits(form, cache_size):
     stopped = limited(on_pass=lambda n_iter, row, done: n_iter == 2)
     assert (stopped.status, stopped.n_iter) == ("stopped", 2)
 
-    def interrupt(n_iter, row, done):
-        if n_iter == 2:
-            raise KeyboardInterrupt
-
-    history = History()
-    with pytest.raises(KeyboardInterrupt):
-        limited(on_pass=interrupt, history=history)
-    objective = problem.listed.primal(history.solution, 0.01)
-    assert history.rows[-1]["objective"] == pytest.approx(objective, rel=1e-12)
+    check_interrupted(limited, lambda w: problem.listed.primal(w, 0.01), at=2)
 
 
 @pytest.mark.parametrize(("form", "cache_size"), FORMS)
@@ -357,10 +324,7 @@ def test_cached_steps_solve_the_problem_over_the_working_sets(kind):
             break
     assert solver.n_oracle_calls == 0
     assert dual - 1e-15 <= restricted.primal(w, LAM, p) <= dual + 1e-8
-    alpha = explicit_alpha(problem, solver)
-    for masses in alpha:
-        assert masses.min() >= 0.0
-        assert masses.sum() == pytest.approx(1.0, rel=1e-13)
+    alpha = explicit_distributions(problem, solver)
     v, loss = problem.listed.dual_point(alpha, LAM, p)
     np.testing.assert_allclose(w, v, rtol=0, atol=1e-12)
     assert solver.loss == pytest.approx(loss, rel=1e-12)
@@ -406,8 +370,7 @@ def test_working_sets_keep_what_has_mass_and_little_else(cache_size):
     assert max(sizes) <= cache_size + 1
     assert (max(sizes) > 3) == (cache_size == 50)
     solver.run_cached(solver.active_blocks)
-    for masses in explicit_alpha(problem, solver):
-        assert masses.sum() == pytest.approx(1.0, rel=1e-13)
+    explicit_distributions(problem, solver)
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 
 from sklearn_structsvm.estimators.steps import make_ascent
-from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
 from sklearn_structsvm.solvers.blocks.exact import certify, run_exact
 from sklearn_structsvm.structures import MulticlassStructure
 
@@ -180,19 +179,6 @@ def test_a_check_wakes_the_examples_whose_gaps_have_grown():
     assert len(violated) and set(violated) <= set(ascent.draw_sweep(rng))
 
 
-# ----------------------------------------------------- what others would find
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_objective_is_that_of_pairwise_steps(kind):
-    problem = random_problem(kind, n=30)
-    solver = problem.solver(0.02, step="pairwise")
-    options = {"acceleration": False, "tol": 1e-9, "max_iter": 10**5, "rng": 0}
-    best = run_bcfw(solver, **options)
-    result = run_exact(start(problem, 0.02), **options)
-    assert result.objective == pytest.approx(best.objective, rel=1e-6)
-
-
 # ----------------------------------------------------------------- extremes
 
 
@@ -249,13 +235,3 @@ def test_the_better_of_the_last_weights_and_their_average_is_returned(lam, max_i
     assert result.objective == pytest.approx(found, rel=1e-12)
     # Or one that was seen before.
     assert found <= min(objectives) * (1 + 1e-12)
-
-
-def test_dense_and_sparse_rows_give_the_same_up_to_rounding():
-    dense, sparse = (random_problem("multiclass", layout, n=30) for layout in LAYOUTS)
-    results = [
-        run_exact(start(problem), acceleration=False, tol=1e-6, max_iter=500, rng=0)
-        for problem in (dense, sparse)
-    ]
-    assert results[0].n_oracle_calls == results[1].n_oracle_calls
-    np.testing.assert_allclose(results[0].solution, results[1].solution, atol=1e-9)

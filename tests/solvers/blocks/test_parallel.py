@@ -6,7 +6,15 @@ import threading
 import numpy as np
 import pytest
 from _estimators import assert_same_optimum
-from _problems import KINDS, PRESENTED, dual_of_box, explicit_alpha, random_problem
+from _problems import (
+    KINDS,
+    PRESENTED,
+    dual_of_box,
+    explicit_alpha,
+    explicit_distributions,
+    random_problem,
+    uneven_weights,
+)
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 
@@ -44,9 +52,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
     kind, layout, step, has_box, sigma
 ):
     rng = new_rng(1)
-    p = rng.uniform(0.2, 1.0, size=N)
-    p[3] = 0.0
-    p /= p.sum()
+    p = uneven_weights(N, (3,))
     problem = random_problem(kind, layout, n=N)
     d = problem.listed.d
     lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
@@ -67,10 +73,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
             after = proximal_dual(problem, solver, p, lower, upper)
             assert after >= before - 1e-12 * (1.0 + abs(before))
             row, weights, lowest = certify(solver)
-            alpha = explicit_alpha(problem, solver)
-            for masses in alpha:
-                assert masses.min() >= 0.0
-                assert masses.sum() == pytest.approx(1.0, rel=1e-12)
+            alpha = explicit_distributions(problem, solver, 1e-12)
             v, loss = problem.listed.dual_point(alpha, LAM, p)
             assert solver.loss == pytest.approx(loss, rel=1e-11)
             scale = 1.0 + np.abs(v).max()

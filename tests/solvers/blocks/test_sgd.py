@@ -1,11 +1,14 @@
 """Stochastic subgradient descent against the textbook, and its certificate."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _problems import (
     KINDS,
     PRESENTED,
     assert_same_weights,
+    check_interrupted,
     optimum,
     random_problem,
     uneven_weights,
@@ -15,9 +18,14 @@ from scipy.optimize import minimize_scalar
 
 from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
-from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 
 LAM, N = 0.2, 8
+
+
+def run(problem, p=None, lam=LAM, **options):
+    p = problem.listed.uniform if p is None else p
+    return run_sgd(problem.make_oracle(), p, lam, **{"tol": 0.0, "rng": 0} | options)
 
 
 class Pegasos:
@@ -113,16 +121,7 @@ def test_whole_passes_leave_the_dual_point_feasible_as_it_is(kind):
 def test_the_gap_certifies_the_objective(kind, sampling, average):
     problem, p = random_problem(kind), uneven_weights()
     best = optimum(problem, LAM, p)
-    result = run_sgd(
-        problem.make_oracle(),
-        p,
-        LAM,
-        sampling=sampling,
-        average=average,
-        tol=0.0,
-        max_iter=300,
-        rng=0,
-    )
+    result = run(problem, p, sampling=sampling, average=average, max_iter=300)
     primal = problem.listed.primal(result.solution, LAM, p)
     assert result.objective == pytest.approx(primal, rel=1e-12)
     assert result.gap == result.objective - result.dual_objective
@@ -163,16 +162,7 @@ def test_blocks_of_weight_zero_are_never_asked(sampling):
         asked.append(x) or decode(x, *args)
     )
     p = uneven_weights()
-    result = run_sgd(
-        problem.make_oracle(),
-        p,
-        LAM,
-        sampling=sampling,
-        tol=0.0,
-        max_iter=20,
-        rng=0,
-        gap_check_interval=7,
-    )
+    result = run(problem, p, sampling=sampling, max_iter=20, gap_check_interval=7)
     assert set(asked) == set(np.flatnonzero(p))
     # The checks at 0, 7, 14 and 20.
     assert result.n_oracle_calls == len(asked) == (20 + 4) * (N - 1)
@@ -182,7 +172,7 @@ def test_blocks_of_weight_zero_are_never_asked(sampling):
 def test_no_labeling_is_kept():
     problem = random_problem("custom")
     oracle = problem.make_oracle()
-    run_sgd(oracle, problem.listed.uniform, LAM, max_iter=20, tol=0.0, rng=0)
+    run_sgd(oracle, problem.listed.uniform, LAM, max_iter=20)
     # The truth has the first number, and the next labeling found the one after it.
     labels = [
         oracle.labeling_from_object(i, (y + 1) % 3) for i, y in enumerate(problem.y)
@@ -194,16 +184,7 @@ def test_no_labeling_is_kept():
 def test_one_seed_gives_one_run_on_any_number_of_threads(sampling):
     problem = random_problem("chain", n=13)
     runs = [
-        run_sgd(
-            problem.make_oracle(),
-            problem.listed.uniform,
-            LAM,
-            sampling=sampling,
-            tol=0.0,
-            max_iter=15,
-            rng=seed,
-            n_threads=n_threads,
-        )
+        run(problem, sampling=sampling, max_iter=15, rng=seed, n_threads=n_threads)
         for seed, n_threads in [(5, 1), (5, 3), (6, 1)]
     ]
     np.testing.assert_array_equal(runs[0].solution, runs[1].solution)
@@ -213,43 +194,18 @@ def test_one_seed_gives_one_run_on_any_number_of_threads(sampling):
 
 def test_a_run_ends_at_its_limits():
     problem = random_problem("chain")
-
-    def run(**options):
-        options = {"tol": 0.0, "rng": 0} | options
-        return run_sgd(problem.make_oracle(), problem.listed.uniform, LAM, **options)
-
-    converged = run(tol=0.05, gap_check_interval=1)
+    own = partial(run, problem)
+    converged = own(tol=0.05, gap_check_interval=1)
     assert converged.status == "converged"
     assert converged.gap <= 0.05
     assert (converged.history["dual_gap"][:-1] > 0.05).all()
-    assert run(max_iter=25).status == "max_iter"
-    late = run(max_iter=10**9, max_time=0.05)
+    assert own(max_iter=25).status == "max_iter"
+    late = own(max_iter=10**9, max_time=0.05)
     assert late.status == "max_time"
     # Where the last check before the end came late, the pass after it ended the run.
     assert 1 <= np.count_nonzero(late.history["seconds"] >= 0.05) <= 2
-    stopped = run(on_pass=lambda n_iter, row, done: n_iter == 7)
+    stopped = own(on_pass=lambda n_iter, row, done: n_iter == 7)
     assert (stopped.status, stopped.n_iter) == ("stopped", 7)
     assert stopped.history["n_iter"][-1] == 7
-
-
-def test_an_interrupted_run_leaves_its_last_check():
-    problem = random_problem("chain")
-
-    def interrupt(n_iter, row, done):
-        if n_iter == 12:
-            raise KeyboardInterrupt
-
-    history = History()
-    with pytest.raises(KeyboardInterrupt):
-        run_sgd(
-            problem.make_oracle(),
-            problem.listed.uniform,
-            LAM,
-            rng=0,
-            tol=0.0,
-            on_pass=interrupt,
-            history=history,
-        )
+    history = check_interrupted(own, partial(problem.listed.primal, lam=LAM), at=12)
     assert history.rows[-1]["n_iter"] == 10
-    primal = problem.listed.primal(history.solution, LAM)
-    assert history.rows[-1]["objective"] == pytest.approx(primal, rel=1e-12)

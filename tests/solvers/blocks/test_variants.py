@@ -5,7 +5,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from _problems import list_structure, optimum, random_problem, solve
+from _problems import list_structure, optimum, random_problem
 from _references import Listed
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -231,16 +231,6 @@ def test_labels_without_normalization_are_one_binary_problem_each():
     np.testing.assert_allclose(
         together.coef_, np.vstack([model.coef_ for model in apart]), atol=1e-3
     )
-
-
-def test_a_custom_structure_reaches_the_objective_of_the_built_in_one():
-    problem = random_problem("multiclass", intercept=0.0)
-    custom = list_structure(problem.listed)
-    weights = [solve(p, 0.1, tol=1e-9).weights for p in (problem, custom)]
-    # λ/2 ||w - w*||² is at most the gap of each.
-    assert np.linalg.norm(weights[1] - weights[0]) <= 2.0 * np.sqrt(2e-9 / 0.1)
-    objectives = [problem.listed.primal(w, 0.1) for w in weights]
-    assert objectives[1] == pytest.approx(objectives[0], abs=1e-9)
 
 
 @pytest.mark.parametrize(
