@@ -99,6 +99,15 @@ def random_batch(
     return BatchProblem(risk, data, y, planes)
 
 
+def repeated_batch(kind):
+    """A problem whose weights are 0, 1 and 2, and the risk of rows as often as that."""
+    counts = new_rng(0).integers(0, 3, 40)
+    weighted = random_batch(kind, weights=counts)
+    rows = np.repeat(np.arange(40), counts)
+    options = {"n_classes": 4} if kind == "multiclass" else {}
+    return weighted, type(weighted.risk)(weighted.X[rows], weighted.y[rows], **options)
+
+
 def binary_planes(label, costs):
     sign = 2.0 * label - 1.0
     return np.array([[0.0], [-sign]]), np.array([0.0, costs[label, 1 - label]])

@@ -1,8 +1,11 @@
 """Bundle methods: against theory, other solvers, and the problem's definition."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from _batch_problems import KINDS, random_batch
+from _batch_problems import KINDS, random_batch, repeated_batch
+from _problems import check_interrupted
 from _seeds import new_rng
 from scipy.linalg import hadamard
 from sklearn.svm import LinearSVC
@@ -10,11 +13,14 @@ from sklearn.svm import LinearSVC
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.batch.bmrm import AggregatePlane, run_bmrm
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
-from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.structures import BinaryStructure, MulticlassStructure
 
-VARIANTS = [(search, sub) for search in (True, False) for sub in ("qp", "line")]
+VARIANTS = [
+    {"line_search": search, "subproblem": sub}
+    for search in (True, False)
+    for sub in ("qp", "line")
+]
 EXACT = {"tol": 1e-9, "max_iter": 20_000}
 EPSILON = np.finfo(np.float64).eps
 
@@ -89,18 +95,11 @@ def test_one_step_in_one_variable_is_no_faster_there(lam):
     assert (gap <= 8.0 / (lam * t)).all()
 
 
-@pytest.mark.parametrize(("line_search", "subproblem"), VARIANTS)
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_closes_within_the_bound_of_theorem_five(kind, line_search, subproblem):
+def test_the_gap_closes_within_the_bound_of_theorem_five(kind, options):
     problem, lam = random_batch(kind), 0.05
-    result = run_bmrm(
-        problem.risk,
-        lam,
-        line_search=line_search,
-        subproblem=subproblem,
-        tol=1e-3,
-        max_iter=100_000,
-    )
+    result = run_bmrm(problem.risk, lam, **options, tol=1e-3, max_iter=100_000)
     assert result.status == "converged"
     norms = np.linalg.norm(problem.X, axis=1)
     slopes = [np.linalg.norm(B, axis=1).max() for B, _ in problem.planes]
@@ -114,24 +113,15 @@ def test_the_gap_closes_within_the_bound_of_theorem_five(kind, line_search, subp
     assert (result.history["n_iter"][small] <= np.maximum(bound[small], 1.0)).all()
 
 
-@pytest.mark.parametrize(("line_search", "subproblem"), VARIANTS)
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_objectives_are_true_at_the_weights_and_certificates_hold(
-    kind, layout, line_search, subproblem
-):
+def test_objectives_are_true_at_the_weights_and_certificates_hold(kind, layout, options):
     weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
     problem, lam = random_batch(kind, layout=layout, weights=weights), 0.02
     best = run_bmrm(problem.risk, lam, **EXACT).objective
-    result = run_bmrm(
-        problem.risk,
-        lam,
-        line_search=line_search,
-        subproblem=subproblem,
-        tol=1e-2,
-        max_iter=5000,
-    )
+    result = run_bmrm(problem.risk, lam, **options, tol=1e-2, max_iter=5000)
     assert result.gap <= 1e-2
     assert result.objective == pytest.approx(
         problem.objective(result.solution, lam), rel=1e-13
@@ -239,11 +229,7 @@ def test_all_solvers_agree_on_the_objective(kind, structure, options, lam):
 @pytest.mark.parametrize("line_search", [True, False])
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_an_example_of_weight_two_is_the_same_as_two(kind, line_search):
-    counts = new_rng(0).integers(0, 3, 40)
-    weighted = random_batch(kind, weights=counts)
-    rows = np.repeat(np.arange(40), counts)
-    options = {"n_classes": 4} if kind == "multiclass" else {}
-    repeated = type(weighted.risk)(weighted.X[rows], weighted.y[rows], **options)
+    weighted, repeated = repeated_batch(kind)
     results = [
         run_bmrm(risk, 0.05, line_search=line_search, **EXACT)
         for risk in (weighted.risk, repeated)
@@ -342,28 +328,12 @@ def test_the_mean_plane_maximizes_the_dual_on_the_segment():
     assert mean.dual_objective == pytest.approx(before + 1.0, rel=1e-12)
 
 
-@pytest.mark.parametrize(("line_search", "subproblem"), VARIANTS)
-def test_an_interrupted_run_leaves_a_history_that_is_true(line_search, subproblem):
-    problem, history, lam = random_batch("multiclass"), History(), 0.01
-
-    def interrupt(n_iter, row, last):
-        if n_iter == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_bmrm(
-            problem.risk,
-            lam,
-            line_search=line_search,
-            subproblem=subproblem,
-            tol=0.0,
-            on_pass=interrupt,
-            history=history,
-        )
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_an_interrupted_run_leaves_a_history_that_is_true(options):
+    problem, lam = random_batch("multiclass"), 0.01
+    run = partial(run_bmrm, problem.risk, lam, **options)
+    history = check_interrupted(run, partial(problem.objective, lam=lam), rel=1e-13)
     assert [row["n_iter"] for row in history.rows] == list(range(8))
-    assert history.rows[-1]["objective"] == pytest.approx(
-        problem.objective(history.solution, lam), rel=1e-13
-    )
 
 
 def test_limits_are_kept():

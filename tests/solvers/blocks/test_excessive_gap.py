@@ -1,9 +1,11 @@
 """Pragam over chains and trees: its condition, bounds, steps and certificates."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _forests import KINDS, random_forests
-from _problems import Problem, optimum
+from _problems import Problem, check_interrupted, optimum
 from _seeds import new_rng
 from scipy.special import logsumexp
 
@@ -11,7 +13,6 @@ from sklearn_structsvm.solvers.blocks.excessive_gap import (
     EntropicExcessiveGap,
     run_excessive_gap,
 )
-from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.structures import MulticlassStructure
 
 # Estimates of L are at most twice too large.
@@ -189,16 +190,9 @@ def test_an_oracle_without_marginals_is_refused():
 
 
 def test_a_run_that_is_interrupted_leaves_its_history():
-    problem, history = problem_of("chain"), History()
-
-    def interrupt(n_iter, row, done):
-        if n_iter == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_excessive_gap(
-            problem.make_oracle(), problem.listed.uniform, 0.1, tol=0.0,
-            on_pass=interrupt, history=history,
-        )  # fmt: skip
+    problem, lam = problem_of("chain"), 0.1
+    p = problem.listed.uniform
+    run = partial(run_excessive_gap, problem.make_oracle(), p, lam)
+    history = check_interrupted(run, partial(problem.listed.primal, lam=lam), at=3)
     result = history.result("stopped")
     assert result.n_iter == 3 and len(result.history["dual_gap"]) == 4

@@ -10,6 +10,7 @@ from _confusion_problems import (
     linear_optimum,
     smooth_optimum,
 )
+from _problems import check_interrupted
 from _random_confusion import Programs
 from _seeds import new_rng
 from scipy import sparse
@@ -38,7 +39,6 @@ from sklearn_structsvm.solvers.confusion.column_generation import (
 )
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
-from sklearn_structsvm.solvers.loop import History
 
 SMOOTH = ("h_mean", "q_mean", "g_mean")
 PIECEWISE = ("min_max", "balanced", "ordinal", "zero_one")
@@ -444,16 +444,11 @@ def test_a_caller_may_ask_to_stop():
 
 def test_an_interrupted_run_leaves_its_best_mixture_behind():
     problem = plugin_problem("min_max")
-    history = History()
 
-    def interrupt(n_iter, row, done):
-        if n_iter == 4:
-            raise KeyboardInterrupt
+    def run(tol, **options):
+        return run_column_generation(problem, **options)
 
-    with pytest.raises(KeyboardInterrupt):
-        run_column_generation(problem, on_pass=interrupt, history=history)
-    mixture, row = history.solution, history.rows[-1]
-    assert problem.value(mixture.confusion) == pytest.approx(row["objective"], abs=1e-9)
+    check_interrupted(run, lambda mixture: problem.value(mixture.confusion), at=4)
 
 
 def test_a_run_that_can_do_no_more_says_so():
