@@ -1,7 +1,5 @@
 """What AchievableSetDisplay draws, against enumeration of thresholds and rules."""
 
-import sys
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -409,13 +407,6 @@ class TestStyle:
         X, y, _, model = fitted()
         display = draw(model, X, y)
         assert Path(display.set_.get_xy()).contains_point(display.achievable.mean(axis=0))
-
-    def test_missing_matplotlib_is_reported_with_what_to_install(self, monkeypatch):
-        X, y, _, model = fitted()
-        monkeypatch.setitem(sys.modules, "matplotlib", None)
-        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-        with pytest.raises(ImportError, match="needs matplotlib.*pip install"):
-            draw(model, X, y)
 
 
 class TestRefused:

@@ -437,13 +437,6 @@ def test_object_of_the_wrong_kind_is_refused_with_what_it_lacks(draw_wrong, miss
         draw_wrong(FittedOtherwise().fit())
 
 
-def test_missing_matplotlib_is_reported_with_what_to_install(draw, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="needs matplotlib.*pip install"):
-        draw()
-
-
 class Untouched:
     def __getattr__(self, name):
         raise AssertionError(f"{name} was asked for")

@@ -23,7 +23,6 @@ from sklearn_structsvm.metrics import (
 )
 from sklearn_structsvm.plotting import TradeoffDisplay
 
-draw = TradeoffDisplay.from_estimator
 RESULTS = {
     "levels": [0.2, 0.0, 0.1],
     "test_scores": [[0.7, 0.8], [0.4, 0.6], [0.5, 0.6]],
@@ -47,6 +46,14 @@ def bounded(constraints=None, **params):
     constraints = EqualOpportunity(slack=0.5) if constraints is None else constraints
     params = {"cv": None, "confusion": "labels"} | params
     return ComplexMetricClassifier(metric="g_mean", constraints=constraints, **params)
+
+
+SLACK = "constraints__slack"
+
+
+def along(model, X, y, level, values, **options):
+    params = {"param_name": level, "param_range": values}
+    return TradeoffDisplay.from_estimator(model, X, y, **params, **options)
 
 
 class TestPlot:
@@ -153,12 +160,12 @@ class TestFits:
         X, y, groups = make_data(2)
         weights = new_rng(0).integers(0, 3, size=len(y))
         levels = [0.0, 0.1]
-        display = draw(
+        display = along(
             bounded(cv=cv_inside),
             X,
             y,
-            param_name="constraints__slack",
-            param_range=levels,
+            SLACK,
+            levels,
             cv=ONE_SPLIT,
             sample_weight=weights,
             sensitive_features=groups,
@@ -199,12 +206,12 @@ class TestFits:
 
     def test_training_examples_meet_every_level_and_more_slack_costs_less(self):
         X, y, groups = make_data(2)
-        display = draw(
+        display = along(
             bounded(),
             X,
             y,
-            param_name="constraints__slack",
-            param_range=[0.05, 0.0, 0.02],
+            SLACK,
+            [0.05, 0.0, 0.02],
             cv=3,
             sensitive_features=pd.DataFrame({"age": groups}),
         )
@@ -224,43 +231,37 @@ class TestFits:
     def test_levels_that_are_none_are_refused(self, param_range, message):
         X, y, groups = make_data(2)
         with pytest.raises(ValueError, match=message):
-            TradeoffDisplay.from_estimator(
-                bounded(), X, y, param_name="constraints__slack", param_range=param_range,
-                sensitive_features=groups,
-            )  # fmt: skip
+            along(bounded(), X, y, SLACK, param_range, sensitive_features=groups)
 
     def test_sparse_rows_that_point_beyond_their_columns_are_refused(self):
         X, y, groups = make_data(2)
         X = sparse.csr_array(X)
         X.indices[0] = 10**6
         with pytest.raises(ValueError, match=r"^X\.indices must be integers"):
-            TradeoffDisplay.from_estimator(
-                bounded(), X, y, param_name="constraints__slack", param_range=[0.1],
-                sensitive_features=groups,
-            )  # fmt: skip
+            along(bounded(), X, y, SLACK, [0.1], sensitive_features=groups)
 
     @pytest.mark.parametrize(("cv_inside", "n_fits"), [(None, 1), (3, 4)])
     def test_class_probabilities_are_fitted_once_for_each_split(self, cv_inside, n_fits):
         X, y, _ = make_data(2)
         fits = []
-        draw(
+        along(
             bounded(Coverage(at_most=0.9, label=1), estimator=Spy(fits), cv=cv_inside),
             X,
             y,
-            param_name="constraints__at_most",
-            param_range=[0.2, 0.3, 0.4],
+            "constraints__at_most",
+            [0.2, 0.3, 0.4],
             cv=2,
         )
         assert len(fits) == 2 * n_fits
 
     def test_levels_that_cannot_be_met_are_nan(self):
         X, y, _ = make_data(3)
-        display = draw(
+        display = along(
             bounded(Recall(at_least=0.5)),
             X,
             y,
-            param_name="constraints__at_least",
-            param_range=[0.3, 0.99],
+            "constraints__at_least",
+            [0.3, 0.99],
             cv=ONE_SPLIT,
         )
         assert np.isnan(display.test_scores).ravel().tolist() == [False, True]
@@ -269,12 +270,12 @@ class TestFits:
     def test_held_out_part_without_the_group_of_a_constraint_has_no_violation(self):
         X, y, _ = make_data(2)
         groups = np.where(np.arange(len(X)) < 20, "few", "many")
-        display = draw(
+        display = along(
             bounded(Recall(at_least=0.5, group="few")),
             X,
             y,
-            param_name="constraints__at_least",
-            param_range=[0.1],
+            "constraints__at_least",
+            [0.1],
             cv=[(np.arange(200), np.arange(200, 400))],
             sensitive_features=groups,
         )
@@ -289,12 +290,12 @@ class TestFits:
             Coverage(label=1, at_least=0.1),
             Coverage(label=2, at_most=0.9),
         ]
-        display = draw(
+        display = along(
             bounded(constraints, confusion="labels"),
             X,
             y,
-            param_name=["constraints__0__at_most", "constraints__2__at_most"],
-            param_range=[0.45],
+            ["constraints__0__at_most", "constraints__2__at_most"],
+            [0.45],
             cv=ONE_SPLIT,
         )
         ((train, _),) = ONE_SPLIT.split(X, y)
@@ -312,31 +313,25 @@ class TestFits:
             metric=LinearLoss([[0, 1], [5, 0]]),
             constraints=Coverage(label=1, at_most=1.0),
         )
-        display = draw(
+        display = along(model, X, y, "constraints__at_most", [0.5], cv=ONE_SPLIT)
+        assert display.test_scores[0, 0] < 0
+        assert display.ax_.get_ylabel() == "Minus linear loss"
+        named = along(
             model,
             X,
             y,
-            param_name="constraints__at_most",
-            param_range=[0.5],
+            "constraints__at_most",
+            [0.5],
             cv=ONE_SPLIT,
-        )
-        assert display.test_scores[0, 0] < 0
-        assert display.ax_.get_ylabel() == "Minus linear loss"
-        named = draw(
-            model, X, y,
-            param_name="constraints__at_most", param_range=[0.5], cv=ONE_SPLIT,
             score_name="minus costs",
-        )  # fmt: skip
+        )
         assert named.ax_.get_ylabel() == "minus costs"
 
     def test_the_estimator_and_its_constraints_stay_as_they_were(self):
         X, y, groups = make_data(2)
         model = bounded()
         params = clone(model).get_params()
-        draw(
-            model, X, y, param_name="constraints__slack", param_range=[0.1], cv=ONE_SPLIT,
-            sensitive_features=groups,
-        )  # fmt: skip
+        along(model, X, y, SLACK, [0.1], cv=ONE_SPLIT, sensitive_features=groups)
         assert str(model.get_params()) == str(params)
         assert not hasattr(model, "classes_")
 
@@ -346,29 +341,20 @@ class TestFits:
             (EqualOpportunity(slack=0.1), "constraints__at_most", "got 'constraints"),
             (EqualOpportunity(slack=0.1), "slack", "'constraints__slack'.*got 'slack'"),
             (EqualOpportunity(slack=0.1), "constraints__ratio", "no effect with bound"),
-            (EqualOpportunity(bound="ratio"), "constraints__slack", "has no effect"),
+            (EqualOpportunity(bound="ratio"), SLACK, "has no effect"),
             ([Recall(at_least=0.1)], "constraints__at_least", "__0__at_least'.*got"),
             ([Recall(at_least=0.1)], "constraints__1__at_least", "__0__at_least'.*got"),
-            ((), "constraints__slack", "must be a parameter of a constraint"),
+            ((), SLACK, "must be a parameter of a constraint"),
             (EqualOpportunity(), "metric", "must be a parameter of a constraint"),
         ],
     )
     def test_level_that_no_constraint_has_is_refused(self, constraints, name, message):
         X, y, groups = make_data(2)
         with pytest.raises(ValueError, match=message):
-            draw(
-                bounded(constraints), X, y, param_name=name, param_range=[0.1],
-                sensitive_features=groups,
-            )  # fmt: skip
+            along(bounded(constraints), X, y, name, [0.1], sensitive_features=groups)
         assert plt.get_fignums() == []
 
     def test_other_estimators_are_refused(self):
         X, y, _ = make_data(2)
         with pytest.raises(TypeError, match="LogisticRegression has no 'metric'"):
-            draw(
-                LogisticRegression(),
-                X,
-                y,
-                param_name="constraints__slack",
-                param_range=[0.1],
-            )
+            along(LogisticRegression(), X, y, SLACK, [0.1])
