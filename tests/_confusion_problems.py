@@ -178,3 +178,11 @@ def check_result(result, problem, tol):
     if problem.exact:
         # Each is lowered by the rounding error of its objective as well.
         assert (np.diff(bounds[np.isfinite(bounds)]) >= -1e-12).all()
+
+
+def check_optimum(result, problem, best, tol, rounding=1e-9):
+    """Check that a run has converged, and that `best` is between its bounds."""
+    assert result.status == "converged"
+    check_result(result, problem, tol)
+    assert result.dual_objective <= best + rounding
+    assert result.objective <= best + tol

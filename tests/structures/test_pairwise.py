@@ -344,14 +344,13 @@ def test_an_angle_turned_inside_out_is_empty(inference):
 PAIRS = [(0, 2), (2, 1), (0, 1)]
 
 
-def half_integral_labelings():
-    """Labelings of three labels and PAIRS that have all vertices among them."""
-    found = []
-    for mu in product((0.0, 0.5, 1.0), repeat=3):
-        ends = [(mu[a], mu[b]) for a, b in PAIRS]
-        bounds = [{max(a + b - 1, 0.0), min(a, b)} for a, b in ends]
-        found += [np.array([*mu, *both]) for both in product(*bounds)]
-    return found
+def vertices(k, pairs):
+    """All half-integral points of the local polytope, its vertices among them."""
+    points = []
+    for mu in product([0.0, 0.5, 1.0], repeat=k):
+        ends = [(max(0.0, mu[a] + mu[b] - 1.0), min(mu[a], mu[b])) for a, b in pairs]
+        points += [[*mu, *both] for both in product(*ends)]
+    return np.unique(points, axis=0)
 
 
 def relaxed_feature(x, z, bias):
@@ -364,7 +363,7 @@ def relaxed_feature(x, z, bias):
 
 
 def relaxed_listing(X, Y, costs, bias):
-    labelings = half_integral_labelings()
+    labelings = list(vertices(3, PAIRS))
     truths = [np.append(t, [t[a] * t[b] for a, b in PAIRS]) for t in Y]
     return Listed(
         [labelings] * len(Y),
@@ -389,7 +388,7 @@ def small_relaxation(seed, layout=np.asarray, exclusive=False):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
 def test_steps_of_the_relaxation_are_those_of_the_textbook(step, layout):
-    fractional = [(z == 0.5).any() for z in half_integral_labelings()] * 6
+    fractional = (vertices(3, PAIRS) == 0.5).any(axis=1).tolist() * 6
     # Until one is used; away steps let go of it soon.
     for seed in range(1 if step == "away" else 10):
         oracle, listed, *_ = small_relaxation(seed, layout, exclusive=True)
@@ -442,15 +441,6 @@ def test_a_mixture_of_two_vertices_is_the_most_violating_point(one):
                 expected = np.abs(z[:3] - Y[i]) @ costs[range(3), Y[i]]
                 assert loss == pytest.approx(expected, abs=1e-12)
     assert n_mixtures > 0 and n_vertices > 0
-
-
-def vertices(k, pairs):
-    """All half-integral points of the local polytope, its vertices among them."""
-    points = []
-    for mu in product([0.0, 0.5, 1.0], repeat=k):
-        ends = [(max(0.0, mu[a] + mu[b] - 1.0), min(mu[a], mu[b])) for a, b in pairs]
-        points += [[*mu, *both] for both in product(*ends)]
-    return np.array(points)
 
 
 @pytest.mark.parametrize("inference", RELAXED)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from _confusion_problems import (
     FiniteOracle,
+    check_optimum,
     check_result,
     finite_problem,
     gaussian_problem,
@@ -69,13 +70,6 @@ class Squares(ConfusionMetric):
         return np.eye(n_classes, dtype=bool)
 
 
-def check_optimum(result, problem, best, tol=TOL, rounding=1e-9):
-    assert result.status == "converged"
-    check_result(result, problem, tol)
-    assert result.dual_objective <= best + rounding
-    assert result.objective <= best + tol
-
-
 def bounded_ratio(seed):
     coverage = [Coverage(at_most=0.5)]
     return finite_problem(new_rng(seed), "micro_f1", coverage, n_tensors=30)
@@ -88,7 +82,7 @@ def test_all_solvers_agree_within_their_gaps(solver, metric):
         problem = finite_problem(new_rng(seed), metric)
         result = FREE[solver](problem, tol=TOL, max_iter=3000)
         exact = run_column_generation(problem, tol=1e-8)
-        check_optimum(result, problem, exact.objective)
+        check_optimum(result, problem, exact.objective, TOL)
         assert exact.dual_objective - 1e-9 <= result.objective
 
 
@@ -97,7 +91,7 @@ def test_metrics_that_are_not_smooth_are_minimized_too(solver):
     for seed in range(3):
         problem = finite_problem(new_rng(seed), "min_max")
         result = FREE[solver](problem, tol=TOL, max_iter=3000)
-        check_optimum(result, problem, linear_optimum(problem, *problem.pieces()))
+        check_optimum(result, problem, linear_optimum(problem, *problem.pieces()), TOL)
 
 
 CASES = {
@@ -216,7 +210,9 @@ def test_bisection_with_constraints_agrees_with_column_generation(step, options,
     for seed in seeds:
         problem = bounded_ratio(seed)
         result = run_bisection(problem, step=step, tol=TOL, **options)
-        check_optimum(result, problem, run_column_generation(problem, tol=1e-7).objective)
+        check_optimum(
+            result, problem, run_column_generation(problem, tol=1e-7).objective, TOL
+        )
 
 
 def test_frank_wolfe_converges_at_the_rate_of_theorem_12():
@@ -519,7 +515,7 @@ def test_the_papers_example_is_solved_by_all_three_constrained_algorithms():
         problem = gaussian_problem("h_mean", [Coverage(at_most=0.3, label=1)])
         exact = run_column_generation(problem, tol=1e-8)
         result = solver(problem, tol=TOL, max_iter=3000)
-        check_optimum(result, problem, exact.objective)
+        check_optimum(result, problem, exact.objective, TOL)
 
 
 def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
