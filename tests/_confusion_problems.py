@@ -1,5 +1,7 @@
 """Confusion problems whose optima are known or computed by scipy."""
 
+from functools import partial
+
 import numpy as np
 from scipy.optimize import LinearConstraint, linprog, minimize
 from scipy.stats import norm
@@ -112,8 +114,8 @@ def linear_optimum(problem, G, h):
     return found.fun if found.status == 0 else None
 
 
-def smooth_optimum(problem, rng, n_starts=3):
-    """The smallest value that scipy's SLSQP finds.
+def smooth_optimum(problem, rng):
+    """The smallest value that scipy's SLSQP finds, from one start if ψ is convex.
 
     It is at least the optimum, if feasible.
     """
@@ -131,12 +133,15 @@ def smooth_optimum(problem, rng, n_starts=3):
     if len(rows):
         rows = rows + problem.linear[1][:, None]
         constraints.append(LinearConstraint(rows, -np.inf, 0.0))
-    if problem.convex_constraints:
-        constraints.append(
-            {"type": "ineq", "fun": lambda weights: -problem.violation(mix(weights))}
-        )
+    for phi in problem.convex_constraints:
+
+        def fall(weights, phi=phi):
+            return -np.tensordot(tensors, phi.tangent(mix(weights))[0], axes=3)
+
+        spare = partial(lambda phi, weights: -phi.value(mix(weights)), phi)
+        constraints.append({"type": "ineq", "fun": spare, "jac": fall})
     values = []
-    for _ in range(n_starts):
+    for _ in range(1 if problem.convex else 3):
         found = minimize(
             lambda weights: problem.value(mix(weights)),
             rng.dirichlet(np.ones(n)),

@@ -141,7 +141,7 @@ def test_constraints_are_met_exactly_and_the_bound_is_one_of_what_meets_them(
             best = linear_optimum(problem, *problem.pieces())
             assert result.objective <= best + 1e-5
         else:
-            best = smooth_optimum(problem, rng, n_starts=2)
+            best = smooth_optimum(problem, rng)
         if best is not None:
             assert result.dual_objective <= best + 1e-6
     assert n_feasible > 0

@@ -110,14 +110,15 @@ CASES = {
 def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case):
     constraints, shape = CASES[case]
     problem = finite_problem(new_rng(0), metric, constraints, n_tensors=30, **shape)
-    result = CONSTRAINED[solver](problem, tol=TOL, max_iter=3000)
+    # SplitFW is for smooth metrics.
+    is_for = metric == "q_mean" or solver != "split_fw"
+    result = CONSTRAINED[solver](problem, tol=TOL, max_iter=3000 if is_for else 300)
     exact = run_column_generation(problem, tol=1e-6)
     check_result(result, problem, TOL)
     assert result.violation <= 0.0
     assert result.dual_objective <= exact.objective + 1e-9
     assert exact.dual_objective - 1e-9 <= result.objective
-    # SplitFW is for smooth metrics.
-    if metric == "q_mean" or solver != "split_fw":
+    if is_for:
         assert result.status == "converged"
         assert result.objective <= exact.objective + TOL
 
@@ -272,18 +273,18 @@ def test_steps_off_the_worst_classifier_converge_at_their_linear_rate(step):
         check_result(result, problem, tol)
 
 
-@pytest.mark.parametrize("step", STEPS_PER_GOOD_ONE)
-def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not(step):
+def test_steps_off_the_worst_classifier_reach_what_plain_ones_do_not():
     # The best mixture is of the last two, but the start is the first: plain steps shrink
     # its weight in a zigzag, and never to zero.
     problem = triangle_problem([[0.35, 0.35, 1.0], [0.7, 0.1, 0.8], [0.1, 0.7, 0.8]])
-    result = run_frank_wolfe(problem, step=step, tol=1e-6, max_iter=100)
-    assert result.status == "converged"
     plain = run_frank_wolfe(problem, step="line_search", tol=1e-6, max_iter=1000)
     assert plain.status == "max_iter"
     # Both recalls of 0.4, and one of 0.8.
     best = (2 * 0.6**2 + 0.2**2) / 3.0
-    assert best - 1e-12 <= result.objective <= best + 1e-6 < plain.objective
+    for step in STEPS_PER_GOOD_ONE:
+        result = run_frank_wolfe(problem, step=step, tol=1e-6, max_iter=100)
+        assert result.status == "converged"
+        assert best - 1e-12 <= result.objective <= best + 1e-6 < plain.objective
 
 
 @pytest.mark.parametrize(
@@ -320,7 +321,7 @@ def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
     assert result.status == "converged"
     assert result.objective == min(problem.value(C) for C in problem.oracle.tensors)
     problem = finite_problem(new_rng(0), "macro_f1")
-    result = run_frank_wolfe(problem, tol=1e-4)
+    result = run_frank_wolfe(problem, tol=1e-4, max_iter=200)
     # Steps toward a stationary point may be too many, where nothing is convex.
     assert result.status in ("stationary", "converged", "max_iter")
     check_result(result, problem, 1e-4)
@@ -413,7 +414,8 @@ def with_coverage(free, label, at_most):
 def test_constrained_iterates_are_within_tol_after_1_by_tol_squared_calls(solver):
     # Theorems 16 and 17, of the algorithms alone: no mixture is recombined here.
     tol = 0.05
-    for seed in range(2):
+    # Each step of SplitFW solves a linear program.
+    for seed in range(2 if solver == "con_gda" else 1):
         free = finite_problem(new_rng(seed), "q_mean")
         best = run_column_generation(free, tol=1e-8)
         coverage = best.solution.confusion.sum(axis=(0, 1))

@@ -61,7 +61,7 @@ def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
 def test_no_solver_claims_what_is_not_so(solver, metric, kind):
     problem = random_problem(new_rng(len(solver), len(kind)), metric, kind)
     if is_for(solver, problem):
-        check_solver(solver, problem, 200)
+        check_solver(solver, problem, 100)
 
 
 @pytest.mark.parametrize("metric", ["zero_one", "q_mean", "g_mean", "micro_f1", "kappa"])
