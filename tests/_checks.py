@@ -64,11 +64,8 @@ ALONE = frozenset(["check_supervised_y_2d"])
 ALONE_MARK = pytest.mark.thread_unsafe(reason="warnings are recorded")
 
 
-def generated_checks(estimators, expected_failed_checks, known=()):
-    """Parametrize by (estimator, check): all for the first estimator of each class.
-
-    Of known classes, which are checked elsewhere, all are variants.
-    """
+def generated_checks(estimators, expected_failed_checks):
+    """Parametrize by (estimator, check): all for the first estimator of each class."""
     mark = parametrize_with_checks(
         estimators, expected_failed_checks=expected_failed_checks
     )
@@ -78,7 +75,6 @@ def generated_checks(estimators, expected_failed_checks, known=()):
     for case in generator:
         estimator, check = getattr(case, "values", case)
         whole = first.setdefault(type(estimator), estimator) is estimator
-        whole &= type(estimator) not in known
         name, options = check.func.__name__, check.keywords
         if ODD_LABELS and name in OF_LABELS:
             if not get_tags(estimator).classifier_tags.multi_class:

@@ -24,6 +24,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.metrics import FBeta, LinearLoss
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -42,6 +43,20 @@ FLAT = ("binary", "multiclass", "multilabel")
 KINDS = (*FLAT, "multilabel-csr", "chain", "chain-csr", "custom")
 # Kinds whose y scikit-learn's checks cannot generate.
 STRUCTURED = KINDS[2:]
+
+
+# Options of losses of the whole sample.
+SAMPLE_LOSSES = {
+    "f1": {"loss": "f1"},
+    "f2": {"loss": FBeta(2.0)},
+    "jaccard": {"loss": "jaccard"},
+    "zero_one": {"loss": "zero_one"},
+    "costs": {"loss": LinearLoss([[0.0, 1.0], [4.0, 0.0]])},
+    "break_even": {"loss": "break_even"},
+    "precision_at_k": {"loss": "precision_at_k", "k": 0.6},
+    "recall_at_k": {"loss": "recall_at_k", "k": 0.5},
+    "roc_auc": {"loss": "roc_auc"},
+}
 
 
 class PythonMulticlass(Structure):

@@ -216,6 +216,8 @@ ITERATIVE = {
     "pragam": ("binary", PragamClassifier()),
     "pragam-structure": ("chain", PragamClassifier(structure=ChainStructure(), C=0.1)),
     "metric": ("multiclass", ComplexMetricClassifier(GaussianNB(), cv=None)),
+    "sublbfgs-ranking": ("multilabel", SubLBFGSClassifier()),
+    "bmrm-ranking": ("multilabel", BMRMClassifier()),
     "metric-weighted": (
         "binary", ComplexMetricClassifier(GaussianNB(), lmo="weighted"),
     ),
@@ -261,8 +263,11 @@ def test_every_iterative_estimator_has_a_bar_and_a_monitor(kind, model, capsys):
     plain = clone(model).fit(X, y)
     recorder, monitor = Recorder(), monitor_of_scores()
     model = clone(model).set_callbacks(ProgressBar(), monitor, recorder).fit(X, y)
+    last = recorder.fitted[-1]
+    np.testing.assert_array_equal(last.predict(X), model.predict(X))
     if hasattr(model, "coef_"):
         assert_same_fit(model, plain)
+        np.testing.assert_array_equal(last.coef_, model.coef_)
     else:
         np.testing.assert_array_equal(model.predict(X), plain.predict(X))
         assert model.objective_ == plain.objective_
@@ -274,6 +279,10 @@ def test_every_iterative_estimator_has_a_bar_and_a_monitor(kind, model, capsys):
     assert {row["estimator_name"] for row in rows} == {type(model).__name__}
     assert type(model).__name__ in capsys.readouterr().out
     check_nothing_is_left(model)
+    # It may end the fit.
+    if len(rows) > 2 and not type(model).__name__.endswith("CV"):
+        model.set_callbacks(Recorder(stop=2)).fit(X, y)
+        assert model.n_iter_ == model.history_["n_iter"][-1] == 2
 
 
 @needs_callbacks

@@ -1,6 +1,5 @@
 """CRFClassifier: probabilities against enumeration and LogisticRegression, and misuse."""
 
-import pickle
 from itertools import product
 
 import numpy as np
@@ -352,17 +351,6 @@ def test_both_solvers_are_within_their_certificates(kind):
     w = np.append(one.coef_, getattr(one, "intercept_", []))
     expected = 0.5 * w @ w / (0.5 * len(y)) - log_likelihood
     assert one.objective_ == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize(("kind", "solver"), SOLVERS)
-def test_a_fit_is_repeated_bit_for_bit_and_survives_a_file(kind, solver):
-    model, X, y = fitted(kind, solver=solver)
-    again = clone(model).fit(X, y)
-    restored = pickle.loads(pickle.dumps(model))
-    for other in (again, restored):
-        assert np.array_equal(model.coef_, other.coef_)
-        pairs = zip(model.predict_proba(X), other.predict_proba(X), strict=True)
-        assert all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.parametrize(

@@ -313,14 +313,6 @@ def test_a_warm_start_goes_on_at_another_penalty():
         assert at_once.n_iter_ <= 1
 
 
-def test_a_fit_is_repeated_bit_for_bit():
-    X, y = chains()
-    for l1_ratio in (0.5, 1.0):
-        first, again = (fitted(X, y, l1_ratio=l1_ratio) for _ in range(2))
-        assert first.coef_.tobytes() == again.coef_.tobytes()
-        assert first.n_iter_ == again.n_iter_
-
-
 def test_too_few_passes_are_said():
     X, y = chains()
     with pytest.warns(ConvergenceWarning, match="Dual ascent stopped at max_iter=2"):

@@ -69,6 +69,8 @@ ROWS = [
     CRFClassifier(solver="lbfgs"),
     SlackRescaledSSVM(max_iter=5, random_state=0),
     SubLBFGSClassifier(),
+    SubLBFGSClassifier("squared_hinge"),
+    SubLBFGSClassifier("squared_hinge", penalty="l1"),
     BMRMClassifier(),
     PragamClassifier(max_iter=50),
 ]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from _estimators import PythonMulticlass, assert_same_fit, assert_same_labels
 from _seeds import new_seed
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +19,7 @@ from sklearn_structsvm import (
     BCFWClassifierCV,
     BMRMClassifier,
     ComplexMetricClassifier,
+    CRFClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
@@ -232,9 +234,32 @@ def test_batch_methods(estimator, data):
     assert_repeated(estimator.set_params(**SHORT), *data())
 
 
-def test_logistic_regression():
-    model = SubLBFGSClassifier("logistic", penalty="l1", **SHORT)
-    assert_repeated(model, *rows(2))
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (SubLBFGSClassifier("logistic", penalty="l1", **SHORT), partial(rows, 2)),
+        (BCFWClassifier(step="exact", random_state=0, **SHORT), partial(rows, 2)),
+        (BCFWClassifier(l1_ratio=0.5, random_state=0, **SHORT), chains),
+        (CRFClassifier(l1_ratio=0.5, random_state=0, **SHORT), chains),
+        (CRFClassifier(l1_ratio=1.0, random_state=0, **SHORT), chains),
+    ],
+    ids=repr,
+)
+def test_penalties_and_exact_steps(model, data):
+    assert_repeated(model, *data())
+
+
+@pytest.mark.parametrize("solver", ["dual", "lbfgs", "newton"])
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "chain", "tree"])
+def test_random_fields(kind, solver):
+    structure, data = STRUCTURES[kind]
+    # Newton's method is not for trees.
+    solver = "auto" if (kind, solver) == ("tree", "newton") else solver
+    X, y = data()
+    model = CRFClassifier(structure, solver=solver, random_state=0, **SHORT)
+    assert_repeated(model, X, y)
+    if kind == "chain":
+        assert_repeated(model, [sparse.csr_array(x) for x in X], y)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -4,21 +4,17 @@ import pickle
 
 import numpy as np
 import pytest
-from _checks import ODD_LABELS, generated_checks
+from _estimators import SAMPLE_LOSSES
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.utils.estimator_checks import (
-    check_sample_weight_equivalence_on_dense_data,
-    check_sample_weight_equivalence_on_sparse_data,
-)
 
 from sklearn_structsvm import BMRMClassifier, PragamClassifier, SubLBFGSClassifier
 from sklearn_structsvm.datasets import make_multilabel
-from sklearn_structsvm.metrics import FBeta, GMean, LinearLoss, MacroF1
+from sklearn_structsvm.metrics import FBeta, GMean, MacroF1
 
 # Data are random, and what holds does so there as well.
 pytestmark = pytest.mark.filterwarnings(
@@ -27,19 +23,8 @@ pytestmark = pytest.mark.filterwarnings(
 
 CLASSES = [BMRMClassifier, SubLBFGSClassifier]
 for_each_class = pytest.mark.parametrize("make", CLASSES)
-LOSSES = {
-    "f1": {"loss": "f1"},
-    "f2": {"loss": FBeta(2.0)},
-    "jaccard": {"loss": "jaccard"},
-    "zero_one": {"loss": "zero_one"},
-    "costs": {"loss": LinearLoss([[0.0, 1.0], [4.0, 0.0]])},
-    "break_even": {"loss": "break_even"},
-    "precision_at_k": {"loss": "precision_at_k", "k": 0.6},
-    "recall_at_k": {"loss": "recall_at_k", "k": 0.5},
-    "roc_auc": {"loss": "roc_auc"},
-}
+LOSSES = SAMPLE_LOSSES
 for_each_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-ORDERS = [LOSSES[name] for name in list(LOSSES)[-4:]]
 
 
 def make_data(n=150, weights=(0.8,)):
@@ -183,36 +168,39 @@ def test_it_is_searched_and_kept_as_any_other():
 @for_each_class
 def test_what_does_not_go_together_is_refused(make):
     X, y = make_data()
+    none, three, two_labels = 0 * y, np.arange(len(y)) % 3, np.column_stack([y, 1 - y])
+    several = "two classes. For more classes use ComplexMetricClassifier"
     cases = [
-        ({"loss": "precision_at_k"}, "loss='precision_at_k' requires k"),
-        ({"loss": "f1", "k": 3}, "k=3 requires loss='precision_at_k' or 'recall_at_k'"),
-        ({"k": 3}, "k=3 requires loss='precision_at_k' or 'recall_at_k'"),
-        ({"loss": "recall_at_k", "k": 151}, r"k must be one of 1, ..., 150.*got 151"),
-        ({"loss": "roc_auc", "label_costs": [[0, 1], [2, 0]]}, "label_costs=.* requires"),
-        ({"loss": "break_even", "class_weight": "balanced"}, "or a ConfusionMetric; got"),
-        ({"loss": "f1", "class_weight": {0: 0.0}}, "nonzero class_weight"),
-        ({"loss": GMean()}, "GMean.. is no ratio.*ComplexMetricClassifier"),
-        ({"loss": MacroF1()}, "MacroF1.. is no ratio.*ComplexMetricClassifier"),
-        ({"loss": FBeta(pos_label=5)}, "pos_label=5 is not a class"),
-        ({"loss": FBeta(beta=-1.0)}, "beta must be a positive number"),
+        ({"loss": "precision_at_k"}, y, "loss='precision_at_k' requires k"),
+        (
+            {"loss": "f1", "k": 3},
+            y,
+            "k=3 requires loss='precision_at_k' or 'recall_at_k'",
+        ),
+        ({"k": 3}, y, "k=3 requires loss='precision_at_k' or 'recall_at_k'"),
+        ({"loss": "recall_at_k", "k": 151}, y, r"k must be one of 1, ..., 150.*got 151"),
+        ({"loss": "roc_auc", "label_costs": [[0, 1], [2, 0]]}, y, "label_costs=.* requ"),
+        (
+            {"loss": "break_even", "class_weight": "balanced"},
+            y,
+            "or a ConfusionMetric; g",
+        ),
+        ({"loss": "f1", "class_weight": {0: 0.0}}, y, "nonzero class_weight"),
+        ({"loss": GMean()}, y, "GMean.. is no ratio.*ComplexMetricClassifier"),
+        ({"loss": MacroF1()}, y, "MacroF1.. is no ratio.*ComplexMetricClassifier"),
+        ({"loss": FBeta(pos_label=5)}, y, "pos_label=5 is not a class"),
+        ({"loss": FBeta(beta=-1.0)}, y, "beta must be a positive number"),
+        ({"loss": "roc_auc", "classes": [0, 1]}, none, "rows of both classes"),
+        *(({"loss": loss}, y, "The 'loss' parameter") for loss in ("f2", GMean)),
+        *(
+            ({"loss": loss}, labels, several)
+            for loss in ("f1", "roc_auc", FBeta())
+            for labels in (three, two_labels)
+        ),
     ]
-    for options, words in cases:
+    for options, labels, words in cases:
         with pytest.raises(ValueError, match=words):
-            make(**options).fit(X, y)
-    for loss in ("f1", "roc_auc", FBeta()):
-        with pytest.raises(
-            ValueError, match="two classes. For more classes use ComplexMetricClassifier"
-        ):
-            make(loss=loss).fit(X, np.arange(len(y)) % 3)
-        with pytest.raises(
-            ValueError, match="two classes. For more classes use ComplexMetricClassifier"
-        ):
-            make(loss=loss).fit(X, np.column_stack([y, 1 - y]))
-    with pytest.raises(ValueError, match="rows of both classes"):
-        make(loss="roc_auc", classes=[0, 1]).fit(X, np.zeros(len(y), dtype=int))
-    for loss in ("f2", GMean):
-        with pytest.raises(ValueError, match="The 'loss' parameter"):
-            make(loss=loss).fit(X, y)
+            make(**options).fit(X, labels)
 
 
 def test_what_other_solvers_do_not_take():
@@ -234,46 +222,3 @@ def test_rows_on_other_machines_are_refused():
     for loss in ("roc_auc", FBeta()):
         with pytest.raises(TypeError, match="sorts all rows of the sample"):
             BMRMClassifier(loss=loss).fit(X, y)
-
-
-CHECKED = [
-    BMRMClassifier(loss="f1"),
-    *(BMRMClassifier(**loss) for name, loss in LOSSES.items() if name != "f1"),
-    *(SubLBFGSClassifier(loss=loss) for loss in ("f1", "roc_auc")),
-]
-
-
-def expected_failed_checks(estimator):
-    failed = {}
-    if estimator.k is not None or estimator.loss == "break_even":
-        failed["check_class_weight_classifiers"] = (
-            "asks for class_weight, which has no meaning where k rows are counted"
-        )
-    if estimator.loss != "f1":
-        reason = "below, with tol=1e-14: 1e-3 of the objective is all that tol promises"
-        failed["check_sample_weight_equivalence_on_dense_data"] = reason
-        failed["check_sample_weight_equivalence_on_sparse_data"] = reason
-    return failed
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@generated_checks(
-    CHECKED, expected_failed_checks, known=[BMRMClassifier, SubLBFGSClassifier]
-)
-def test_the_generated_checks_pass(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "check",
-    [
-        check_sample_weight_equivalence_on_dense_data,
-        check_sample_weight_equivalence_on_sparse_data,
-    ],
-)
-@for_each_loss
-@pytest.mark.skipif(ODD_LABELS, reason="hands other labels with weights than repeated")
-def test_weights_equal_repetitions_where_tol_is_small(loss, check):
-    for make in CLASSES:
-        check(make.__name__, make(**loss, tol=1e-14))

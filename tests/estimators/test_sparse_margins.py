@@ -133,11 +133,6 @@ def test_a_warm_start_goes_on_at_another_penalty():
         assert model.fit(X, y).n_iter_ <= 1
 
 
-def test_a_fit_is_repeated_bit_for_bit():
-    X, y = chains()
-    assert fitted(X, y).coef_.tobytes() == fitted(X, y).coef_.tobytes()
-
-
 def test_labels_that_are_missing_are_refused():
     X, y = chains()
     y = [[None, *labels[1:]] for labels in y]

@@ -134,15 +134,6 @@ def test_whole_weights_are_repetitions_and_zeros_are_absences():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=0, atol=1e-4)
 
 
-def test_single_precision_gives_the_bits_of_the_same_numbers():
-    X, y = make_data(3)
-    X = X.astype(np.float32)
-    one, other = (
-        SubLBFGSClassifier("squared_hinge").fit(data, y) for data in (X, X.astype(float))
-    )
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-
-
 @pytest.mark.parametrize("solver", ["sublbfgs", "subbfgs"])
 def test_quasi_newton_steps_reach_the_same_optimum(solver):
     X, y = make_data(3)

@@ -30,11 +30,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_structsvm import (
-    BCFWClassifier,
-    ComplexMetricClassifier,
-    SubLBFGSClassifier,
-)
+from sklearn_structsvm import BCFWClassifier, ComplexMetricClassifier, SubLBFGSClassifier
 from sklearn_structsvm._utils.compat import ROUTES_TO_DEFAULT_SCORES
 from sklearn_structsvm._utils.weights import effective_weights
 from sklearn_structsvm.metrics import EqualOpportunity, GMean, HMean, g_mean_score
@@ -54,8 +50,16 @@ def routing():
 
 
 class TestParameters:
-    def test_it_is_a_classifier(self):
+    def test_it_is_a_classifier_with_the_feature_names_of_its_estimator(self):
         assert is_classifier(ComplexMetricClassifier())
+        X, y, _ = make_data(2)
+        frame = pd.DataFrame(X, columns=list("abcde"))
+        for lmo in ("plugin", "weighted"):
+            with no_complaint_of_convergence():
+                model = ComplexMetricClassifier(lmo=lmo, max_iter=20).fit(frame, y)
+            assert model.feature_names_in_.tolist() == list("abcde")
+            with pytest.raises(ValueError, match="feature names"):
+                model.predict(frame[list("edcba")])
 
     def test_parameters_of_its_parts_are_reached(self):
         model = ComplexMetricClassifier(LogisticRegression(), HMean())
@@ -438,27 +442,6 @@ class TestPersistence:
         model.fit(X, y, sensitive_features=groups)
         assert len(pickle.dumps(model)) < 20000
 
-    def test_a_state_of_another_version_warns(self):
-        X, y, _ = make_data(2)
-        model = ComplexMetricClassifier().fit(X, y)
-        saved = model.__getstate__() | {"_sklearn_structsvm_version": "0.0.0"}
-        fresh = ComplexMetricClassifier.__new__(ComplexMetricClassifier)
-        with pytest.warns(UserWarning, match="saved by sklearn-structsvm 0.0.0"):
-            fresh.__setstate__(saved)
-        np.testing.assert_array_equal(fresh.predict(X), model.predict(X))
-
-
-class TestFeatureNames:
-    def test_they_are_the_estimators(self):
-        X, y, _ = make_data(2)
-        frame = pd.DataFrame(X, columns=list("abcde"))
-        for lmo in ("plugin", "weighted"):
-            with no_complaint_of_convergence():
-                model = ComplexMetricClassifier(lmo=lmo, max_iter=20).fit(frame, y)
-            assert model.feature_names_in_.tolist() == list("abcde")
-            with pytest.raises(ValueError, match="feature names"):
-                model.predict(frame[list("edcba")])
-
 
 class TestReports:
     def test_verbose_prints_a_line_per_iteration(self, capsys):
@@ -467,23 +450,6 @@ class TestReports:
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == model.n_iter_
         assert all(re.match(r"\[ComplexMetricClassifier\] ", line) for line in lines)
-
-    def test_nothing_is_printed_unless_asked_for(self, capsys):
-        X, y, _ = make_data(3)
-        ComplexMetricClassifier().fit(X, y)
-        assert capsys.readouterr() == ("", "")
-
-    @pytest.mark.skipif(ScoringMonitor is None, reason="from scikit-learn 1.9 on")
-    @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
-    def test_a_monitor_sees_the_score_after_each_iteration(self, lmo):
-        X, y, _ = make_data(3)
-        monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X, y)})
-        model = ComplexMetricClassifier(lmo=lmo, max_iter=4, tol=0.05)
-        with no_complaint_of_convergence():
-            model.set_callbacks(monitor).fit(X, y)
-        rows = [row for row in monitor.get_logs().data if row["task_name"] == "pass"]
-        assert len(rows) == model.n_iter_
-        assert all(0 <= row["score"] <= 1 for row in rows)
 
     @pytest.mark.skipif(ScoringMonitor is None, reason="from scikit-learn 1.9 on")
     def test_a_callback_ends_a_fit_without_a_warning(self):
