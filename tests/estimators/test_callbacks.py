@@ -210,6 +210,7 @@ ITERATIVE = {
     "slack": ("chain", SlackRescaledSSVM(**ROUGH)),
     "slack-sgd": ("chain", SlackRescaledSSVM(solver="sgd", max_iter=5, random_state=0)),
     "slack-cutting-planes": ("chain", SlackRescaledSSVM(solver="cutting_plane", **ROUGH)),
+    "slack-one-slack": ("chain", SlackRescaledSSVM(solver="one_slack", **ROUGH)),
     "sublbfgs": ("binary", SubLBFGSClassifier()),
     "bmrm": ("multiclass", BMRMClassifier()),
     "bmrm-structure": ("chain", BMRMClassifier(structure=ChainStructure())),

@@ -169,18 +169,6 @@ def test_paths_are_made_by_other_steps():
     assert search.fit(problem.X, problem.y).step_ == "exact"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_a_random_state_repeats_a_fit_bit_for_bit(kind, sampling):
-    problem = make_problem(kind, n=50)
-    options = {"step": "auto", "cache": "auto", "sampling": sampling, "tol": 1e-5}
-    first, second = (problem.fitted(n_jobs=jobs, **options) for jobs in (1, 2))
-    np.testing.assert_array_equal(first.coef_, second.coef_)
-    assert first.n_iter_ == second.n_iter_ and first.dual_gap_ == second.dual_gap_
-    other = problem.fitted(random_state=1, **options)
-    assert (first.coef_ != other.coef_).any()
-
-
 # ------------------------------------------------------- warm starts, cut fits
 
 

@@ -102,7 +102,7 @@ def test_rows_of_several_labels(kind, model):
 def sequences(n_features, longest=40):
     """Items, and labels; some items are longer than what is read at once."""
     rng = new_rng(1)
-    lengths = [*rng.integers(1, longest, 25), 2 * longest]
+    lengths = [*rng.integers(1, longest, 10), 2 * longest]
     X = [rng.standard_normal((T, n_features), dtype=np.float32) for T in lengths]
     y = [np.argmax(x[:, :3] + rng.standard_normal((len(x), 3)), axis=1) for x in X]
     return X, y

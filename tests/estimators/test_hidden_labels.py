@@ -5,10 +5,12 @@ import pickle
 
 import numpy as np
 import pytest
+from _callbacks import Recorder
 from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
@@ -131,6 +133,14 @@ class Enumerated:
                 self.losses, self.is_allowed, self.weights, strict=True,
             )
         )  # fmt: skip
+
+
+def objective_of(model, enumerated):
+    """At `coef_`, by the definition."""
+    w, lam = model.coef_, enumerated.lam(model.C)
+    of_sums = isinstance(model, CRFClassifier)
+    loss = enumerated.log_loss(w)[0] if of_sums else enumerated.hinge(w)
+    return loss + 0.5 * lam * w @ w
 
 
 @pytest.mark.parametrize("name", WITH_SUMS)
@@ -256,13 +266,11 @@ def test_a_latent_hinge_never_rises_from_step_to_step(name):
         rng = new_rng(repeat, 3)
         X, y, labels = draw_data(name, rng, n=5)
         C, tol = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-3, -1)
-        model = BCFWClassifier(STRUCTURES[name], C=C, tol=tol, **options_of(labels)).fit(
-            X, y
-        )
+        options = {"C": C, "tol": tol} | options_of(labels)
+        model = BCFWClassifier(STRUCTURES[name], **options).fit(X, y)
         check_procedure(model, tol)
         problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
-        w = model.coef_
-        expected = 0.5 * problem.lam(C) * w @ w + Enumerated(problem).hinge(w)
+        expected = objective_of(model, Enumerated(problem))
         # With cycles, training is over a relaxation.
         if name == "two labels":
             assert model.objective_ >= expected - 1e-9
@@ -274,16 +282,11 @@ def test_a_latent_hinge_never_rises_from_step_to_step(name):
 @pytest.mark.parametrize("average", [False, True])
 def test_steps_and_averages_of_all_kinds_are_certified(step, average):
     X, y, labels = draw_data("chain", new_rng(4), n=8)
-    acceleration = False if average else True
-    model = BCFWClassifier(
-        "chain", step=step, average=average, acceleration=acceleration, tol=1e-2,
-        **options_of(labels),
-    ).fit(X, y)  # fmt: skip
+    options = {"step": step, "average": average, "acceleration": not average}
+    model = BCFWClassifier("chain", tol=1e-2, **options, **options_of(labels)).fit(X, y)
     check_procedure(model, 1e-2)
-    problem = bind_local(BCFWClassifier("chain", classes=labels), X, y)
-    w = model.coef_
-    expected = 0.5 * problem.lam(1.0) * w @ w + Enumerated(problem).hinge(w)
-    assert model.objective_ == pytest.approx(expected, abs=1e-9)
+    loss = Enumerated(bind_local(BCFWClassifier("chain", classes=labels), X, y))
+    assert model.objective_ == pytest.approx(objective_of(model, loss), abs=1e-9)
 
 
 def test_approximate_decoders_never_let_the_objective_rise():
@@ -339,23 +342,15 @@ def test_steps_on_raw_columns_end_within_the_tolerance():
 
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
 def test_a_weight_of_two_is_an_example_twice(cls):
-    rng = new_rng(7)
-    X, y, labels = draw_data("chain", rng)
+    X, y, labels = draw_data("chain", new_rng(7))
     twice = np.arange(len(X)) % 2
     tol = 1e-9 if cls is CRFClassifier else 1e-6
-    options = options_of(labels) | {"tol": tol, "C": 0.1}
-    weighted = cls("chain", **options).fit(X, y, sample_weight=1 + twice)
-    again = [i for i in range(len(X)) if twice[i]]
-    repeated = cls("chain", **options).fit(
-        X + [X[i] for i in again], y + [y[i] for i in again]
-    )
-    problem = bind_local(cls("chain", classes=labels), X, y, 1.0 + twice)
-    loss = Enumerated(problem)
+    model = cls("chain", **options_of(labels) | {"tol": tol, "C": 0.1})
+    weighted = clone(model).fit(X, y, sample_weight=1 + twice)
+    repeated = clone(model).fit(X + X[1::2], y + y[1::2])
+    loss = Enumerated(bind_local(cls("chain", classes=labels), X, y, 1.0 + twice))
     for model in (weighted, repeated):
-        w = model.coef_
-        value = loss.log_loss(w)[0] if cls is CRFClassifier else loss.hinge(w)
-        value += 0.5 * problem.lam(0.1) * w @ w
-        assert model.objective_ == pytest.approx(value, abs=1e-9)
+        assert model.objective_ == pytest.approx(objective_of(model, loss), abs=1e-9)
 
 
 def test_balanced_class_weights_count_known_labels_alone():
@@ -384,14 +379,11 @@ def test_a_warm_start_goes_on_from_the_weights_before(cls):
 def test_a_fit_that_is_cut_short_has_a_certificate(cls):
     X, y, labels = draw_data("chain", new_rng(9), n=8)
     options = options_of(labels) | {"tol": 1e-9, "C": 100.0}
+    loss = Enumerated(bind_local(cls("chain", classes=labels), X, y))
     for max_iter in (1, 3, 7):
         model = cls("chain", max_iter=max_iter, **options).fit(X, y)
         assert model.n_iter_ <= max_iter
-        problem = bind_local(cls("chain", classes=labels), X, y)
-        loss, w = Enumerated(problem), model.coef_
-        value = loss.log_loss(w)[0] if cls is CRFClassifier else loss.hinge(w)
-        value += 0.5 * problem.lam(100.0) * w @ w
-        assert model.objective_ == pytest.approx(value, rel=1e-9)
+        assert model.objective_ == pytest.approx(objective_of(model, loss), rel=1e-9)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -664,42 +656,16 @@ def test_others_make_nothing_of_completions():
         CRFClassifier(SomewhereInIt()).fit(X, y)
 
 
-class Interrupted(Exception):
-    """What a callback of the tests raises."""
-
-
-class Watcher:
-    """Counts the beginnings and ends of tasks, and may raise at an end."""
-
-    def __init__(self, raises_at=np.inf):
-        self.begun = self.ended = 0
-        self.raises_at = raises_at
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **data):
-        self.begun += 1
-
-    def on_fit_task_end(self, estimator, context, **data):
-        self.ended += 1
-        if self.ended == self.raises_at:
-            raise Interrupted
-
-
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
 def test_callbacks_hear_of_each_pass_of_all_steps_once(cls):
     pytest.importorskip("sklearn.callback")
     X, y, labels = draw_data("chain", new_rng(17), n=8)
-    watcher = Watcher()
-    model = cls("chain", tol=1e-3, **options_of(labels)).set_callbacks(watcher)
+    recorder = Recorder()
+    model = cls("chain", tol=1e-3, **options_of(labels)).set_callbacks(recorder)
     model.fit(X, y)
     assert model.history_["step"][-1] >= (cls is BCFWClassifier)
     # The fit is a task, too.
-    assert watcher.begun == watcher.ended == model.n_iter_ + 1
+    assert len(recorder.begun) == len(recorder.ended) == model.n_iter_ + 1
 
 
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
@@ -707,14 +673,14 @@ def test_an_interrupted_fit_keeps_a_certified_solution_and_goes_on(cls):
     pytest.importorskip("sklearn.callback")
     X, y, labels = draw_data("chain", new_rng(18), n=8)
     options = options_of(labels) | {"tol": 1e-3, "warm_start": True}
-    model = cls("chain", **options).set_callbacks(Watcher(raises_at=2))
-    with pytest.raises(Interrupted):
+    recorder = Recorder(fail=2, error=RuntimeError("no"))
+    model = cls("chain", **options).set_callbacks(recorder)
+    with pytest.raises(RuntimeError, match="no"):
         model.fit(X, y)
     problem = bind_local(cls("chain", classes=labels), X, y)
-    loss, w = Enumerated(problem), model.coef_
-    value = loss.log_loss(w)[0] if cls is CRFClassifier else loss.hinge(w)
+    value = objective_of(model, Enumerated(problem))
     before = model.objective_
-    assert before == pytest.approx(value + 0.5 * problem.lam(1.0) * w @ w, rel=1e-9)
+    assert before == pytest.approx(value, rel=1e-9)
     model.set_callbacks().fit(X, y)
     check_procedure(model, 1e-3)
     assert model.objective_ <= before + 1e-12

@@ -210,13 +210,13 @@ def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
     X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
     if cls is MultilabelMetricClassifier:
         y = np.column_stack([y, 1 - y])
+    short = {"max_iter": 3, "cv": 2, "Cs": 2, "random_state": 0}
 
     def outcome(value):
         """A short fit, or why there is none. (Warnings are errors here.)"""
         model = cls(**{option: value})
-        model.set_params(**{"max_iter": 3} if "max_iter" in model.get_params() else {})
-        if "random_state" in model.get_params():
-            model.set_params(random_state=0)
+        names = short.keys() & model.get_params().keys() - {option}
+        model.set_params(**{name: short[name] for name in names})
         try:
             return model.fit(X, y).predict(X).tolist()
         except (ValueError, TypeError, UserWarning) as error:

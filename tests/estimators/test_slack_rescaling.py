@@ -372,9 +372,7 @@ def test_a_best_labeling_that_is_the_worst_atom_by_rounding_ends_its_step(monkey
     monkeypatch.setattr(_seeds, "_current", 2131722325)
     problem = written("chain")
     weights = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 1.0, 2.0])
-    model = problem.model(
-        tol=1e-10, max_iter=10**4, classes=[0, 1, 2], step="pairwise"
-    )
+    model = problem.model(tol=1e-10, max_iter=10**4, classes=[0, 1, 2], step="pairwise")
     assert model.fit(problem.X, problem.y, weights).dual_gap_ <= 1e-10
 
 
@@ -662,45 +660,6 @@ def test_a_fit_is_repeated_bit_for_bit_by_threads_pickles_and_seeds(kind, option
     if options.get("solver") not in ("cutting_plane", "one_slack"):
         other = problem.fitted(**params | {"random_state": 4})
         assert not np.array_equal(other.coef_, model.coef_)
-
-
-@each_solver
-@pytest.mark.parametrize("kind", ["multilabel", "chain", "custom"])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_each_pass_is_told_and_its_estimator_predicts(kind, options):
-    pytest.importorskip("sklearn.callback")
-    problem = make_problem(kind, model=SlackRescaledSSVM)
-    fitted, begun = [], []
-
-    class Recorder:
-        stop = None
-
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            begun.append(context.task_name)
-
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-            if context.task_name == "pass":
-                fitted.append(fitted_estimator)
-            return len(fitted) == self.stop
-
-    recorder = Recorder()
-    params = {"tol": 1e-3, "max_iter": 12, **options}
-    model = problem.estimator(**params).set_callbacks(recorder)
-    assert_same_fit(model.fit(problem.X, problem.y), problem.fitted(**params))
-    assert len(fitted) == begun.count("pass") == model.n_iter_ > 1
-    np.testing.assert_array_equal(fitted[-1].coef_, model.coef_)
-    for one in (fitted[0], fitted[-1]):
-        assert 0 <= one.score(problem.X, problem.y) <= 1
-    fitted.clear()
-    recorder.stop = 1
-    model.fit(problem.X, problem.y)
-    assert model.n_iter_ == 1 and model.dual_gap_ > 1e-3
 
 
 @each_solver

@@ -184,23 +184,17 @@ class TestWithoutRouting:
     @pytest.mark.parametrize(
         "scoring",
         [
-            None,
-            GMean(),
-            GMean().scorer(),
-            GMean().scorer(response="predict_proba"),
-            make_scorer(g_mean_score),
-            make_scorer(GMean()),
-            "balanced_accuracy",
+            None, GMean(), GMean().scorer(), GMean().scorer(response="predict_proba"),
+            make_scorer(g_mean_score), make_scorer(GMean()), "balanced_accuracy",
         ],
         ids=str,
-    )
+    )  # fmt: skip
     def test_a_search_scores_by_any_metric(self, scoring):
         X, y, _ = make_data(3)
         names = np.array(["a", "b", "c"])[y]
         grid = {"estimator__C": [0.01, 1.0], "metric": ["h_mean", GMean()]}
-        search = GridSearchCV(
-            ComplexMetricClassifier(LogisticRegression()), grid, scoring=scoring, cv=3
-        )
+        model = ComplexMetricClassifier(LogisticRegression(), cv=2)
+        search = GridSearchCV(model, grid, scoring=scoring, cv=2)
         with no_complaint_of_convergence():
             search.fit(X, names)
         assert 0.3 < search.best_score_ <= 1
@@ -271,12 +265,12 @@ class TestRouting:
         if inside and scoring is None and not ROUTES_TO_DEFAULT_SCORES:
             pytest.skip("loses them before scikit-learn 1.8, as the next test says")
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(LogisticRegression(), constraints=[FAIR])
+        model = ComplexMetricClassifier(LogisticRegression(), constraints=[FAIR], cv=2)
         name = "estimator__C"
         if inside:
             model = make_pipeline(StandardScaler(), model)
             name = f"complexmetricclassifier__{name}"
-        search = GridSearchCV(model, {name: [0.01, 1.0]}, scoring=scoring, cv=3)
+        search = GridSearchCV(model, {name: [0.01, 1.0]}, scoring=scoring, cv=2)
         search.fit(X, y, sensitive_features=groups)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         # The search itself takes no metadata to predict.
