@@ -73,6 +73,34 @@ class Spy(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(X)
 
 
+class Scored:
+    """Two classes, whose first feature is the probability of the second one."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+
+def recalls_of_groups(model):
+    """Of two groups: probabilities u and .6 u, of u uniform, by the midpoint rule."""
+    u = (np.arange(1000) + 0.5) / 1000
+    found = []
+    for group, of_one in enumerate((u, 0.6 * u)):
+        P = model.predict_proba(of_one[:, None], sensitive_features=np.full(1000, group))
+        found.append(of_one @ P[:, 1] / of_one.sum())
+    return found
+
+
+def noisy_rows(seed, n, cut):
+    """Three features, of which the first one tells the class, but for noise."""
+    rng = new_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = (X[:, 0] + rng.standard_normal(n) > cut).astype(int)
+    y[:2] = [0, 1]
+    return X, y
+
+
 class Boosted(ClassifierMixin, BaseEstimator):
     """Follows those conventions of XGBoost's classifier that differ from scikit-learn's.
 

@@ -27,21 +27,21 @@ STRUCTURES = {
 ALL = (*KINDS, *STRUCTURES)
 
 
-def data_of(kind):
-    """A structure and data for it."""
+def data_of(kind, more=1):
+    """A structure and data for it, which may be some times as much."""
     if kind in KINDS:
-        problem = make_problem(kind)
+        problem = make_problem(kind, n=16 * more)
         return problem.structure, problem.X, problem.y
+    options = {"n_features": 3, "random_state": new_seed(0)}
     if kind == "tree":
-        X, y = make_chains(8, n_features=3, n_classes=3, random_state=new_seed(0))
+        X, y = make_chains(8 * more, n_classes=3, **options)
         return STRUCTURES[kind], [(x, np.arange(len(x)) - 1) for x in X], y
     if kind == "cycles":
-        X, y = make_chains(8, n_features=3, n_classes=2, random_state=new_seed(0))
+        X, y = make_chains(8 * more, n_classes=2, **options)
         edges = [np.arange(len(x))[:, np.newaxis] - [0, 1] for x in X]
         edges = [own % len(own) for own in edges]
         return STRUCTURES[kind], list(zip(X, edges, strict=True)), y
     if kind == "parts":
-        data = make_poses(5, shape=(9, 8), random_state=new_seed(0))
+        data = make_poses(5 * more, shape=(9, 8), random_state=new_seed(0))
         return STRUCTURES[kind], data.X, data.y
-    X, Y = make_multilabel(12, n_features=3, n_classes=3, random_state=new_seed(0))
-    return STRUCTURES[kind], X, Y
+    return STRUCTURES[kind], *make_multilabel(12 * more, n_classes=3, **options)

@@ -31,7 +31,6 @@ def titles():
 
 @cache
 def data():
-    """What the first section defines."""
     names = {}
     exec(compile(*sections()["The data"], SCRIPT.name, "exec"), names)
     return names
@@ -39,7 +38,6 @@ def data():
 
 @pytest.fixture
 def run():
-    """Run the section whose title begins so, after the data alone; its names."""
 
     def run_section(start):
         (title,) = (title for title in titles() if title.startswith(start))

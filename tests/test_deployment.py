@@ -165,7 +165,6 @@ def test_sequences_of_tokens_may_be_what_the_transformer_takes(tmp_path):
 
 
 def test_the_tagger_of_getting_started_is_the_same_without_the_package(tmp_path):
-    """Its flags are numbers, and its strings are names."""
     rng = new_rng()
 
     def features(words):

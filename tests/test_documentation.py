@@ -24,7 +24,6 @@ README = (DOC.parent / "README.md").read_text(encoding="utf-8")
 
 
 def pages(folder):
-    """The text of all pages in this folder."""
     paths = sorted((DOC / folder).glob("*.rst"))
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -58,7 +57,6 @@ NAMES = [
 
 
 def test_every_public_name_is_in_the_api_page():
-    """Listed once, in whichever module; what is no function or class is spoken of."""
     for thing, name in NAMES:
         listed = [entry for entry in entries() if entry.rpartition(".")[2] == name]
         if listed:
@@ -139,7 +137,6 @@ GUIDE_LABELS = set(re.findall(r"^\.\. _(guide-[\w-]+):$", GUIDE, flags=re.MULTIL
 
 
 def test_every_entry_of_the_api_page_links_to_the_guide():
-    """Once, in the words of scikit-learn, before the sections of its docstring."""
     link = re.compile(r"^Read more in the :ref:`User Guide <(.+)>`\.$", re.MULTILINE)
     for entry in entries():
         module, _, name = entry.rpartition(".")

@@ -16,7 +16,6 @@ USES, PROBLEMS, DECISIONS = 300, 80, 30
 
 
 def check(kind, numbers):
-    """Make calls of one kind."""
     for number in numbers:
         name, wrong = outcome(new_seed(1), number, [kind])
         assert wrong is None, f"{name}, call {number} of seed {new_seed(1)}:\n{wrong}"

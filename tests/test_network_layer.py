@@ -80,7 +80,6 @@ THEIRS = "start_transitions", "end_transitions", "transitions"
 
 
 def set_weights(torch, crf, names, weights):
-    """Give the layer these weights, in their type."""
     for name, value in zip(names, weights, strict=True):
         setattr(crf, name, torch.nn.Parameter(torch.from_numpy(value)))
     return crf

@@ -103,7 +103,6 @@ def labels_of(kind, X, seed=0):
 
 
 def run(model, X, real=np.float64, options=None, **inputs):
-    """What the graph of a model gives for X, and for further inputs."""
     types = [("X", TYPES[real]([None, X.shape[1]]))]
     feed = {"X": np.asarray(X, dtype=real)}
     for name, values in inputs.items():

@@ -996,8 +996,6 @@ def test_tokens_that_have_arrived_are_not_kept(monkeypatch):
     monkeypatch.setattr(preprocessing, "MIN_PIECE", 10)
 
     class Token(dict):
-        """One that can be counted."""
-
         __hash__, __eq__ = object.__hash__, object.__eq__
 
     alive, most = weakref.WeakSet(), []

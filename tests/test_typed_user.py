@@ -86,7 +86,6 @@ Vector = NDArray[np.float64]
 
 
 def rows(n_classes: int) -> tuple[Vector, NDArray[np.int64]]:
-    """Rows of a few classes, each of which occurs."""
     rng = new_rng()
     y = np.arange(60) % n_classes
     return rng.normal(size=(60, 4)) + 3 * y[:, np.newaxis], y
@@ -260,8 +259,6 @@ class BetterOfTwo(Structure):
 
 
 class WorstSquare(ConfusionMetric):
-    """A metric of one's own."""
-
     convex = True
 
     def value(self, C: Vector) -> float:
@@ -269,8 +266,6 @@ class WorstSquare(ConfusionMetric):
 
 
 class FewLast(Constraint):
-    """A constraint of one's own."""
-
     def __init__(self, at_most: float = 0.5) -> None:
         self.at_most = at_most
 

@@ -154,7 +154,6 @@ def test_the_k_best_and_max_marginals_are_those_of_the_allowed(name, repeat):
 
 
 def of_integers(x, rng):
-    """The same item with small integers as features."""
     if isinstance(x, tuple):
         return of_integers(x[0], rng), *x[1:]
     return rng.integers(-1, 2, x.shape).astype(float)
@@ -359,8 +358,6 @@ class Frame:
 
 
 class Shorter(Frame):
-    """Fewer entries than it says."""
-
     columns = property()
 
     def __getitem__(self, i):

@@ -10,6 +10,7 @@ from _estimators import (
     KINDS,
     assert_same_fit,
     assert_same_optimum,
+    for_each_estimator,
     however_near,
     make_problem,
 )
@@ -191,18 +192,12 @@ def test_the_last_check_of_a_fit_counts_even_where_passes_have_run_out():
     assert model.dual_gap_ <= 1e-2
 
 
-@pytest.mark.parametrize("kind", ["chain", "custom"])
-def test_structured_outputs_have_no_decision_function(kind):
-    problem = make_problem(kind)
-    for model in (problem.estimator(), problem.fitted()):
-        assert not hasattr(model, "decision_function")
-        with pytest.raises(AttributeError, match="decision_function"):
-            model.decision_function(problem.X)
-
-
-@pytest.mark.parametrize("kind", [*FLAT, "custom"])
-@pytest.mark.parametrize("method", ["predict_k_best", "max_marginals"])
-def test_only_nodes_have_k_best_labelings_and_max_marginals(kind, method):
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [*product([*FLAT, "custom"], ["predict_k_best", "max_marginals"])]
+    + [(kind, "decision_function") for kind in ("chain", "custom")],
+)
+def test_methods_are_of_rows_or_of_nodes(kind, method):
     problem = make_problem(kind)
     for model in (problem.estimator(), problem.fitted()):
         assert not hasattr(model, method)
@@ -326,14 +321,13 @@ def test_random_state_reproduces_a_fit_bit_for_bit(kind, sampling):
 
 
 @however_near
+@for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_c_and_the_weights_of_examples_multiply(kind):
-    """1/2 ||w||² + C Σ_i s_i H_i(w)."""
+def test_c_and_the_weights_of_examples_multiply(make_problem, kind):
     problem = make_problem(kind)
-    first = problem.estimator(C=0.5, **ACCURATE).fit(
-        problem.X, problem.y, np.full(problem.n, 3.0)
-    )
-    second = problem.estimator(C=1.5, **ACCURATE).fit(problem.X, problem.y)
+    weights = np.full(problem.n, 3.0)
+    first = problem.estimator(C=0.5, **ACCURATE).fit(problem.X, problem.y, weights)
+    second = problem.fitted(C=1.5, **ACCURATE)
     assert_same_optimum(first, second, 1.5 * problem.n)
 
 

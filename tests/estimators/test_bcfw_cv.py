@@ -274,7 +274,6 @@ def test_a_warning_turned_error_leaves_the_fit_that_it_warns_of():
 
 
 def test_a_c_whose_score_is_not_a_number_is_not_chosen():
-    """With a small C no entity is predicted, and there is no precision."""
     rng = new_rng(7)
     y = [np.where(rng.random(6) < 0.25, "B-A", "O") for _ in range(40)]
     X = [(tags == "B-A") + 0.1 * rng.standard_normal(6) for tags in y]

@@ -111,7 +111,6 @@ def test_what_knows_no_bounds_refuses_a_structure_that_has_some(name, method):
 
 
 def bags(name):
-    """The data, on many machines."""
     bag = pytest.importorskip("dask.bag")
     return [bag.from_sequence(items, npartitions=2) for items in DATA[name][1]()]
 

@@ -342,8 +342,6 @@ def test_callbacks_are_torn_down_where_a_users_structure_raises(model, error):
 
 
 class Faulty(Recorder):
-    """Raises in one of the hooks."""
-
     def __init__(self, hook):
         super().__init__()
         self.hook = hook

@@ -207,7 +207,6 @@ def raw_chains(C=0.1, n=40):
 
 
 def test_auto_takes_newton_steps_where_ascent_is_slow():
-    """Fewer rows than features, but far from the origin."""
     rng = new_rng()
     X, y = 30.0 + rng.standard_normal((40, 60)), np.arange(40) % 4
     with pytest.warns(ConvergenceWarning):
@@ -596,7 +595,6 @@ def test_methods_before_fit_and_with_damaged_weights(kind):
 
 
 def test_probabilities_say_more_than_margins():
-    """Those of the machine have no meaning, and it does not offer them."""
     assert not hasattr(BCFWClassifier(), "predict_proba")
     assert not hasattr(CRFClassifier(MulticlassStructure()), "predict_k_best")
 

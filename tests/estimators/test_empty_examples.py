@@ -181,7 +181,6 @@ def test_labels_of_nothing_and_nothing_for_labels_are_refused():
 
 
 def test_sequences_that_may_not_be_too_short():
-    """Of two positions at least, or of none."""
     chain = ChainStructure(transitions=[(0, None), (None, 1)])
     X = [np.ones((2, 1)), [], np.zeros((3, 1))]
     model = BCFWClassifier(chain, tol=0.5).fit(X, [[0, 1], [], [0, 0, 1]])

@@ -254,7 +254,6 @@ def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
 @however_near
 @pytest.mark.parametrize("k", [2, 3])
 def test_every_sampling_and_sign_of_cost_agree(k):
-    """Costs of zero off the diagonal: labels that may be wrong for nothing."""
     rng = new_rng(0)
     X, y = rng.standard_normal((40, 3)), np.arange(40) % k
     costs = np.triu(np.ones((k, k)), 1)

@@ -170,7 +170,6 @@ def test_images():
 
 
 def test_memory_maps_of_both_types_and_others(tmp_path):
-    """Items of several types are read as their common one."""
     X, y = sequences(8)
     for i, x in enumerate(X):
         np.save(tmp_path / f"{i}.npy", x)

@@ -36,7 +36,6 @@ KINDS = ["multiclass", "multilabel", "chain", "chain-csr", "tree", "graph", "cus
 
 
 def data_of(kind, n):
-    """A structure and examples."""
     problem = make_problem("chain" if kind in ("tree", "graph") else kind, n=n)
     structure, X, y = problem.structure, problem.X, problem.y
     if kind == "tree":
@@ -51,7 +50,6 @@ def data_of(kind, n):
 
 
 def take(data, places):
-    """Some examples, in an order."""
     if isinstance(data, list):
         return [data[i] for i in places]
     return data[np.asarray(places)]

@@ -112,7 +112,6 @@ class Enumerated:
             assert (self.losses[-1][self.is_allowed[-1]] == 0.0).all()
 
     def log_loss(self, w):
-        """Σ_i p_i (log Z - log Z_allowed), and its gradient."""
         value, gradient = 0.0, np.zeros(len(w))
         for phi, is_allowed, p in zip(
             self.features, self.is_allowed, self.weights, strict=True
@@ -125,7 +124,6 @@ class Enumerated:
         return value, gradient
 
     def hinge(self, w):
-        """Σ_i p_i (max of loss and score - max of allowed scores)."""
         return sum(
             p * ((phi @ w + loss).max() - (phi @ w)[is_allowed].max())
             for phi, loss, is_allowed, p in zip(
@@ -205,7 +203,6 @@ def test_tied_completions_are_the_best_that_are_allowed(name, repeat, hidden):
 
 
 def ends_of_steps(history):
-    """The places of the last rows of the steps."""
     step = history["step"]
     return np.flatnonzero(np.append(step[1:] != step[:-1], True))
 

@@ -49,7 +49,6 @@ def spied(make_problem, error, **params):
 
 
 def state(model):
-    """All that there is of an estimator."""
     return joblib.hash({k: v for k, v in vars(model).items() if k != "structure"})
 
 

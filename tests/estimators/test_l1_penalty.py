@@ -58,7 +58,6 @@ def linear_program(X, y, *, C, weights, costs=(1.0, 1.0)):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_squared_hinge_has_the_optimum_of_liblinear(n_classes, layout):
-    """Its -s 5."""
     X, y = make_data(n_classes)
     s = new_rng(1).uniform(0.2, 2.0, len(y))
     options = {"C": 0.1, "intercept_scaling": 2.0}
@@ -110,7 +109,6 @@ def test_the_optimum_of_the_squared_hinge_meets_the_kkt_conditions():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_certificate_is_below_the_truth(loss):
-    """A few of the random problems; the optimum is a tight fit's, and a program's."""
     rng = new_rng(2)
     for _ in range(12):
         n, d = rng.integers(2, 30), rng.integers(1, 25)
@@ -164,7 +162,6 @@ def test_unused_columns_have_weights_of_zero(loss):
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 def test_the_logistic_loss_is_certified_on_raw_columns(C):
-    """LIBLINEAR's -s 6 is never below the certificate, and not below the objective."""
     rng, n = new_rng(4), 300
     columns = [
         rng.lognormal(8.0, 1.5, n),

@@ -48,7 +48,6 @@ def added(call):
 
 
 def size_of(X):
-    """Bytes of features."""
     if isinstance(X, list):
         return sum(map(size_of, X))
     if sparse.issparse(X):
@@ -221,7 +220,6 @@ def test_predictions_of_sequences_take_a_piece_of_them(kind, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float64])
 @pytest.mark.parametrize("kind", ["dense", "csr", "fortran"])
 def test_pieces_answer_as_the_whole(kind, dtype):
-    """Rows one by one, and in pieces."""
     X, _ = rows("csr" if kind == "csr" else "dense", 1000, 100)
     X = (3 * X).astype(dtype)
     X = np.asfortranarray(X) if kind == "fortran" else X

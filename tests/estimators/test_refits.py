@@ -105,7 +105,6 @@ WITHOUT_MEMORY = [name for name in ESTIMATORS if not name.startswith("warm")]
 
 
 def rows(seed, k, scale=1.0, n=60, apart=5.0):
-    """Rows of k classes, which by default are easy to tell apart."""
     codes = np.arange(n) % k
     X = new_rng(seed, k).normal(size=(n, 4)) + apart * np.eye(4)[codes]
     return scale * X, codes
@@ -227,7 +226,6 @@ ASK_OF = {
 
 
 def exported(model):
-    """The arrays of a tagger for NumPy."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/tagger.npz"
         export_tagger(model, path)
@@ -235,7 +233,6 @@ def exported(model):
 
 
 def shown(display, *arguments):
-    """What a display would draw."""
     undrawn = type("Undrawn", (display,), {"plot": lambda self, *args, **options: self})
     return vars(undrawn.from_estimator(*arguments))
 
@@ -253,7 +250,6 @@ class Refusal(str):
 
 
 def answer(ask, model, X, y):
-    """Plain values, to be compared by ==."""
     try:
         return plain(ask(model, X, y))
     except (AttributeError, IndexError, TypeError, ValueError) as error:
@@ -419,7 +415,6 @@ class Paused:
         assert self.may_go_on.wait(TIMEOUT)
 
     def go_on(self):
-        """Its result."""
         self.may_go_on.set()
         return self.future.result(TIMEOUT)
 
@@ -552,8 +547,6 @@ def test_lazy_predictions_are_of_the_model_that_made_them():
 
 
 class Subclass(BCFWClassifier):
-    """A user's, with attributes of its own."""
-
     def fit(self, X, y, sample_weight=None):
         super().fit(2.0 * X, y, sample_weight)
         self.n_fitted_ = len(X)

@@ -130,7 +130,6 @@ class Written:
         return 1.0 / (model.C * self.listed.n)
 
     def primal(self, model):
-        """The objective at `coef_`, every labeling tried."""
         w = model._weights
         hinges = [
             (self.listed.loss[i] * (1.0 + self.listed.delta(i) @ w)).max()
@@ -334,7 +333,6 @@ def test_margin_rescaling_has_one_objective_whatever_solves_it(kind, options):
 @however_near
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_losses_times_c_are_the_same_as_c_times_the_strength(kind):
-    """Which is what margin rescaling has not."""
     problem = written(kind, 8.0)
     # Its objective is 8 times the other, and has as much more rounding.
     scaled = problem.fit(C=0.05, **ACCURATE | {"tol": 8.0 * ACCURATE["tol"]})
@@ -605,8 +603,6 @@ def test_a_search_that_a_structure_cannot_serve_is_refused(search, message, opti
 
 
 class Spied(Coded):
-    """Counts what training asks of it."""
-
     asked = 0
 
     def loss_augmented_decode(self, *args, **kwargs):
@@ -672,8 +668,6 @@ def test_verbose_prints_a_line_for_each_check(options, capsys):
 
 
 class Cut(PythonMulticlass):
-    """Interrupts training at a call."""
-
     left = None
 
     def constrained_decode(self, *args, **kwargs):

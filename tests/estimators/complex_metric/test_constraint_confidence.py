@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _mixtures import make_data
+from _mixtures import Scored, make_data, recalls_of_groups
 from _seeds import new_rng
 from sklearn.linear_model import LogisticRegression
 
@@ -26,15 +26,6 @@ from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintErro
 pytestmark = pytest.mark.filterwarnings("ignore:sensitive_features were passed")
 
 
-class Scored:
-    """Two classes, whose first feature is the probability of the second one."""
-
-    classes_ = np.array([0, 1])
-
-    def predict_proba(self, X):
-        return np.column_stack([1 - X[:, 0], X[:, 0]])
-
-
 def confident(constraints, confidence=0.95, **params):
     return ComplexMetricClassifier(
         constraints=constraints,
@@ -42,16 +33,6 @@ def confident(constraints, confidence=0.95, **params):
         constraint_calibration="uniform",
         **params,
     )
-
-
-def population_recalls(model):
-    """Of two groups: probabilities u and .6 u, of u uniform, by the midpoint rule."""
-    u = (np.arange(1000) + 0.5) / 1000
-    found = []
-    for group, of_one in enumerate((u, 0.6 * u)):
-        P = model.predict_proba(of_one[:, None], sensitive_features=np.full(1000, group))
-        found.append(of_one @ P[:, 1] / of_one.sum())
-    return found
 
 
 def test_the_constraint_holds_for_the_population_as_often_as_said():
@@ -69,7 +50,7 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
             model.set_params(cv="prefit", confusion="labels").fit(
                 of_one[:, None], y, sensitive_features=groups
             )
-            one, other = population_recalls(model)
+            one, other = recalls_of_groups(model)
             held[confidence] += abs(one - other) <= slack
             if confidence is not None:
                 (bounds,) = model.constraint_bounds_

@@ -127,7 +127,6 @@ def test_what_tiny_probabilities_say_is_not_cut_off(dtype):
 
 
 def test_few_labels_hardly_bend_the_rule_of_balanced_costs():
-    """A model that is not sure enough: whatever its scale, this rule stays as it is."""
     rng = new_rng(7)
     shares = np.array([0.8, 0.15, 0.05])
     changed = []
@@ -187,7 +186,6 @@ def test_examples_of_weight_zero_count_as_none():
 
 
 def test_with_many_examples_each_part_counts_its_labels(monkeypatch):
-    """Of a few examples hardly anything is moved, and all of it in the end."""
     _, y, P = sample(new_rng(2), 600, bent=4.0)
     P[:, [0, 1]] = P[:, [1, 0]]
     y[:3] = 0, 1, 2

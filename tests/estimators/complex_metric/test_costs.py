@@ -180,7 +180,6 @@ def test_costs_that_all_examples_share_are_a_linear_loss(known):
 
 
 def everything(n, k):
-    """All deterministic classifiers of n rows, (k^n, n, k)."""
     return np.eye(k)[np.array(list(itertools.product(range(k), repeat=n)))]
 
 
@@ -188,7 +187,6 @@ def everything(n, k):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("swapped", [False, True])
 def test_known_costs_with_constraints_end_at_the_optimum_of_a_program(seed, k, swapped):
-    """Least cost at a bound on recall, or the most recall at a bound on the cost."""
     n = 9 if k == 2 else 6
     X, y, weights, costs = data(seed, k, n=n)
     inner = LogisticRegression(C=0.3).fit(X, y)

@@ -1117,7 +1117,6 @@ class TestOtherOracles:
         assert "probabilities" not in str(caught[0].message)
 
     def test_a_bound_of_ones_own_is_the_certificate(self):
-        """A wrong one below the truth leaves a gap; none is as good as the cost."""
 
         class Exact(CheapestOfSome):
             exact = True

@@ -96,7 +96,6 @@ class GrowsWithRows(ClassifierMixin, BaseEstimator):
     "cv", [StratifiedKFold(5), StratifiedShuffleSplit(1, random_state=0)]
 )
 def test_thresholds_are_on_the_scale_of_the_classifier_that_predicts(metric, cv):
-    """A classifier without any overfitting: folds say what it says, on another scale."""
     rng = new_rng(7)
     X = rng.standard_normal((400, 1))
     y = (X[:, 0] + rng.standard_normal(400) > 0.5).astype(int)

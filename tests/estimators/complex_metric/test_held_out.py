@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import sklearn
-from _mixtures import make_data
+from _mixtures import Scored, make_data, recalls_of_groups
 from _seeds import new_rng
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
@@ -25,15 +25,6 @@ from sklearn_structsvm.metrics import (
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 
-class Scored:
-    """Two classes, whose first feature is the probability of the second one."""
-
-    classes_ = np.array([0, 1])
-
-    def predict_proba(self, X):
-        return np.column_stack([1 - X[:, 0], X[:, 0]])
-
-
 def certified(constraints, confidence=0.95, **params):
     return ComplexMetricClassifier(
         constraints=constraints, constraint_confidence=confidence, **params
@@ -45,15 +36,6 @@ def scores(rng, n):
     groups = (rng.random(n) < 0.4).astype(int)
     p = rng.random(n) * np.where(groups, 0.6, 1.0)
     return p[:, None], (rng.random(n) < p).astype(int), groups
-
-
-def population_recalls(model):
-    u = (np.arange(1000) + 0.5) / 1000
-    found = []
-    for group, p in enumerate((u, 0.6 * u)):
-        P = model.predict_proba(p[:, None], sensitive_features=np.full(1000, group))
-        found.append(p @ P[:, 1] / p.sum())
-    return found
 
 
 def test_constraints_are_violated_no_more_often_than_allowed():
@@ -69,7 +51,7 @@ def test_constraints_are_violated_no_more_often_than_allowed():
         except InfeasibleConstraintError:
             continue
         n_certified += 1
-        one, other = population_recalls(model)
+        one, other = recalls_of_groups(model)
         n_violated += abs(one - other) > slack
     assert n_certified > 0
     # The chance to be above this is below 1e-6.

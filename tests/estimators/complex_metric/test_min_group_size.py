@@ -143,7 +143,6 @@ def test_scores_and_reports_count_the_groups_of_the_fit():
 
 @POOLED
 def test_constraints_of_a_feature_count_its_values_whatever_is_pooled():
-    """The women of a small combination are women still."""
     rng = new_rng(6)
     X, y, _ = sample(rng)
     sex = rng.choice(["f", "m"], size=len(y))

@@ -73,7 +73,6 @@ def around(values):
 
 
 def check_all_agree(model, group=None):
-    """On all ties, and next to them, by the very probabilities of the classifier."""
     for name, label, sign, at, other in rules_of(model):
         if group is not None and name not in (group, None):
             continue

@@ -163,7 +163,6 @@ class TestHash:
         assert ((P > 0) & (P < 1)).any()
 
     def test_the_confusion_of_hashed_predictions_is_the_mixtures(self):
-        """Within five standard deviations of independent draws, in each entry."""
         X, y, _ = make_data(4, n=20000)
         frozen = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
         model = ComplexMetricClassifier(frozen, "min_max").fit(X[:1000], y[:1000])

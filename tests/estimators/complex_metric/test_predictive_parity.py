@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _mixtures import Scored
 from _seeds import new_rng
 from scipy.optimize import linprog
 
@@ -37,15 +38,6 @@ KINDS = [
 of_kinds = pytest.mark.parametrize("parity", KINDS, ids=repr)
 
 pytestmark = pytest.mark.filterwarnings("ignore:The classifier predicts:UserWarning")
-
-
-class Scored:
-    """Two classes, whose first feature is the probability of the second one."""
-
-    classes_ = np.array([0, 1])
-
-    def predict_proba(self, X):
-        return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
 def sample(rng, n, n_groups=2):

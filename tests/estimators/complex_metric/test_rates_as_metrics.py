@@ -1,7 +1,10 @@
 """Rates of one class as metrics: the most of one at a bound on another."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from _mixtures import noisy_rows
 from _seeds import new_rng
 from scipy.optimize import linprog
 from sklearn.dummy import DummyClassifier
@@ -39,12 +42,7 @@ BOUNDS = [
 ]
 
 
-def data(seed, n=80):
-    rng = new_rng(seed)
-    X = rng.standard_normal((n, 3))
-    y = (X[:, 0] + rng.standard_normal(n) > 0.3).astype(int)
-    y[:2] = [0, 1]
-    return X, y
+data = partial(noisy_rows, n=80, cut=0.3)
 
 
 @pytest.mark.filterwarnings("ignore:sensitive_features were passed")
@@ -120,11 +118,7 @@ def best_by_program(name, constraint, y, scores):
 
     def solve(objective):
         return linprog(
-            objective,
-            A_ub=[row],
-            b_ub=[0.0],
-            A_eq=np.ones((1, len(tp))),
-            b_eq=[1.0],
+            objective, A_ub=[row], b_ub=[0.0], A_eq=np.ones((1, len(tp))), b_eq=[1.0]
         ).fun
 
     if np.ndim(D) == 0:
@@ -263,7 +257,6 @@ def test_rates_of_one_of_many_classes_reach_the_optimum_of_a_linear_program():
 
 
 def best_precision(y, scores):
-    """Of all thresholds, in both directions."""
     found = [
         y[side].mean()
         for cut in np.unique(scores)

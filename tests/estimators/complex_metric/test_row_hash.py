@@ -108,7 +108,6 @@ def test_values_belong_to_their_columns():
 
 
 def grids():
-    """Rows that differ little: whole numbers, one-hot rows, floats in a narrow range."""
     whole = np.indices((60, 60)).reshape(2, -1).T.astype(float)
     near = 1.0 + np.arange(4000)[:, None] * 2.0**-23
     return {

@@ -1,8 +1,10 @@
 """`threshold_`, `thresholds_` and `cv_thresholds_`: the number that a rule is."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from _seeds import new_rng
+from _mixtures import noisy_rows
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -12,18 +14,12 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThresholds
 from sklearn_structsvm.metrics import Coverage, EqualizedOdds, LinearLoss, Recall
 
-
-def data(seed=0, n=150):
-    rng = new_rng(seed)
-    X = rng.standard_normal((n, 3))
-    y = (X[:, 0] + rng.standard_normal(n) > 0.5).astype(int)
-    y[:2] = [0, 1]
-    return X, y
+data = partial(noisy_rows, n=150, cut=0.5)
 
 
 @pytest.mark.parametrize("metric", ["f1", "zero_one", "balanced", "kappa"])
 def test_the_threshold_is_what_predictions_are_made_by(metric):
-    X, y = data()
+    X, y = data(0)
     model = ComplexMetricClassifier(metric=metric, cv=None, confusion="labels")
     P = model.fit(X, y).estimator_.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(model.predict(X), P > model.threshold_)

@@ -79,7 +79,6 @@ def test_sets_do_not_depend_on_the_batch(params):
 
 @pytest.mark.parametrize("score", ["aps", "raps"])
 def test_coverage_holds_row_by_row(score):
-    """One new row for each of 200 fits, asked for alone."""
     n_fits, params = 200, {"conformity_score": score, "randomized": True, "cv": "prefit"}
     alone = batch = 0
     for seed in range(n_fits):
