@@ -56,20 +56,13 @@ STRUCTURED = {
 WITH_SUMS = {"binary", "multiclass", "multilabel", "chain", "tree"}
 FLAT = {"binary", "multiclass", "multilabel"}
 KINDS = {
-    "binary": "two classes",
-    "multiclass": "several classes",
-    "multilabel": "several labels",
-    "multilabel-csr": "several labels",
-    "chain": "ChainStructure",
-    "chain-csr": "ChainStructure",
-    "cycles": "GraphStructure",
-    "forest": "HierarchicalStructure",
-    "graph": "HierarchicalStructure",
-    "pairs": "PairwiseMultilabelStructure",
-    "parts": "PictorialStructure",
-    "roof": "PairwiseMultilabelStructure",
-    "tree": "TreeStructure",
-}
+    "binary": "two classes", "multiclass": "several classes",
+    "multilabel": "several labels", "multilabel-csr": "several labels",
+    "chain": "ChainStructure", "chain-csr": "ChainStructure", "cycles": "GraphStructure",
+    "forest": "HierarchicalStructure", "graph": "HierarchicalStructure",
+    "pairs": "PairwiseMultilabelStructure", "parts": "PictorialStructure",
+    "roof": "PairwiseMultilabelStructure", "tree": "TreeStructure",
+}  # fmt: skip
 
 
 def takes(estimator, kind):

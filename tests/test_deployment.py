@@ -289,16 +289,10 @@ def test_every_classifier_of_chains_is_exported(name, tmp_path):
 
 @pytest.mark.parametrize(
     "labels",
-    [
-        ("a", "bcd"),
-        (3, -1),
-        (True, False),
-        (np.uint8(2), np.uint8(200)),
-        (b"a", b"b"),
-        (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
-    ],
+    [("a", "bcd"), (3, -1), (True, False), (np.uint8(2), np.uint8(200)), (b"a", b"b"),
+     (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))],
     ids=lambda labels: type(labels[0]).__name__,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("dtype", [None, object])
 def test_classes_are_of_any_type_that_arrays_hold(labels, dtype, tmp_path):
     X, y = make_chains(10, n_classes=2, random_state=new_seed())

@@ -168,14 +168,9 @@ def random_token(rng, form):
         names = names.tolist()
         return names, dict(Counter(names))
     values = [
-        rng.choice(WORDS).item(),
-        float(rng.standard_normal()),
-        int(rng.integers(-2, 3)),
-        True,
-        np.float32(0.5),
-        ["x", "y", "x"],
-        ("x",),
-    ]
+        rng.choice(WORDS).item(), float(rng.standard_normal()), int(rng.integers(-2, 3)),
+        True, np.float32(0.5), ["x", "y", "x"], ("x",),
+    ]  # fmt: skip
     token = {str(name): values[rng.integers(len(values))] for name in names}
     return token, token
 
@@ -516,24 +511,18 @@ ONE, TWO = np.ones(1), np.ones(2)
 
 @pytest.mark.parametrize(
     "fitted, X, words",
-    [
-        (None, [[{"v": TWO}], [], [{}, {"v": ONE}]], r"X\[2\]\[1\].*'v' of length 1.*2"),
-        (
-            None,
-            [[("a", TWO), ("b", ONE)]],
-            r"X\[0\]\[1\].*'vector' of length 1.*length 2",
-        ),
-        ([[{"v": TWO}]], [[], [{"v": ONE}]], r"X\[1\]\[0\].*length 1.*in fit.*length 2"),
-        (None, [[("a", ONE)], [("b", ONE), {"b": 1}]], r"X\[1\]\[1\] is no pair"),
-        (None, [[{"b": 1}, ("a", ONE)]], r"X\[0\]\[1\] is a pair"),
-        ([[("a", ONE)]], [[], [{"a": 1}]], r"X\[1\]\[0\] is no pair"),
-        ([[{"a": 1}]], [[("a", ONE)]], r"X\[0\]\[0\] is a pair"),
-        (None, [[({}, ONE.astype(str))]], r"X\[0\]\[0\].*does not hold numbers"),
-        (None, [[{"v": TWO[:, None]}]], r"X\[0\]\[0\].*shape \(2, 1\) as 'v'.*1-D"),
-        (None, [[{"v": TWO, "v[1]": 1}]], r"X\[0\]\[0\].*column 'v\[1\]'.*Rename"),
-        (None, [[({"vector": ONE}, ONE)]], r"X\[0\]\[0\] has two vectors 'vector'"),
-    ],
-)
+    [(None, [[{"v": TWO}], [], [{}, {"v": ONE}]], r"X\[2\]\[1\].*'v' of length 1.*2"),
+     (None, [[("a", TWO), ("b", ONE)]], r"X\[0\]\[1\].*'vector' of length 1.*length 2"),
+     ([[{"v": TWO}]], [[], [{"v": ONE}]], r"X\[1\]\[0\].*length 1.*in fit.*length 2"),
+     (None, [[("a", ONE)], [("b", ONE), {"b": 1}]], r"X\[1\]\[1\] is no pair"),
+     (None, [[{"b": 1}, ("a", ONE)]], r"X\[0\]\[1\] is a pair"),
+     ([[("a", ONE)]], [[], [{"a": 1}]], r"X\[1\]\[0\] is no pair"),
+     ([[{"a": 1}]], [[("a", ONE)]], r"X\[0\]\[0\] is a pair"),
+     (None, [[({}, ONE.astype(str))]], r"X\[0\]\[0\].*does not hold numbers"),
+     (None, [[{"v": TWO[:, None]}]], r"X\[0\]\[0\].*shape \(2, 1\) as 'v'.*1-D"),
+     (None, [[{"v": TWO, "v[1]": 1}]], r"X\[0\]\[0\].*column 'v\[1\]'.*Rename"),
+     (None, [[({"vector": ONE}, ONE)]], r"X\[0\]\[0\] has two vectors 'vector'")],
+)  # fmt: skip
 def test_vectors_that_are_wrong_are_errors_that_name_the_token(fitted, X, words):
     model = SequenceTransformer()
     if fitted is None:

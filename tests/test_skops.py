@@ -158,24 +158,19 @@ OBJECTS = [
     *(kind() for kind in (metrics.ZeroOne, metrics.Ordinal, metrics.Balanced)),
     *(kind() for kind in (metrics.GMean, metrics.HMean, metrics.QMean, metrics.MinMax)),
     *(kind() for kind in (metrics.MacroF1, metrics.MatthewsCorrelation)),
-    metrics.MicroF1(default_label=2),
-    metrics.Jaccard("micro"),
-    metrics.CohenKappa("linear"),
-    metrics.ExpectedCost(),
-    metrics.Recall(at_least=0.6),
+    metrics.MicroF1(default_label=2), metrics.Jaccard("micro"),
+    metrics.CohenKappa("linear"), metrics.ExpectedCost(), metrics.Recall(at_least=0.6),
     metrics.Recall(at_least={"a": 0.7, "c": 0.2}, per_group=True),
-    metrics.Specificity(at_least=0.5),
-    metrics.Precision(target=0.5, slack=0.1),
+    metrics.Specificity(at_least=0.5), metrics.Precision(target=0.5, slack=0.1),
     metrics.FalsePositiveRate(at_most=[0.1, 0.2, 0.3]),
     metrics.Coverage(target=[0.2, 0.3, 0.5], slack=0.0, group="f"),
     metrics.DemographicParity(bound="ratio"),
-    metrics.EqualOpportunity(reference="groups", slack=0.0),
-    metrics.EqualizedOdds(),
+    metrics.EqualOpportunity(reference="groups", slack=0.0), metrics.EqualizedOdds(),
     metrics.PredictiveParity(),
     metrics.Quantification(0.01, target={"a": 0.5, "b": 0.5}),
     metrics.MetricBound(metrics.FBeta(2.0), at_least=0.5),
     metrics.Churn(DummyClassifier(), 0.3),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("thing", OBJECTS, ids=lambda thing: type(thing).__name__)

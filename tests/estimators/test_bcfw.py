@@ -123,15 +123,10 @@ def hinges(problem, model, X, y):
 @pytest.mark.parametrize("kind", [*FLAT, "chain", "custom"])
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"average": True, "tol": 0.1},
-        {"cache": True},
-        {"C": 0.01, "sampling": "permuted"},
-        {"coef_bounds": (-0.05, 0.1)},
-    ],
+    [{}, {"average": True, "tol": 0.1}, {"cache": True},
+     {"C": 0.01, "sampling": "permuted"}, {"coef_bounds": (-0.05, 0.1)}],
     ids=repr,
-)
+)  # fmt: skip
 def test_the_objective_is_that_of_the_returned_coefficients(kind, options):
     problem = make_problem(kind, n=12)
     weights = new_rng(0).uniform(0.5, 2.0, size=problem.n)

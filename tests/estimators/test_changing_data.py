@@ -93,17 +93,10 @@ def data(form):
 
 ROWS = ("rows", "rows of 64 bits")
 ITEMS = (
-    "chain",
-    "one chain",
-    "split chain items",
-    "one split chain items",
-    "chain with scores",
-    "one chain with scores",
-    "tree",
-    "one tree",
-    "graph",
+    "chain", "one chain", "split chain items", "one split chain items",
+    "chain with scores", "one chain with scores", "tree", "one tree", "graph",
     "one graph",
-)
+)  # fmt: skip
 OF_STRUCTURES = {
     "bcfw": BCFWClassifier(max_iter=4, tol=0.0, random_state=0),
     "pairwise": BCFWClassifier(step="pairwise", max_iter=4, tol=0.0, random_state=0),

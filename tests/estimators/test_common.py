@@ -41,38 +41,28 @@ SHORT = {"Cs": [0.01, 0.1], "eps": 0.5, "cv": 2}
 # Losses of the whole sample.
 SAMPLE = [BMRMClassifier(**loss) for loss in SAMPLE_LOSSES.values()]
 FLAT = [
-    BCFWClassifier(),
-    BCFWClassifier(MulticlassStructure()),
-    BCFWClassifier(BinaryStructure()),
-    BCFWClassifierCV(**SHORT),
-    SlackRescaledSSVM(),
+    BCFWClassifier(), BCFWClassifier(MulticlassStructure()),
+    BCFWClassifier(BinaryStructure()), BCFWClassifierCV(**SHORT), SlackRescaledSSVM(),
     SlackRescaledSSVM(MulticlassStructure(), search="exact"),
     SlackRescaledSSVM(BinaryStructure(), solver="sgd"),
-    SlackRescaledSSVM(solver="cutting_plane"),
-    SlackRescaledSSVM(solver="one_slack"),
-    CRFClassifier(),
-    CRFClassifier(solver="dual"),
+    SlackRescaledSSVM(solver="cutting_plane"), SlackRescaledSSVM(solver="one_slack"),
+    CRFClassifier(), CRFClassifier(solver="dual"),
     CRFClassifier(MulticlassStructure(), decoding="mbr"),
     CRFClassifier(BinaryStructure(), solver="lbfgs"),
-    CRFClassifierCV(Cs=[0.01, 0.1], cv=2, tol=1e-12),
-    SubLBFGSClassifier(),
+    CRFClassifierCV(Cs=[0.01, 0.1], cv=2, tol=1e-12), SubLBFGSClassifier(),
     SubLBFGSClassifier(solver="hybrid"),
     SubLBFGSClassifier(loss="slack_hinge", solver="sublbfgs"),
     SubLBFGSClassifier(solver="subbfgs"),
-    SubLBFGSClassifier(loss="squared_hinge", tol=1e-14),
-    SubLBFGSClassifier(penalty="l1"),
+    SubLBFGSClassifier(loss="squared_hinge", tol=1e-14), SubLBFGSClassifier(penalty="l1"),
     SubLBFGSClassifier(loss="squared_hinge", penalty="l1"),
     SubLBFGSClassifier(loss="logistic", penalty="l1", tol=1e-14),
     SubLBFGSClassifier(loss="logistic", penalty="l1", solver="owlqn*"),
-    *(SubLBFGSClassifier(loss=loss) for loss in ("f1", "roc_auc")),
-    BMRMClassifier(),
+    *(SubLBFGSClassifier(loss=loss) for loss in ("f1", "roc_auc")), BMRMClassifier(),
     BMRMClassifier(line_search=False),
     BMRMClassifier(subproblem="line", max_iter=100),
-    BMRMClassifier(MulticlassStructure()),
-    *SAMPLE,
-    PragamClassifier(),
+    BMRMClassifier(MulticlassStructure()), *SAMPLE, PragamClassifier(),
     PragamClassifier(loss="slack_hinge"),
-]
+]  # fmt: skip
 # With tol=1e-14, two fits agree within the 1e-7 that checks of weights ask for.
 ACCURATE_ALREADY = [
     SubLBFGSClassifier(tol=1e-14),
@@ -97,17 +87,11 @@ COMPLEX = [
 ]
 # Each class, and others within it: structures with parameters of their own, and a user's.
 EACH = [
-    BCFWClassifier(),
-    BCFWClassifierCV(),
-    CRFClassifier(),
-    CRFClassifierCV(),
-    ComplexMetricClassifier(),
-    SlackRescaledSSVM(),
-    BCFWClassifier(MultilabelStructure()),
-    BCFWClassifierCV(ChainStructure()),
-    CRFClassifier(ChainStructure()),
+    BCFWClassifier(), BCFWClassifierCV(), CRFClassifier(), CRFClassifierCV(),
+    ComplexMetricClassifier(), SlackRescaledSSVM(), BCFWClassifier(MultilabelStructure()),
+    BCFWClassifierCV(ChainStructure()), CRFClassifier(ChainStructure()),
     SlackRescaledSSVM(Structure()),
-]
+]  # fmt: skip
 MULTILABEL = [
     BCFWClassifier(MultilabelStructure()),
     BCFWClassifierCV(MultilabelStructure(), **SHORT),
@@ -231,15 +215,9 @@ def test_several_labels_pass_the_checks_that_hand_over_an_indicator(estimator):
 
 @pytest.mark.parametrize(
     "check",
-    [
-        check_estimator_repr,
-        check_get_params_invariance,
-        check_no_attributes_set_in_init,
-        check_param_validation,
-        check_parameters_default_constructible,
-        check_set_params,
-    ],
-)
+    [check_estimator_repr, check_get_params_invariance, check_no_attributes_set_in_init,
+     check_param_validation, check_parameters_default_constructible, check_set_params],
+)  # fmt: skip
 @pytest.mark.parametrize("estimator", EACH, ids=repr)
 def test_parameters_follow_the_conventions(estimator, check):
     check(type(estimator).__name__, estimator)

@@ -129,14 +129,9 @@ def set_n_weights(structure):
 
 
 DAMAGES = [
-    set_label_costs,
-    set_classes,
-    set_one_class,
-    set_classes_as_a_list,
-    set_n_features,
-    set_no_features,
-    set_n_weights,
-]
+    set_label_costs, set_classes, set_one_class, set_classes_as_a_list, set_n_features,
+    set_no_features, set_n_weights,
+]  # fmt: skip
 
 
 # What comes from a file has not predicted yet, whatever the damage.
@@ -236,15 +231,9 @@ def lengthen_a_labeling(state):
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        shorten_blocks,
-        shorten_losses,
-        spoil_losses,
-        drop_an_active_set,
-        name_an_unknown_label,
-        lengthen_a_labeling,
-    ],
-)
+    [shorten_blocks, shorten_losses, spoil_losses, drop_an_active_set,
+     name_an_unknown_label, lengthen_a_labeling],
+)  # fmt: skip
 @pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "graph"])
 def test_a_warm_start_from_a_damaged_dual_point_is_refused(kind, damage):
     if kind == "roof" and damage is name_an_unknown_label:

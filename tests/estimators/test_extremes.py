@@ -300,19 +300,14 @@ FITS_TO_ROWS = {
     "bcfw": BCFWClassifier().fit,
     "pairwise": BCFWClassifier(step="pairwise").fit,
     "cutting planes": BCFWClassifier(algorithm="batch").fit,
-    "bcfw cv": BCFWClassifierCV(Cs=2).fit,
-    "bcfw path": bcfw_path,
-    "bmrm": BMRMClassifier().fit,
-    "crf": CRFClassifier().fit,
-    "crf cv": CRFClassifierCV(Cs=2).fit,
-    "crf path": crf_path,
+    "bcfw cv": BCFWClassifierCV(Cs=2).fit, "bcfw path": bcfw_path,
+    "bmrm": BMRMClassifier().fit, "crf": CRFClassifier().fit,
+    "crf cv": CRFClassifierCV(Cs=2).fit, "crf path": crf_path,
     "l1": SubLBFGSClassifier(penalty="l1").fit,
-    "newton": CRFClassifier(solver="newton").fit,
-    "pragam": PragamClassifier().fit,
-    "ranking": SubLBFGSClassifier(loss="roc_auc").fit,
-    "slack": SlackRescaledSSVM().fit,
+    "newton": CRFClassifier(solver="newton").fit, "pragam": PragamClassifier().fit,
+    "ranking": SubLBFGSClassifier(loss="roc_auc").fit, "slack": SlackRescaledSSVM().fit,
     "sublbfgs": SubLBFGSClassifier().fit,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])

@@ -459,43 +459,26 @@ TAGGER = ChainStructure(transitions=[("a", "b")])
 
 @pytest.mark.parametrize(
     ("model", "y", "words"),
-    [
-        (CRFClassifier("chain"), [[MISSING, MISSING]] * 2, "y has no known label"),
-        (
-            CRFClassifier("chain", classes=["a", "b"]),
-            [[MISSING, {"a", "b"}], [MISSING, MISSING]],
-            "y has no known label",
-        ),
-        (BCFWClassifier("chain"), [["a", "b"], ["a", set()]], r"y\[1\] leaves"),
-        (
-            CRFClassifier("chain", classes=["a", "b"]),
-            [["a", "b"], ["a", {"c", "d"}]],
-            "not among `classes`",
-        ),
-        (CRFClassifier("chain"), [[0, 1], [0, -100]], "Put MISSING in the place"),
-        (CRFClassifier(TAGGER), [["a", {"b", "c"}], ["c", "b"]], None),
-        (
-            CRFClassifier(TAGGER),
-            [["b", "c"], [{"a"}, {"b"}]],
-            "which `transitions` forbids",
-        ),
-        (
-            CRFClassifier(ChainStructure(transitions=[("a", "b"), ("a", "d")])),
-            [["b", "c"], ["a", {"b", "d"}]],
-            r"y\[1\] and `transitions` leave X\[1\] no labeling",
-        ),
-        (SlackRescaledSSVM("chain"), HALF, "use CRFClassifier or"),
-        (CRFClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
-        (CRFClassifier("chain", solver="newton"), HALF, "newton"),
-        (CRFClassifier(MulticlassStructure()), ["a", MISSING], "rows without a label"),
-        (BCFWClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
-        (
-            CRFClassifierCV("chain", l1_ratios=[0.0, 0.5]),
-            HALF,
-            "l1_ratio=0.5 cannot learn: use l1_ratio=0",
-        ),
-    ],
-)
+    [(CRFClassifier("chain"), [[MISSING, MISSING]] * 2, "y has no known label"),
+     (CRFClassifier("chain", classes=["a", "b"]),
+      [[MISSING, {"a", "b"}], [MISSING, MISSING]], "y has no known label"),
+     (BCFWClassifier("chain"), [["a", "b"], ["a", set()]], r"y\[1\] leaves"),
+     (CRFClassifier("chain", classes=["a", "b"]), [["a", "b"], ["a", {"c", "d"}]],
+      "not among `classes`"),
+     (CRFClassifier("chain"), [[0, 1], [0, -100]], "Put MISSING in the place"),
+     (CRFClassifier(TAGGER), [["a", {"b", "c"}], ["c", "b"]], None),
+     (CRFClassifier(TAGGER), [["b", "c"], [{"a"}, {"b"}]], "which `transitions` forbids"),
+     (CRFClassifier(ChainStructure(transitions=[("a", "b"), ("a", "d")])),
+      [["b", "c"], ["a", {"b", "d"}]],
+      r"y\[1\] and `transitions` leave X\[1\] no labeling"),
+     (SlackRescaledSSVM("chain"), HALF, "use CRFClassifier or"),
+     (CRFClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
+     (CRFClassifier("chain", solver="newton"), HALF, "newton"),
+     (CRFClassifier(MulticlassStructure()), ["a", MISSING], "rows without a label"),
+     (BCFWClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
+     (CRFClassifierCV("chain", l1_ratios=[0.0, 0.5]), HALF,
+      "l1_ratio=0.5 cannot learn: use l1_ratio=0")],
+)  # fmt: skip
 def test_what_cannot_be_learned_from_is_refused(model, y, words):
     X = np.eye(2) if model.structure.__class__ is MulticlassStructure else GOOD_X
     if words is None:

@@ -254,22 +254,17 @@ def test_extreme_sizes_overflow_nowhere(loss, C, scale):
 
 @pytest.mark.parametrize(
     ("params", "words"),
-    [
-        (L1 | {"loss": "slack_hinge"}, "penalty='l1' requires loss='hinge'"),
-        (L1 | {"loss": "f1"}, "penalty='l1' requires loss='hinge'"),
-        (L1 | {"solver": "owlqn"}, "solver='owlqn' requires loss=.* Use solver='newton'"),
-        (L1 | {"solver": "hybrid"}, "solver='hybrid' requires penalty='l2'"),
-        (L1 | {"line_search": "wolfe"}, "line_search='wolfe' requires"),
-        (SQUARED | {"label_costs": np.eye(2)}, "label_costs=.* requires loss='hinge'"),
-        (
-            SQUARED | {"solver": "hybrid"},
-            "solver='hybrid' requires.* Use solver='newton'",
-        ),
-        (SQUARED | {"solver": "dual-hybrid"}, "solver='dual-hybrid' requires loss="),
-        ({"solver": "newton"}, "solver='newton' requires loss='squared"),
-        (SQUARED | {"k": 3}, "k=3 requires loss="),
-    ],
-)
+    [(L1 | {"loss": "slack_hinge"}, "penalty='l1' requires loss='hinge'"),
+     (L1 | {"loss": "f1"}, "penalty='l1' requires loss='hinge'"),
+     (L1 | {"solver": "owlqn"}, "solver='owlqn' requires loss=.* Use solver='newton'"),
+     (L1 | {"solver": "hybrid"}, "solver='hybrid' requires penalty='l2'"),
+     (L1 | {"line_search": "wolfe"}, "line_search='wolfe' requires"),
+     (SQUARED | {"label_costs": np.eye(2)}, "label_costs=.* requires loss='hinge'"),
+     (SQUARED | {"solver": "hybrid"}, "solver='hybrid' requires.* Use solver='newton'"),
+     (SQUARED | {"solver": "dual-hybrid"}, "solver='dual-hybrid' requires loss="),
+     ({"solver": "newton"}, "solver='newton' requires loss='squared"),
+     (SQUARED | {"k": 3}, "k=3 requires loss=")],
+)  # fmt: skip
 def test_what_does_not_go_together_is_refused(params, words):
     with pytest.raises(ValueError, match=words):
         SubLBFGSClassifier(**params).fit(*make_data())

@@ -128,10 +128,7 @@ def structured():
     return {
         "chain": ("chain", X, y, lambda x: masked(x), r"X\[1\]"),
         "scores": (
-            ChainStructure(emission="both"),
-            both,
-            y,
-            lambda x: (x[0], masked(x[1])),
+            ChainStructure(emission="both"), both, y, lambda x: (x[0], masked(x[1])),
             r"X\[1\]\[1\]",
         ),
         "given": (ChainStructure(emission="given"), scores, y, masked, r"X\[1\]"),
@@ -139,22 +136,14 @@ def structured():
         "parents": ("tree", trees, y, lambda x: (x[0], masked(x[1])), r"X\[1\]\[1\]"),
         "graph": ("graph", graphs, y, lambda x: (masked(x[0]), *x[1:]), r"X\[1\]\[0\]"),
         "edges": (
-            "graph",
-            graphs,
-            y,
-            lambda x: (x[0], masked(x[1]), x[2]),
-            r"X\[1\]\[1\]",
+            "graph", graphs, y, lambda x: (x[0], masked(x[1]), x[2]), r"X\[1\]\[1\]",
         ),
         "edge_features": (
-            "graph",
-            graphs,
-            y,
-            lambda x: (*x[:2], masked(x[2])),
-            r"X\[1\]\[2\]",
+            "graph", graphs, y, lambda x: (*x[:2], masked(x[2])), r"X\[1\]\[2\]",
         ),
         "parts": (PictorialStructure([1, -1]), grids, places, masked, r"X\[1\]"),
         "weights": ("graph", graphs, weighted, None, r"y\[1\]\[1\]"),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", structured())

@@ -199,14 +199,9 @@ def test_predictions_of_rows_take_a_piece_of_them(kind, dtype, model):
 
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [
-        ("dense", np.float32),
-        ("dense", np.float64),
-        ("csr", np.float32),
-        ("tree", np.float32),
-        ("graph", np.float32),
-    ],
-)
+    [("dense", np.float32), ("dense", np.float64), ("csr", np.float32),
+     ("tree", np.float32), ("graph", np.float32)],
+)  # fmt: skip
 def test_predictions_of_sequences_take_a_piece_of_them(kind, dtype):
     X, y = sequences(kind, 80, 100, dtype)
     model = BCFWClassifier if kind == "graph" else CRFClassifier

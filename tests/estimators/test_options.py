@@ -176,14 +176,9 @@ def test_a_grid_may_hold_the_searches_of_slack_rescaling_beside_margins():
 
 @pytest.mark.parametrize(
     "option",
-    [
-        {"loss": "slack_hinge"},
-        {"label_costs": np.ones((3, 3)) - np.eye(3)},
-        {"line_search": False},
-        {"subproblem": "line"},
-        {"warm_start": True},
-    ],
-)
+    [{"loss": "slack_hinge"}, {"label_costs": np.ones((3, 3)) - np.eye(3)},
+     {"line_search": False}, {"subproblem": "line"}, {"warm_start": True}],
+)  # fmt: skip
 @pytest.mark.parametrize("structure", ["auto", "chain", "multiclass"])
 def test_what_rows_alone_have_is_refused_for_structures(structure, option):
     X, y = [np.zeros((2, 1)), np.ones((1, 1))], [[0, 1], [1]]
@@ -265,16 +260,10 @@ def test_numbers_out_of_range_are_refused_also_without_validation(kind):
 
 @pytest.mark.parametrize(
     ("path", "name", "value"),
-    [
-        (crf_path, "l1_ratio", 5),
-        (crf_path, "tol", -1.0),
-        (bcfw_path, "eps", -1.0),
-        (bcfw_path, "eps", np.nan),
-        (bcfw_path, "kappa", 2.0),
-        (bcfw_path, "min_lambda", -1.0),
-        (bcfw_path, "intercept_scaling", -1.0),
-    ],
-)
+    [(crf_path, "l1_ratio", 5), (crf_path, "tol", -1.0), (bcfw_path, "eps", -1.0),
+     (bcfw_path, "eps", np.nan), (bcfw_path, "kappa", 2.0),
+     (bcfw_path, "min_lambda", -1.0), (bcfw_path, "intercept_scaling", -1.0)],
+)  # fmt: skip
 def test_so_are_those_of_paths(path, name, value):
     with config_context(skip_parameter_validation=True):
         with pytest.raises(ValueError, match=f"The '{name}' parameter of"):

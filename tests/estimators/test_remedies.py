@@ -216,35 +216,27 @@ PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
 
 @pytest.mark.parametrize(
     ("estimator", "way"),
-    [
-        (BCFWClassifier(), PLANES),
-        (BCFWClassifier("chain"), PLANES.replace(",", " with this structure,")),
-        (BCFWClassifier(algorithm="batch"), "algorithm='block'"),
-        (
-            BCFWClassifier(step="fw", acceleration=False),
-            "step='auto' and acceleration='auto'",
-        ),
-        (BCFWClassifier(step="corrective", sampling="gap"), "sampling='auto'"),
-        (BCFWClassifier(coef_bounds=(-1.0, 1.0)), None),
-        (SlackRescaledSSVM(), "solver='cutting_plane'"),
-        (SlackRescaledSSVM(solver="sgd"), "solver='bcfw'"),
-        (SlackRescaledSSVM(solver="cutting_plane"), "solver='bcfw'"),
-        (CRFClassifier(), None),
-        (CRFClassifier(solver="dual"), "solver='auto'"),
-        (CRFClassifier(solver="lbfgs"), "solver='newton'"),
-        (CRFClassifier("chain", solver="lbfgs"), "solver='newton'"),
-        (
-            BMRMClassifier("chain"),
-            "BCFWClassifier with this structure, which solves the same problem",
-        ),
-        (SubLBFGSClassifier(), PLANES),
-        (SubLBFGSClassifier(solver="sublbfgs"), None),
-        (SubLBFGSClassifier("squared_hinge"), None),
-        (SubLBFGSClassifier("squared_hinge", solver="sublbfgs"), "solver='newton'"),
-        (PragamClassifier("hinge", structure="chain"), "BMRMClassifier with this"),
-    ],
+    [(BCFWClassifier(), PLANES),
+     (BCFWClassifier("chain"), PLANES.replace(",", " with this structure,")),
+     (BCFWClassifier(algorithm="batch"), "algorithm='block'"),
+     (BCFWClassifier(step="fw", acceleration=False),
+      "step='auto' and acceleration='auto'"),
+     (BCFWClassifier(step="corrective", sampling="gap"), "sampling='auto'"),
+     (BCFWClassifier(coef_bounds=(-1.0, 1.0)), None),
+     (SlackRescaledSSVM(), "solver='cutting_plane'"),
+     (SlackRescaledSSVM(solver="sgd"), "solver='bcfw'"),
+     (SlackRescaledSSVM(solver="cutting_plane"), "solver='bcfw'"),
+     (CRFClassifier(), None), (CRFClassifier(solver="dual"), "solver='auto'"),
+     (CRFClassifier(solver="lbfgs"), "solver='newton'"),
+     (CRFClassifier("chain", solver="lbfgs"), "solver='newton'"),
+     (BMRMClassifier("chain"),
+      "BCFWClassifier with this structure, which solves the same problem"),
+     (SubLBFGSClassifier(), PLANES), (SubLBFGSClassifier(solver="sublbfgs"), None),
+     (SubLBFGSClassifier("squared_hinge"), None),
+     (SubLBFGSClassifier("squared_hinge", solver="sublbfgs"), "solver='newton'"),
+     (PragamClassifier("hinge", structure="chain"), "BMRMClassifier with this")],
     ids=repr,
-)
+)  # fmt: skip
 def test_each_estimator_has_its_other_way(estimator, way):
     data = CHAIN if estimator.structure == "chain" else good_rows()
     words = words_of(estimator, ended(STALLED), *data)

@@ -165,15 +165,10 @@ def test_paths(kind):
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel"])
 @pytest.mark.parametrize(
     "estimator",
-    [
-        SubLBFGSClassifier(),
-        SubLBFGSClassifier(solver="sublbfgs"),
-        BMRMClassifier(),
-        BMRMClassifier(subproblem="line"),
-        PragamClassifier(),
-    ],
+    [SubLBFGSClassifier(), SubLBFGSClassifier(solver="sublbfgs"), BMRMClassifier(),
+     BMRMClassifier(subproblem="line"), PragamClassifier()],
     ids=str,
-)
+)  # fmt: skip
 def test_batch_methods(estimator, kind):
     assert_repeated(estimator.set_params(**SHORT), *rows(kind))
 

@@ -140,18 +140,9 @@ class Written:
 
 # "whole": losses that are whole numbers, of which decoders make use; others are real.
 WRITTEN = (
-    "binary",
-    "multiclass",
-    "multilabel",
-    "chain",
-    "whole chain",
-    "weighted chain",
-    "tree",
-    "pairwise",
-    "hierarchy",
-    "custom",
-    "custom product",
-)
+    "binary", "multiclass", "multilabel", "chain", "whole chain", "weighted chain",
+    "tree", "pairwise", "hierarchy", "custom", "custom product",
+)  # fmt: skip
 written_kinds = pytest.mark.parametrize("kind", WRITTEN)
 exact_searches = pytest.mark.parametrize(
     ("kind", "search"),
@@ -579,17 +570,11 @@ def test_parameters_that_contradict_each_other_are_refused(params, message):
 @each_solver
 @pytest.mark.parametrize(
     ("search", "message"),
-    [
-        (
-            "angular",
-            "search='angular' needs.*constrained_decode or slack_augmented_decode.*Coded",
-        ),
-        (
-            "exact",
-            "search='exact' needs.*slack_augmented_decode, which Coded does not have",
-        ),
-    ],
-)
+    [("angular",
+      "search='angular' needs.*constrained_decode or slack_augmented_decode.*Coded"),
+     ("exact",
+      "search='exact' needs.*slack_augmented_decode, which Coded does not have")],
+)  # fmt: skip
 def test_a_search_that_a_structure_cannot_serve_is_refused(search, message, options):
     problem = written("custom")
     structure = Coded(problem.structure.codes, problem.structure.costs, serves=None)

@@ -641,18 +641,12 @@ class TestProbabilities:
 class TestConstraints:
     @pytest.mark.parametrize(
         "constraint",
-        [
-            EqualOpportunity(slack=0.05),
-            EqualOpportunity(slack=0.0),
-            EqualizedOdds(slack=0.05),
-            DemographicParity(slack=0.05),
-            DemographicParity(bound="ratio", ratio=0.8),
-            Recall(at_least=0.6),
-            Coverage(target="priors", slack=0.01),
-            Quantification(at_most=0.01),
-        ],
+        [EqualOpportunity(slack=0.05), EqualOpportunity(slack=0.0),
+         EqualizedOdds(slack=0.05), DemographicParity(slack=0.05),
+         DemographicParity(bound="ratio", ratio=0.8), Recall(at_least=0.6),
+         Coverage(target="priors", slack=0.01), Quantification(at_most=0.01)],
         ids=repr,
-    )
+    )  # fmt: skip
     def test_a_constraint_holds_for_the_mixture_on_the_training_labels(self, constraint):
         X, y, groups = make_data(2)
         params = {"cv": None, "confusion": "labels"}
@@ -835,24 +829,13 @@ class TestSolvers:
 
     @pytest.mark.parametrize(
         ("solver", "constraints", "options", "words"),
-        [
-            ("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
-            ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' accepts"),
-            (
-                "gda",
-                (),
-                {"step": "paper"},
-                "'step', but solver='gda' accepts the options",
-            ),
-            ("auto", (), {1: 2}, "1, but solver='column_generation' accepts no options"),
-            (
-                "frank_wolfe",
-                Recall(at_least=0.1),
-                {"radius": 1.0},
-                "'radius', but solver='frank_wolfe' with constraints accepts",
-            ),
-        ],
-    )
+        [("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
+         ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' accepts"),
+         ("gda", (), {"step": "paper"}, "'step', but solver='gda' accepts the options"),
+         ("auto", (), {1: 2}, "1, but solver='column_generation' accepts no options"),
+         ("frank_wolfe", Recall(at_least=0.1), {"radius": 1.0},
+          "'radius', but solver='frank_wolfe' with constraints accepts")],
+    )  # fmt: skip
     def test_options_that_the_solver_does_not_take_are_refused_before_any_fit(
         self, solver, constraints, options, words
     ):

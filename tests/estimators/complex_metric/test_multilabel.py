@@ -263,14 +263,9 @@ def test_samples_f_is_expected_of_independent_labels():
 
 @pytest.mark.parametrize(
     "params",
-    [
-        {},
-        {"average": "micro"},
-        {"average": "samples"},
-        {"labels_per_row": 2},
-        {"confusion": "probabilities"},
-    ],
-)
+    [{}, {"average": "micro"}, {"average": "samples"}, {"labels_per_row": 2},
+     {"confusion": "probabilities"}],
+)  # fmt: skip
 def test_sparse_probabilities_and_labels_are_decided_as_dense_ones(params):
     eta, Y = given(new_rng(10))
     dense = prefit(**params).fit(eta, Y)
@@ -785,31 +780,22 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
 
 @pytest.mark.parametrize(
     ("params", "message"),
-    [
-        ({"metric": "macro_f1"}, "metric='f1', average='macro'"),
-        ({"metric": "expected_cost"}, "a metric of the costs of each example"),
-        ({"metric": "f2"}, "metric='f2' is unknown"),
-        ({"metric": FBeta(pos_label=3)}, "pos_label=3 is not a class"),
-        ({"metric": "jaccard", "average": "samples"}, "supports only F-measures"),
-        (
-            {"metric": FBeta(pos_label=0), "average": "samples"},
-            "supports only F-measures",
-        ),
-        ({"labels_per_row": 5}, "exceeds the 4 labels"),
-        ({"labels_per_row": 3, "n_candidates": 2}, "=3 exceeds n_candidates=2"),
-        ({"labels_per_row": 2, "confusion": "labels"}, "requires labels_per_row=None"),
-        (
-            {"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]},
-            "constraints=.* requires labels_per_row=None; got labels_per_row=2",
-        ),
-        (
-            {"average": "samples", "constraints": Precision(at_least=0.5)},
-            "constraints=.* requires average='macro', 'weighted' or 'micro'",
-        ),
-        ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
-        ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class"),
-    ],
-)
+    [({"metric": "macro_f1"}, "metric='f1', average='macro'"),
+     ({"metric": "expected_cost"}, "a metric of the costs of each example"),
+     ({"metric": "f2"}, "metric='f2' is unknown"),
+     ({"metric": FBeta(pos_label=3)}, "pos_label=3 is not a class"),
+     ({"metric": "jaccard", "average": "samples"}, "supports only F-measures"),
+     ({"metric": FBeta(pos_label=0), "average": "samples"}, "supports only F-measures"),
+     ({"labels_per_row": 5}, "exceeds the 4 labels"),
+     ({"labels_per_row": 3, "n_candidates": 2}, "=3 exceeds n_candidates=2"),
+     ({"labels_per_row": 2, "confusion": "labels"}, "requires labels_per_row=None"),
+     ({"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]},
+      "constraints=.* requires labels_per_row=None; got labels_per_row=2"),
+     ({"average": "samples", "constraints": Precision(at_least=0.5)},
+      "constraints=.* requires average='macro', 'weighted' or 'micro'"),
+     ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
+     ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class")],
+)  # fmt: skip
 def test_parameters_that_do_not_go_together_are_refused(params, message):
     eta, Y = given(new_rng(19))
     with pytest.raises(ValueError, match=message):

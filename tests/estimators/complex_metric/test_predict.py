@@ -237,17 +237,12 @@ def make_groups(library, columns):
 class TestGroups:
     @pytest.mark.parametrize(
         "convert",
-        [
-            list,
-            lambda g: np.array(g, dtype=object),
-            lambda g: np.array(g)[:, None],
-            lambda g: pd.Series(g, index=np.arange(len(g))[::-1]),
-            lambda g: pd.Series(g, dtype="category"),
-            lambda g: pd.Series(g, dtype="string"),
-            lambda g: pd.DataFrame({"sex": g}),
-        ],
+        [list, lambda g: np.array(g, dtype=object), lambda g: np.array(g)[:, None],
+         lambda g: pd.Series(g, index=np.arange(len(g))[::-1]),
+         lambda g: pd.Series(g, dtype="category"), lambda g: pd.Series(g, dtype="string"),
+         lambda g: pd.DataFrame({"sex": g})],
         ids=["list", "object", "column", "series", "category", "string", "frame"],
-    )
+    )  # fmt: skip
     def test_any_form_of_one_column_will_do(self, convert):
         X, y, groups = make_data(2)
         groups = groups.tolist()

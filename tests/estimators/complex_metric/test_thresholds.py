@@ -38,17 +38,11 @@ def test_costs_of_mistakes_have_the_threshold_of_theory():
 
 @pytest.mark.parametrize(
     ("L", "threshold"),
-    [
-        ([[0, 1], [1, 0]], 0.5),
-        ([[0, 1], [3, 0]], 0.25),
-        ([[1, 0], [1, 0]], -np.inf),
-        ([[0, 1], [0, 1]], np.inf),
-        ([[0, 0], [0, 0]], np.inf),
-        ([[0, -2], [0, -1]], -np.inf),
-        ([[0, 1], [0, 2]], np.inf),
-        ([[1, 0], [0, 1]], np.nan),
-    ],
-)
+    [([[0, 1], [1, 0]], 0.5), ([[0, 1], [3, 0]], 0.25), ([[1, 0], [1, 0]], -np.inf),
+     ([[0, 1], [0, 1]], np.inf), ([[0, 0], [0, 0]], np.inf),
+     ([[0, -2], [0, -1]], -np.inf), ([[0, 1], [0, 2]], np.inf),
+     ([[1, 0], [0, 1]], np.nan)],
+)  # fmt: skip
 def test_every_loss_matrix_has_its_threshold(L, threshold):
     found = NamedThresholds(np.array(L, dtype=float), 1).told
     assert found == threshold or (np.isnan(found) and np.isnan(threshold))
