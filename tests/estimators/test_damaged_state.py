@@ -92,31 +92,14 @@ def test_a_structure_refuses_weights_of_another_length(kind, size):
         model.structure_.decode(X[0], np.zeros(size))
 
 
-def set_label_costs(structure):
-    name = "label_costs_" if hasattr(structure, "label_costs_") else "anchors_"
-    setattr(structure, name, getattr(structure, name)[:-1])
+def changed(change, *names):
+    """A damage of the first of these attributes that a structure has."""
 
+    def damage(structure):
+        name = next(name for name in names if hasattr(structure, name))
+        setattr(structure, name, change(getattr(structure, name)))
 
-def set_classes(structure):
-    if not hasattr(structure, "classes_"):
-        structure.n_types += 1
-        return
-    structure.classes_ = np.append(structure.classes_, structure.classes_[-1:])
-
-
-def set_one_class(structure):
-    structure.classes_ = np.array(1)
-
-
-def set_classes_as_a_list(structure):
-    if not hasattr(structure, "classes_"):
-        structure.n_types += 1
-        return
-    structure.classes_ = structure.classes_.tolist()
-
-
-def set_n_features(structure):
-    structure.n_features_in_ += 1
+    return damage
 
 
 def set_no_features(structure):
@@ -124,20 +107,22 @@ def set_no_features(structure):
     structure.n_weights_ = structure._count_weights()
 
 
-def set_n_weights(structure):
-    structure.n_weights_ = 10**9
-
-
+CLASSES = "classes_", "n_types"
+SET_CLASSES = changed(lambda c: np.append(c, c[-1:]) if np.ndim(c) else c + 1, *CLASSES)
 DAMAGES = [
-    set_label_costs, set_classes, set_one_class, set_classes_as_a_list, set_n_features,
-    set_no_features, set_n_weights,
-]  # fmt: skip
+    changed(lambda costs: costs[:-1], "label_costs_", "anchors_"),
+    SET_CLASSES,
+    changed(lambda c: np.array(1) if np.ndim(c) else c + 1, *CLASSES),
+    changed(lambda c: c.tolist() if np.ndim(c) else c + 1, *CLASSES),
+    changed(lambda n: n + 1, "n_features_in_"),
+    set_no_features,
+    changed(lambda n: 10**9, "n_weights_"),
+]
 
 
 # What comes from a file has not predicted yet, whatever the damage.
 @pytest.mark.parametrize(
-    ("file", "damage"),
-    [*product([None], DAMAGES), *product(SAVED, [set_classes])],
+    ("file", "damage"), [*product([None], DAMAGES), *product(SAVED, [SET_CLASSES])]
 )
 @pytest.mark.parametrize("kind", ALL)
 def test_a_structure_whose_parts_no_longer_fit_together_is_refused(kind, damage, file):

@@ -65,21 +65,18 @@ def test_a_path_takes_a_name():
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("multilabel", MultilabelStructure), ("pairwise", PairwiseMultilabelStructure)],
+    [
+        ("multilabel", MultilabelStructure),
+        ("pairwise", PairwiseMultilabelStructure),
+        ("binary", BinaryStructure),
+        ("multiclass", MulticlassStructure),
+    ],
 )
-def test_names_of_structures_of_rows_with_several_labels(name, kind):
+def test_names_of_structures_of_rows(name, kind):
     X, Y = make_multilabel(n_samples=20, n_classes=3, random_state=new_seed(0))
-    model = BCFWClassifier(name, tol=0.1, random_state=0).fit(X, Y)
+    y = np.arange(20) % 2 if name in ("binary", "multiclass") else Y
+    model = BCFWClassifier(name, tol=0.1, random_state=0).fit(X, y)
     assert isinstance(model.structure_, kind)
-
-
-def test_names_of_structures_of_rows_with_one_label():
-    X, _ = make_multilabel(n_samples=20, n_classes=3, random_state=new_seed(0))
-    y = np.arange(20) % 2
-    kinds = {"binary": BinaryStructure, "multiclass": MulticlassStructure}
-    for name, kind in kinds.items():
-        model = BCFWClassifier(name, tol=0.1, random_state=0).fit(X, y)
-        assert isinstance(model.structure_, kind)
 
 
 @pytest.mark.parametrize("name", sorted(STRUCTURES))

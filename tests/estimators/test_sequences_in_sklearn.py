@@ -65,16 +65,14 @@ class Scaled(TransformerMixin, BaseEstimator):
 
 
 def chains(container=list, sparse=False, n=24, **options):
-    X, y = make_chains(
-        n,
-        n_features=5,
-        n_classes=3,
-        sparse=sparse,
-        n_active=3,
-        random_state=new_seed(0),
-        **options,
-    )
+    options |= {"n_features": 5, "n_classes": 3, "n_active": 3}
+    X, y = make_chains(n, sparse=sparse, random_state=new_seed(0), **options)
     return container(X), container(y)
+
+
+def take(at, *parts):
+    """Some items of each."""
+    return [[part[i] for i in at] for part in parts]
 
 
 def chain_model(**params):
@@ -101,9 +99,7 @@ def test_cross_validated_scores_are_those_of_the_folds_by_hand(container, sparse
     X, y = chains(container, sparse)
     scores = cross_val_score(chain_model(), X, y, cv=3)
     expected = [
-        chain_model()
-        .fit([X[i] for i in train], [y[i] for i in train])
-        .score([X[i] for i in test], [y[i] for i in test])
+        chain_model().fit(*take(train, X, y)).score(*take(test, X, y))
         for train, test in KFold(3).split(X)
     ]
     np.testing.assert_array_equal(scores, expected)
@@ -112,18 +108,15 @@ def test_cross_validated_scores_are_those_of_the_folds_by_hand(container, sparse
 
 
 @forms
-@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("equal", [{}, {"min_length": 4, "max_length": 4}], ids=str)
 def test_cross_val_predict_puts_each_sequence_in_its_place(container, sparse, equal):
-    X, y = chains(
-        container, sparse, **{"min_length": 4, "max_length": 4} if equal else {}
-    )
+    X, y = chains(container, sparse, **equal)
     predicted = cross_val_predict(chain_model(), X, y, cv=3)
     assert len(predicted) == len(X)
     for train, test in KFold(3).split(X):
-        model = chain_model().fit([X[i] for i in train], [y[i] for i in train])
-        assert_same_labels(
-            [predicted[i] for i in test], model.predict([X[i] for i in test])
-        )
+        model = chain_model().fit(*take(train, X, y))
+        (expected,) = take(test, predicted)
+        assert_same_labels(expected, model.predict(*take(test, X)))
 
 
 @forms
@@ -133,8 +126,8 @@ def test_a_learning_curve_and_a_split_take_sequences(container, sparse):
     np.testing.assert_array_equal(sizes, [8, 16])
 
     def by_hand(train, *tests):
-        model = chain_model().fit([X[i] for i in train], [y[i] for i in train])
-        return [model.score([X[i] for i in t], [y[i] for i in t]) for t in tests]
+        model = chain_model().fit(*take(train, X, y))
+        return [model.score(*take(test, X, y)) for test in tests]
 
     folds = list(KFold(3).split(X))
     expected = [
@@ -177,13 +170,11 @@ def test_entity_f1_scores_a_search():
     X, y = chains()
     tags = np.array(["O", "B-X", "I-X"])
     y = [tags[labels] for labels in y]
-    model = chain_model()
-    scores = cross_val_score(model, X, y, cv=3, scoring=entity_f1_scorer)
+    scores = cross_val_score(chain_model(), X, y, cv=3, scoring=entity_f1_scorer)
     expected = []
     for train, test in KFold(3).split(X):
-        fitted = clone(model).fit([X[i] for i in train], [y[i] for i in train])
-        predicted = fitted.predict([X[i] for i in test])
-        expected.append(entity_f1_score([y[i] for i in test], predicted))
+        predicted = chain_model().fit(*take(train, X, y)).predict(*take(test, X))
+        expected.append(entity_f1_score(*take(test, y), predicted))
     np.testing.assert_array_equal(scores, expected)
 
 
@@ -267,19 +258,17 @@ def test_weights_are_routed_through_a_search_to_fit_and_score(routing, own_score
     model = chain_model().set_fit_request(sample_weight=True)
     scoring = make_scorer(token_accuracy_score).set_score_request(sample_weight=True)
     if own_score:
+        scoring = None
         model.set_score_request(sample_weight=True)
-    search = GridSearchCV(
-        model, {"C": [0.01, 1.0]}, cv=KFold(3), scoring=None if own_score else scoring
-    ).fit(X, y, sample_weight=weights)
+    search = GridSearchCV(model, {"C": [0.01, 1.0]}, cv=KFold(3), scoring=scoring)
+    search.fit(X, y, sample_weight=weights)
     for C, got in zip([0.01, 1.0], search.cv_results_["mean_test_score"], strict=True):
-        expected = []
-        for train, test in KFold(3).split(X):
-            fitted = chain_model(C=C).fit(
-                [X[i] for i in train], [y[i] for i in train], weights[train]
-            )
-            expected.append(
-                fitted.score([X[i] for i in test], [y[i] for i in test], weights[test])
-            )
+        expected = [
+            chain_model(C=C)
+            .fit(*take(train, X, y), weights[train])
+            .score(*take(test, X, y), weights[test])
+            for train, test in KFold(3).split(X)
+        ]
         assert got == pytest.approx(np.mean(expected), abs=1e-14)
 
 
@@ -317,17 +306,16 @@ def test_probabilities_by_fits_to_other_sequences(words):
     X, y = make_chains(15, n_features=4, n_classes=3, random_state=new_seed(0))
     model = CRFClassifier(tol=0.1, random_state=0)
     if words:
-        names = np.array(["c", "a", "b"])
-        y = [names[labels] for labels in y]
+        y = [np.array(["c", "a", "b"])[labels] for labels in y]
         model = make_pipeline(SequenceTransformer(StandardScaler()), model)
     X[3], y[3] = X[3][:0], y[3][:0]
     found = cross_val_predict_proba(model, X, y, cv=3)
     assert found.shape == (15,)
     classes = np.unique(np.concatenate([labels for labels in y if len(labels)]))
     for train, test in KFold(3).split(X):
-        alone = clone(model).fit([X[i] for i in train], [y[i] for i in train])
+        alone = clone(model).fit(*take(train, X, y))
         columns = np.searchsorted(classes, alone.classes_)
-        for i, rows in zip(test, alone.predict_proba([X[i] for i in test]), strict=True):
+        for i, rows in zip(test, alone.predict_proba(*take(test, X)), strict=True):
             np.testing.assert_array_equal(found[i][:, columns], rows)
             assert found[i].shape == (len(y[i]), len(classes))
     assert found[3].shape == (0, len(classes))
