@@ -395,51 +395,38 @@ def test_the_module_is_short_and_imports_numpy_alone():
     assert len(source.splitlines()) <= MAX_LINES
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), np.inf, np.float32("nan")])
-def test_numbers_that_are_not_finite_are_refused_as_in_predict(value, tmp_path):
-    tagger = tagger_of([[{"f": 1.0}, {"g": 2.0}]], new_rng())
+TOKENS, VECTORS = [[{"f": "a"}, {"g": 2.0}]], [[{"f": np.ones(2)}, {"f": np.ones(2)}]]
+NOT_FINITE = [None, float("nan"), np.inf, np.float32("nan")]
+REFUSED = [
+    *([[[{"f": 1.0}, {"g": 2.0}]], [[{"f": 1.0}, {"f": value}]], [ValueError],
+       "finite|infinity|missing"] for value in NOT_FINITE),
+    *([TOKENS, [[{"f": value}]], [TypeError], None]
+      for value in ([1, 2], object(), [["a"]], {"g": [None]})),
+    # A vector of another length may be behind the last column.
+    *([VECTORS, [[{"f": vector}]], [ValueError, IndexError], None]
+      for vector in (np.ones(3), np.ones((2, 2)))),
+    # One sequence in the place of several.
+    *([TOKENS, X, [TypeError], r"use \[sequence\]|pass \[sequence\]"]
+      for X in (["the", "a"], [{"f": "the"}, {"g": 2.0}])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("known", "X", "errors", "words"), REFUSED)
+def test_what_predict_refuses_is_refused(known, X, errors, words, tmp_path):
+    tagger = tagger_of(known, new_rng())
     module = exported(tagger, tmp_path)
-    for predict in (tagger.predict, module.predict):
-        with pytest.raises(ValueError, match="finite|infinity|missing"):
-            predict([[{"f": 1.0}, {"f": value}]])
-    if value is not None:
-        module = exported(tagger[-1], tmp_path)
-        for predict in (tagger[-1].predict, module.predict):
-            with pytest.raises(ValueError, match="finite|infinity"):
-                predict([np.array([[0.0, value]])])
+    with pytest.raises(errors[0], match=words):
+        tagger.predict(X)
+    with pytest.raises(tuple(errors), match=words):
+        module.predict(X)
 
 
-@pytest.mark.parametrize(
-    "token",
-    [{"f": [1, 2]}, {"f": object()}, {"f": [["a"]]}, {"f": {"g": [None]}}],
-    ids=["numbers", "object", "lists", "nested"],
-)
-def test_values_of_other_types_are_refused_as_in_predict(token, tmp_path):
-    tagger = tagger_of([[{"f": "a"}, {"g": 2.0}]], new_rng())
-    module = exported(tagger, tmp_path)
-    for predict in (tagger.predict, module.predict):
-        with pytest.raises(TypeError):
-            predict([[token]])
-
-
-@pytest.mark.parametrize("token", [{"f": np.ones(3)}, {"f": np.ones((2, 2))}])
-def test_vectors_of_other_shapes_are_refused_as_in_predict(token, tmp_path):
-    tagger = tagger_of([[{"f": np.ones(2)}, {"f": np.ones(2)}]], new_rng())
-    module = exported(tagger, tmp_path)
-    for predict, errors in [
-        (tagger.predict, ValueError),
-        (module.predict, (ValueError, IndexError)),
-    ]:
-        with pytest.raises(errors):
-            predict([[token]])
-
-
-@pytest.mark.parametrize("X", [["the", "a"], [{"f": "the"}, {"g": 2.0}]], ids=repr)
-def test_one_sequence_in_the_place_of_several_is_refused_as_in_predict(X, tmp_path):
-    tagger = tagger_of([[{"f": "a"}, {"g": 2.0}]], new_rng())
-    for predict in (tagger.predict, exported(tagger, tmp_path).predict):
-        with pytest.raises(TypeError, match=r"use \[sequence\]|pass \[sequence\]"):
-            predict(X)
+@pytest.mark.parametrize("value", NOT_FINITE[1:])
+def test_features_that_are_not_finite_are_refused(value, tmp_path):
+    model = tagger_of([[{"f": 1.0}, {"g": 2.0}]], new_rng())[-1]
+    for predict in (model.predict, exported(model, tmp_path).predict):
+        with pytest.raises(ValueError, match="finite|infinity"):
+            predict([np.array([[0.0, value]])])
 
 
 def test_sequences_without_a_labeling_are_refused_as_in_predict(tmp_path):

@@ -418,16 +418,6 @@ class TestWhatIsLearned:
 
 
 class TestPositiveLabel:
-    @pytest.mark.parametrize("metric", ONE_LABEL)
-    def test_labels_that_do_not_say_it_are_refused_before_any_fit(self, metric):
-        X, y, _ = make_data(2)
-        fits = []
-        with pytest.raises(ValueError, match=r"one of \['fraud', 'ok'\]"):
-            ComplexMetricClassifier(Spy(fits), metric).fit(
-                X, np.array(["ok", "fraud"])[y]
-            )
-        assert fits == []
-
     @pytest.mark.parametrize("k", [2, 3])
     def test_the_label_that_is_named_is_the_one_that_is_optimized(self, k):
         X, y, _ = make_data(k)
@@ -827,60 +817,59 @@ class TestSolvers:
         model.set_params(solver_options={"step": "fully_corrective"})
         assert model.fit(X, y).n_oracle_calls_ < slow
 
-    @pytest.mark.parametrize(
-        ("solver", "constraints", "options", "words"),
-        [("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
-         ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' accepts"),
-         ("gda", (), {"step": "paper"}, "'step', but solver='gda' accepts the options"),
-         ("auto", (), {1: 2}, "1, but solver='column_generation' accepts no options"),
-         ("frank_wolfe", Recall(at_least=0.1), {"radius": 1.0},
-          "'radius', but solver='frank_wolfe' with constraints accepts")],
-    )  # fmt: skip
-    def test_options_that_the_solver_does_not_take_are_refused_before_any_fit(
-        self, solver, constraints, options, words
-    ):
-        X, y, _ = make_data(2)
-        fits = []
-        model = ComplexMetricClassifier(
-            Spy(fits), "h_mean", constraints, solver=solver, solver_options=options
-        )
-        with pytest.raises(TypeError, match=words):
-            model.fit(X, y)
-        assert fits == []
-
-    @pytest.mark.parametrize(
-        ("solver", "constrained", "option", "value", "words"),
-        [
-            ("frank_wolfe", False, "step", "longest", r"one of \('paper', "),
-            ("frank_wolfe", True, "step", "away", r"one of \('line_search', 'paper'\)"),
-            ("frank_wolfe", True, "penalty", 0.0, "a positive number"),
-            ("frank_wolfe", True, "dual_steps", (), "positive numbers"),
-            ("gda", False, "step_sizes", (0.1,), "two positive numbers"),
-            ("gda", False, "step_sizes", 0.1, "two positive numbers"),
-            ("gda", False, "average", "no", "True or False"),
-            ("ellipsoid", False, "radius", np.inf, "a positive number"),
-            ("ellipsoid", False, "recombine_interval", 2.5, "a positive integer"),
-            ("bisection", False, "inner", None, "one of .*'gda'"),
-            ("bisection", False, "inner_max_iter", 0, "a positive integer"),
-        ],
-    )
-    def test_values_that_an_option_cannot_have_are_refused_before_any_fit(
-        self, solver, constrained, option, value, words
-    ):
-        X, y, _ = make_data(2)
-        fits = []
-        constraints = Recall(at_least=0.1) if constrained else ()
-        model = ComplexMetricClassifier(
-            Spy(fits), "micro_f1", constraints, solver=solver,
-            solver_options={option: value},
-        )  # fmt: skip
-        with pytest.raises(ValueError, match=rf"solver_options\['{option}'\].*{words}"):
-            model.fit(X, y)
-        assert fits == []
-
     @pytest.mark.parametrize("solver", dict.fromkeys(chain(*SOLVERS.values())))
     def test_what_an_option_is_by_default_may_be_said(self, solver):
         solver.check_options({k: option.default for k, option in solver.OPTIONS.items()})
+
+
+ONE = Recall(at_least=0.1)
+# Parameters, the error and its words; that of groups is told by the group's name.
+REFUSED = [
+    ({"constraints": EqualOpportunity(slack=0.1)}, ValueError, "sensitive_features"),
+    ({"constraints": [Recall(label="maybe", at_least=0.5)]}, ValueError, "'maybe'"),
+    ({"constraints": [Recall(group="x", at_least=0.5)]}, ValueError, "sensitive_feat"),
+    ({"metric": FBeta(pos_label="maybe")}, ValueError, "'maybe'"),
+    ({"constraints": [Quantification(at_most=0.0)]}, ValueError, "at_most"),
+    ({"constraints": Recall(group="nobody", at_least=0.5)}, ValueError,
+     "'nobody'.*'old', 'young'"),
+    ({"constraints": ["fair"]}, TypeError, "constraints"),
+    ({"constraints": [EqualOpportunity]}, TypeError, "constraints"),
+    ({"constraints": "fair"}, TypeError, "constraints"),
+    ({"metric": "g-mean"}, ValueError, "g-mean"),
+    ({"lmo": "weighted", "cv": "prefit"}, ValueError, "lmo"),
+    ({"lmo": "weighted", "confusion": "probabilities"}, ValueError, "lmo"),
+    ({"cv": "all"}, ValueError, "cv"),
+    *(
+        ({"metric": "h_mean", "solver": solver, "constraints": constraints,
+          "solver_options": options}, TypeError, words)
+        for solver, constraints, options, words in [
+            ("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
+            ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' accepts"),
+            ("gda", (), {"step": "paper"}, "'step', but solver='gda' accepts the options"),
+            ("auto", (), {1: 2}, "1, but solver='column_generation' accepts no options"),
+            ("frank_wolfe", ONE, {"radius": 1.0},
+             "'radius', but solver='frank_wolfe' with constraints accepts"),
+        ]
+    ),
+    *(
+        ({"metric": "micro_f1", "solver": solver, "constraints": constraints,
+          "solver_options": {option: value}}, ValueError,
+         rf"solver_options\['{option}'\].*{words}")
+        for solver, constraints, option, value, words in [
+            ("frank_wolfe", (), "step", "longest", r"one of \('paper', "),
+            ("frank_wolfe", ONE, "step", "away", r"one of \('line_search', 'paper'\)"),
+            ("frank_wolfe", ONE, "penalty", 0.0, "a positive number"),
+            ("frank_wolfe", ONE, "dual_steps", (), "positive numbers"),
+            ("gda", (), "step_sizes", (0.1,), "two positive numbers"),
+            ("gda", (), "step_sizes", 0.1, "two positive numbers"),
+            ("gda", (), "average", "no", "True or False"),
+            ("ellipsoid", (), "radius", np.inf, "a positive number"),
+            ("ellipsoid", (), "recombine_interval", 2.5, "a positive integer"),
+            ("bisection", (), "inner", None, "one of .*'gda'"),
+            ("bisection", (), "inner_max_iter", 0, "a positive integer"),
+        ]
+    ),
+]  # fmt: skip
 
 
 class TestRefusals:
@@ -942,61 +931,37 @@ class TestRefusals:
             model.fit(X, y)
         assert model.mixture_weights_ is weights
 
-    @pytest.mark.parametrize(
-        ("params", "message"),
-        [
-            ({"constraints": EqualOpportunity(slack=0.1)}, "sensitive_features"),
-            ({"constraints": [Recall(label="maybe", at_least=0.5)]}, "'maybe'"),
-            ({"constraints": [Recall(group="x", at_least=0.5)]}, "sensitive_features"),
-            ({"metric": FBeta(pos_label="maybe")}, "'maybe'"),
-            ({"constraints": [Quantification(at_most=0.0)]}, "at_most"),
-        ],
-        ids=lambda value: value if isinstance(value, str) else None,
-    )
-    def test_what_makes_no_sense_is_refused_before_any_fit(self, params, message):
-        X, y, _ = make_data(2)
-        fits = []
-        with pytest.raises(ValueError, match=message):
-            ComplexMetricClassifier(Spy(fits), **params).fit(X, y)
-        assert fits == []
-
-    def test_a_group_that_is_not_there_is_refused_before_any_fit(self):
+    @pytest.mark.parametrize(("params", "error", "words"), REFUSED)
+    def test_what_makes_no_sense_is_refused_before_any_fit(self, params, error, words):
         X, y, groups = make_data(2)
+        known = {"sensitive_features": groups} if words.startswith("'nobody'") else {}
         fits = []
-        constraint = Recall(group="nobody", at_least=0.5)
-        with pytest.raises(ValueError, match="'nobody'.*'old', 'young'"):
-            ComplexMetricClassifier(Spy(fits), constraints=constraint).fit(
-                X, y, sensitive_features=groups
+        with pytest.raises(error, match=words):
+            ComplexMetricClassifier(**{"estimator": Spy(fits)} | params).fit(
+                X, y, **known
             )
         assert fits == []
 
-    def test_one_class_is_too_few(self):
-        with pytest.raises(ValueError, match=r"one class.*\['a'\]"):
-            ComplexMetricClassifier().fit(np.zeros((3, 1)), ["a"] * 3)
-
-    @pytest.mark.parametrize("metric", ONE_LABEL)
-    def test_a_metric_of_two_classes_is_refused_for_three(self, metric):
-        X, y, _ = make_data(3)
-        with pytest.raises(ValueError, match="Only binary .*pos_label"):
-            ComplexMetricClassifier(metric=metric).fit(X, y)
-
     @pytest.mark.parametrize(
-        ("params", "error"),
+        ("metric", "labels", "words"),
         [
-            ({"constraints": ["fair"]}, TypeError),
-            ({"constraints": [EqualOpportunity]}, TypeError),
-            ({"constraints": "fair"}, TypeError),
-            ({"metric": "g-mean"}, ValueError),
-            ({"lmo": "weighted", "cv": "prefit"}, ValueError),
-            ({"lmo": "weighted", "confusion": "probabilities"}, ValueError),
-            ({"cv": "all"}, ValueError),
+            *(
+                (metric, ["ok", "fraud"], r"one of \['fraud', 'ok'\]")
+                for metric in ONE_LABEL
+            ),
+            *((metric, [0, 1, 2], "Only binary .*pos_label") for metric in ONE_LABEL),
+            ("g_mean", ["a"], r"one class.*\['a'\]"),
         ],
-        ids=repr,
     )
-    def test_parameters_that_are_wrong_are_refused(self, params, error):
-        X, y, _ = make_data(2)
-        with pytest.raises(error):
-            ComplexMetricClassifier(**params).fit(X, y)
+    def test_labels_that_do_not_suit_are_refused_before_any_fit(
+        self, metric, labels, words
+    ):
+        X, y, _ = make_data(len(labels) if len(labels) > 1 else 2)
+        fits = []
+        with pytest.raises(ValueError, match=words):
+            model = ComplexMetricClassifier(Spy(fits), metric)
+            model.fit(X, np.array(labels)[y % len(labels)])
+        assert fits == []
 
     def test_weights_that_are_wrong_are_refused(self):
         X, y, _ = make_data(2)
