@@ -845,7 +845,7 @@ REFUSED = [
         for solver, constraints, options, words in [
             ("frank_wolfe", (), {"nonsense": 1}, r"'nonsense', .*options \['step'\]"),
             ("frank_wolfe", (), {"tol": 1.0}, "'tol', but solver='frank_wolfe' accepts"),
-            ("gda", (), {"step": "paper"}, "'step', but solver='gda' accepts the options"),
+            ("gda", (), {"step": "paper"}, "'step', but solver='gda' accepts the opt"),
             ("auto", (), {1: 2}, "1, but solver='column_generation' accepts no options"),
             ("frank_wolfe", ONE, {"radius": 1.0},
              "'radius', but solver='frank_wolfe' with constraints accepts"),
