@@ -63,11 +63,7 @@ def test_classes_may_name_labels_that_y_lacks(kind):
     if kind == "multiclass":
         assert model.coef_.shape == (4, 4)
         assert model.decision_function(problem.X).shape == (problem.n, 4)
-    unseen = (
-        [np.full(len(labels), 20) for labels in y]
-        if kind == "chain"
-        else (np.full(problem.n, 20))
-    )
+    unseen = renamed(problem, np.full(3, 20))
     assert 0 <= model.score(problem.X, unseen) <= 1
 
 
@@ -147,10 +143,7 @@ AUTO = {
 @pytest.mark.parametrize("kind", AUTO)
 def test_auto_gives_the_fit_of_the_structure_it_reads(kind):
     problem = make_problem(kind)
-    params = {
-        name: value for name, value in problem.estimator().get_params(False).items()
-    }
-    model = BCFWClassifier(**params | {"structure": "auto"}).fit(problem.X, problem.y)
+    model = problem.fitted(structure="auto")
     assert type(model.structure_) is AUTO[kind]
     np.testing.assert_array_equal(model.coef_, problem.fitted().coef_)
 

@@ -54,11 +54,11 @@ def test_scores_are_those_of_fits_that_start_anew(kind):
     model = cv_model(problem, cv=splitter, scoring=log_likelihood_scorer, **options)
     model.fit(problem.X, problem.y, weights)
     assert (model.dual_gaps_path_ <= 1e-9).all()
+    options |= {"structure": problem.structure, "classes": model.classes_}
     for fold, (train, test) in enumerate(splitter.split(problem.X)):
         for C, found in zip(CS, model.scores_path_[:, fold], strict=True):
-            single = CRFClassifier(
-                problem.structure, C=C, classes=model.classes_, **options
-            ).fit(*problem.take(train), weights[train])
+            single = CRFClassifier(C=C, **options)
+            single.fit(*problem.take(train), weights[train])
             score = log_likelihood_scorer(single, *problem.take(test), weights[test])
             # λ/2 ‖w - w*‖² <= gap.
             assert found == pytest.approx(score, rel=1e-2, abs=1e-2)

@@ -1,6 +1,7 @@
 """Saving, loading, copying and going on."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -46,8 +47,11 @@ def test_the_estimator_with_cross_validation_comes_back():
 
 
 @for_each_estimator
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [(kind, "pairwise") for kind in KINDS]
+    + [*product(["multiclass", "chain", "custom"], ["fw", "away"])],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_warm_start_goes_on_after_loading_as_it_would_have(make_problem, kind, step):
     problem = make_problem(kind)

@@ -830,41 +830,30 @@ def test_probabilities_of_a_wrong_shape_or_value_are_refused():
         MultilabelMetricClassifier(OneVsRestClassifier(LinearSVC())).fit(Y, Y)
 
 
-def test_rules_that_were_changed_by_hand_are_refused():
-    eta, Y = given(new_rng(20))
-    model = prefit(labels_per_row=2).fit(eta, Y)
-    model.rule_.gains = model.rule_.gains[:2]
-    with pytest.raises(ValueError, match="gains must have shape"):
-        model.predict(eta)
-    model = prefit(labels_per_row=2).fit(eta, Y)
-    model.rule_.k = 9
-    with pytest.raises(ValueError, match="labels_per_row must be from 1 to 4"):
-        model.predict(eta)
-    model = prefit().fit(eta, Y)
-    model.rule_.values = model.rule_.values[:2]
-    with pytest.raises(ValueError, match="thresholds must have shape"):
-        model.predict(eta)
-    model = prefit(average="samples").fit(eta, Y)
-    model.rule_.beta = [1.0]
-    with pytest.raises(ValueError, match="beta must have shape"):
-        model.predict(eta)
+TWO = {"labels_per_row": 2}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("params", "name", "value", "words"),
     [
-        ("classes_", np.array(3), "classes_ must be a 1-D array"),
-        ("n_candidates", [1], "n_candidates must be an integer"),
-        ("label_sigmoids_", np.ones((4, 3)), "label_sigmoids_ must have shape"),
-        ("label_floor_", {}, "label_floor_ must hold numbers"),
+        (TWO, "rule_.gains", np.ones((2, 2)), "gains must have shape"),
+        (TWO, "rule_.k", 9, "labels_per_row must be from 1 to 4"),
+        ({}, "rule_.values", np.ones(2), "thresholds must have shape"),
+        ({"average": "samples"}, "rule_.beta", [1.0], "beta must have shape"),
+        (TWO, "classes_", np.array(3), "^classes_ must be a 1-D array"),
+        (TWO, "n_candidates", [1], "^n_candidates must be an integer"),
+        (TWO, "label_sigmoids_", np.ones((4, 3)), "^label_sigmoids_ must have shape"),
+        (TWO, "label_floor_", {}, "^label_floor_ must hold numbers"),
     ],
 )
-def test_attributes_that_were_changed_are_refused_by_name(name, value, words):
+def test_attributes_that_were_changed_are_refused_by_name(params, name, value, words):
     eta, Y = given(new_rng(20))
-    model = prefit(labels_per_row=2).fit(eta, Y)
-    model.label_sigmoids_, model.label_floor_ = np.ones((Y.shape[1], 2)), 1e-9
-    setattr(model, name, value)
-    with pytest.raises((ValueError, TypeError), match=f"^{words}"):
+    model = prefit(**params).fit(eta, Y)
+    if name.startswith("label"):
+        model.label_sigmoids_, model.label_floor_ = np.ones((Y.shape[1], 2)), 1e-9
+    *of, last = name.split(".")
+    setattr(model.rule_ if of else model, last, value)
+    with pytest.raises((ValueError, TypeError), match=words):
         model.predict(eta)
 
 
