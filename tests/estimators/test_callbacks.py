@@ -269,7 +269,9 @@ def test_every_iterative_estimator_has_a_bar_and_a_monitor(kind, model, capsys):
     assert_same_labels(last.predict(X), model.predict(X))
     if hasattr(model, "coef_"):
         assert_same_fit(model, plain)
-        np.testing.assert_array_equal(last.coef_, model.coef_)
+        # Of CRFs, what leaves probabilities as they are is taken off at the end.
+        if not isinstance(model, (CRFClassifier, CRFClassifierCV)):
+            np.testing.assert_array_equal(last.coef_, model.coef_)
     else:
         np.testing.assert_array_equal(model.predict(X), plain.predict(X))
         assert model.objective_ == plain.objective_
