@@ -8,16 +8,13 @@ import numpy as np
 from sklearn_structsvm.solvers.batch._segment import direction_to, moved
 from sklearn_structsvm.solvers.batch.product_bundle import has_long_planes
 from sklearn_structsvm.solvers.loop import certified, rounding_of
+from sklearn_structsvm.solvers.qp.center import AHEAD
 
-# The next plane is taken at this share of the way from the best point to the bundle's
-# minimizer. OCAS has 0.1. On a9a and letter with λ from 1e-3 to 1e-5, this value takes
-# 0.5 to 0.8 times as many iterations to a gap of 1e-3. Half or twice this value is not
-# better.
-CUT_SHORT_AT = 0.01
-
-# The same for long planes, such as those of text: 165 iterations instead of 352 on
-# reuters_usa with λ = 1e-5, and 100 instead of 145 on reuters90 with 1e-4.
-CUT_LONG_AT = 0.1
+# The share of the way to the bundle's minimizer at which planes are taken that are not
+# long. On a9a and letter with λ from 1e-3 to 1e-5, this takes 0.5 to 0.8 times as many
+# iterations to a gap of 1e-3 as `AHEAD`. Half or twice this value is not better. Long
+# planes, such as those of text, need twice as many as with `AHEAD`.
+AHEAD_OF_SHORT = 0.01
 
 # The scores of a point are sums of known scores. They are computed anew after this many
 # sums, and before a run converges. If a run is cut short, its results contain the
@@ -143,7 +140,7 @@ class OcasSteps(CuttingPlaneSteps):
     def __init__(self, risk, lam, bundle, weights, cut_at=None, **known):
         super().__init__(risk, lam, bundle, weights, **known)
         if cut_at is None:
-            cut_at = CUT_LONG_AT if has_long_planes(risk) else CUT_SHORT_AT
+            cut_at = AHEAD if has_long_planes(risk) else AHEAD_OF_SHORT
         self.cut_at = cut_at
         self.direction = np.empty(risk.n_weights)
         self.along, self.beyond = risk.empty(), risk.empty()

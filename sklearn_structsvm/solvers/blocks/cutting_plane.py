@@ -8,7 +8,7 @@ import numpy as np
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
-from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture, damped
+from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture
 from sklearn_structsvm.solvers.loop import (
     CALLBACKS_PER_LOOK,
     STEPS_PER_LOOK,
@@ -17,6 +17,7 @@ from sklearn_structsvm.solvers.loop import (
     run_passes,
 )
 from sklearn_structsvm.solvers.qp.bundle import Bundle
+from sklearn_structsvm.solvers.qp.center import Center
 
 # A labeling or plane joins the working set if its violation exceeds this share of tol.
 # The rest of tol is left to the program over the working sets.
@@ -111,28 +112,19 @@ def run_cutting_plane(
         model = _JointPlanes(oracle, weights, lam, cache_size)
     model.n_threads = n_threads
     rounding = Rounding() if rounding is None else rounding
-    best = {
-        "objective": np.inf,
-        "dual_objective": -np.inf,
-        "weights": model.weights.copy(),
-    }
+    center, least = model.center, -np.inf
 
     def check(done):
-        w = model.weights
-        objective = 0.5 * lam * w.dot(w) + model.ask()
-        is_best = objective < best["objective"]
-        if is_best:
-            best.update(objective=objective, weights=w.copy())
+        nonlocal least
+        w, risk = model.weights, model.risk
+        model.learn(0.5 * lam * w.dot(w) + model.ask())
         bound, dual_w = model.dual_objective, model.dual_weights
         bound -= rounding.of_values(dual_w, bound, lam * dual_w.dot(dual_w))
-        error = rounding.of_values(best["weights"], best["objective"])
-        best["dual_objective"] = max(best["dual_objective"], bound - error)
-        model.learn(objective, is_best)
-        n_calls = model.risk.n_oracle_calls
-        row = certified(best["objective"], best["dual_objective"], error, n_calls)
-        risk = model.risk
+        error = rounding.of_values(center.best, center.objective)
+        least = max(least, bound - error)
+        row = certified(center.objective, least, error, risk.n_oracle_calls)
         terms = partial(risk.size_of_terms, w)
-        return row, best["weights"], risk.most_negative_gap, terms
+        return row, center.best, risk.most_negative_gap, terms
 
     return run_passes(
         lambda deadline: (
@@ -153,7 +145,8 @@ class _WorkingSets:
         )
         self.risk = EmpiricalRisk(oracle, weights, known=self.iterate.atoms)
         self.rng = rng
-        self.mixture = None
+        self.mixture, self.center = None, Center()
+        self.center.start(self.weights)
 
     @property
     def weights(self):
@@ -168,8 +161,9 @@ class _WorkingSets:
         w = self.weights
         return self.iterate.loss - 0.5 * self.iterate.lam * w.dot(w)
 
-    def learn(self, objective, is_best):
-        """Compute the objective at `weights` from the oracle's answers there."""
+    def learn(self, objective):
+        """Use the objective at `weights`."""
+        self.center.note(self.weights, objective)
         self.gap = objective - self.dual_objective
 
     def ask(self):
@@ -217,10 +211,7 @@ class _JointPlanes:
     Attributes
     ----------
     weights : ndarray of shape (d,)
-        The point at which the oracle is called: a `step` on the way from the best point,
-        `center`, to the bundle's minimizer. If a plane there does not cut off the
-        minimizer, the objective falls along this line from the best point on, at least as
-        steeply as toward the dual value. So either the best point or the minimizer moves.
+        The point at which the oracle is called, a step of the `Center` ahead.
     """
 
     def __init__(self, oracle, weights, lam, cache_size):
@@ -230,8 +221,8 @@ class _JointPlanes:
         # All labelings are the true ones.
         self.bundle.add(np.zeros(oracle.n_weights), 0.0)
         self.bundle.solve()
-        self.weights = self.center = self.bundle.weights
-        self.step = 1.0
+        self.weights, self.center = self.bundle.weights, Center()
+        self.center.start(self.weights)
 
     @property
     def dual_weights(self):
@@ -241,12 +232,10 @@ class _JointPlanes:
     def dual_objective(self):
         return self.bundle.dual_objective
 
-    def learn(self, objective, is_best):
-        """Compute the objective at `weights` from the oracle's answers there."""
-        if is_best:
-            self.center, self.objective = self.weights, objective
-        self.step = damped(self.step, is_best)
-        self.gap = self.objective - self.dual_objective
+    def learn(self, objective):
+        """Use the objective at `weights`."""
+        self.center.note(self.weights, objective)
+        self.gap = self.center.objective - self.dual_objective
 
     def ask(self):
         oracle = self.risk.oracle
@@ -267,11 +256,10 @@ class _JointPlanes:
         elif asked is bundle.weights:
             return True
         else:
-            self.step = 1.0
+            self.center.step = 1.0
         # At the minimizer itself, the bundle knows whether the plane cuts it off.
-        self.weights = bundle.weights
-        if self.step < 1.0:
-            self.weights = self.center + self.step * (bundle.weights - self.center)
+        is_damped = self.center.step < 1.0
+        self.weights = self.center.toward(bundle.weights) if is_damped else bundle.weights
         return False
 
     def _recall_planes(self, deadline):

@@ -25,6 +25,7 @@ from functools import partial
 import numpy as np
 
 from sklearn_structsvm.solvers.qp.bundle import Bundle
+from sklearn_structsvm.solvers.qp.center import AHEAD, Center
 
 # Planes kept beside the dual point, which absorbs those that are dropped: two for each
 # weight, but at least 30 and at most 250, and above 30 no more than fit into this many
@@ -34,13 +35,6 @@ FEWEST_KEPT = 30
 MOST_KEPT = 250
 KEPT_PER_WEIGHT = 2
 KEPT_MEMORY = 256 * 2**20
-
-# For rows, the plane is taken at this share of the way from the best weights to those of
-# the dual point.
-CUT_ROWS_AT = 0.1
-
-# For structures, the share is at least this.
-SHORTEST_STEP = 0.1
 
 # The search on a segment: the relative accuracy of its end, and the number of trials.
 # With 1e-4, passes take half as long again, and their number stays the same.
@@ -338,15 +332,12 @@ def how_many(iterate, n_bytes):
     return max(most, FEWEST_KEPT)
 
 
-class _SearchedCuts:
+class _SearchedCuts(Center):
     """Planes of rows, taken close to the best point of a line search.
 
     Attributes
     ----------
     kept : int
-    best, objective : as of `PlaneMixture`
-    step : float
-        The share of the way from W to w at which the next plane is taken.
     """
 
     def __init__(self, ascent, n_threads, cached=False):
@@ -354,7 +345,7 @@ class _SearchedCuts:
         self.kept = how_many(ascent, ascent.n_held_bytes)
 
     def start(self, weights):
-        self.best, self.objective, self.step = weights.copy(), np.inf, CUT_ROWS_AT
+        super().start(weights, AHEAD)
         self.at_best = self.ascent.scores(weights, self.n_threads)
 
     def take(self, w, place):
@@ -376,11 +367,11 @@ class _SearchedCuts:
         hinge, _ = ascent.hinge_along(self.at_best, along, 0.0)
         self.objective = 0.5 * lam * self.best.dot(self.best) + hinge
         scores = self.at_best + self.step * (1.0 - step) * along
-        self.step = CUT_ROWS_AT
+        self.step = AHEAD
         return ascent.cut(scores, place, self.kept)
 
 
-class _DampedCuts:
+class _DampedCuts(Center):
     """Planes of structures, and of remote rows, a step away from the best point."""
 
     def __init__(self, iterate, n_threads, cached=False):
@@ -388,31 +379,16 @@ class _DampedCuts:
         self.kept = how_many(iterate, 1)
         self.options = {"n_threads": n_threads, "cached": cached}
 
-    def start(self, weights):
-        self.best, self.objective, self.step = weights.copy(), np.inf, 1.0
-        self.is_first = True
-
     def take(self, w, place):
         """Call the oracle between W and w, or at W itself the first time."""
-        step = 0.0 if self.is_first else self.step
-        self.is_first = False
+        is_first = self.objective == np.inf
         # Rounding may lead out of a box that contains both ends.
-        point = self.iterate.clipped(self.best + step * (w - self.best))
+        point = self.iterate.clipped(self.best if is_first else self.toward(w))
         hinge, plane, offset = self.iterate.take_plane(
             point, place, self.kept, **self.options
         )
-        objective = self.iterate.penalty(point) + hinge
-        if objective < self.objective:
-            self.best, self.objective = point, objective
-            self.step = damped(self.step, is_best=True)
-        else:
-            self.step = damped(self.step, is_best=False)
+        self.note(point, self.iterate.penalty(point) + hinge)
         return plane, offset
-
-
-def damped(step, is_best):
-    """The next step, given whether the last one led to the best point so far."""
-    return min(1.0, 2.0 * step) if is_best else max(SHORTEST_STEP, 0.5 * step)
 
 
 def minimize_on_segment(slope):
