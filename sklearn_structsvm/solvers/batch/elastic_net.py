@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from sklearn_structsvm.solvers.batch.composite import SparseComposite
 from sklearn_structsvm.solvers.batch.owlqn import SHARES, OrthantSteps
 from sklearn_structsvm.solvers.batch.quasi_newton import count_pairs
-from sklearn_structsvm.solvers.loop import Rounding, certified, run_steps
+from sklearn_structsvm.solvers.loop import Rounding, run_steps
 
 
 def run_elastic_net(
@@ -71,31 +72,22 @@ class SparseSteps(OrthantSteps):
         )
 
 
-class SparseLogLoss:
-    """The objective at a point, as `OrthantSteps` needs it, with the same parameters.
-
-    Attributes
-    ----------
-    weights, smooth_gradient, gradient : ndarray of shape (d,)
-        w, the gradient of all but the L1 penalty, and the least subgradient.
-    lam : float
-        ρ λ.
-    value, dual_objective : float
-        `dual_objective` is the best lower bound so far.
-    """
+class SparseLogLoss(SparseComposite):
+    """The objective of `run_elastic_net` at a point, with the same parameters."""
 
     def __init__(
         self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, rounding=None
     ):
-        self.rounding = Rounding() if rounding is None else rounding
-        self.of_image = self.rounding.of_means
+        rounding = Rounding() if rounding is None else rounding
+        penalties = l1_ratio * lam, (1.0 - l1_ratio) * lam
+        super().__init__(oracle.n_weights, rounding, *penalties, w0)
         self.oracle, self.p, self.n_threads = oracle, weights, n_threads
-        self.lam, self.ridge = l1_ratio * lam, (1.0 - l1_ratio) * lam
-        self.n_evaluations = 0
-        self.mean, self.dual_objective = None, -np.inf
-        w0 = np.zeros(oracle.n_weights) if w0 is None else np.array(w0)
-        found = self.look(w0)
-        self.go_to(w0, found, self.evaluate(w0, found))
+        self.n_evaluations, self.mean = 0, None
+        found = self.look(self.weights)
+        self.go_to(self.weights, found, self.evaluate(self.weights, found))
+
+    def n_calls(self):
+        return self.n_evaluations * np.count_nonzero(self.p)
 
     def look(self, w):
         """The mean log-loss and its gradient."""
@@ -103,17 +95,13 @@ class SparseLogLoss:
         return self.oracle.log_loss(self.p, w, self.n_threads)
 
     def evaluate(self, w, found):
-        squares = 0.5 * self.ridge * float(w @ w)
-        return squares + self.lam * float(np.abs(w).sum()) + found[0]
+        return self.penalized(w, found[0])
 
     def go_to(self, w, found, value):
         loss, gradient = found
-        self.weights, self.value = w, value
-        g = self.smooth_gradient = gradient + self.ridge * w
-        at_zero = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
-        self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
         # The entropy is the difference of terms that are huge if w is far off.
-        self.error = self.rounding.of_values(w, loss, value)
+        self.take(w, value, loss)
+        self.take_gradient(gradient)
         point = loss - float(w @ gradient) - self.error, gradient
         bound = self.dual(*point)
         if self.mean is None:
@@ -131,27 +119,9 @@ class SparseLogLoss:
 
     def dual(self, entropy, image):
         """The best objective over scaled versions of a dual point."""
-        sizes = np.abs(image) + self.of_image
-        sizes = sizes[sizes > self.lam]
-        if not len(sizes):
-            return entropy
-        feasible = self.lam / sizes.max()
-        if self.ridge == 0.0:
-            return feasible * entropy
-        best = -np.inf
-        for share in (1.0, 0.5 * (1.0 + feasible), feasible):
-            beyond = np.maximum(share * sizes - self.lam, 0.0)
-            conjugate = 0.5 * float(beyond @ beyond) / self.ridge
+        sizes, best = self.sizes(image), -np.inf
+        for share in self.scales(image):
+            conjugate = self.conjugate(share * sizes)
             error = self.rounding.of_values(0.0, conjugate)
             best = max(best, share * entropy - conjugate - error)
         return best
-
-    def slope(self, direction):
-        """sup ⟨g, p⟩ over the subgradients at w."""
-        w = self.weights
-        signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
-        return float((self.smooth_gradient + self.lam * signs) @ direction)
-
-    def row(self):
-        n_calls = self.n_evaluations * np.count_nonzero(self.p)
-        return certified(self.value, self.dual_objective, self.error, n_calls)

@@ -4,13 +4,14 @@ import numpy as np
 
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
+from sklearn_structsvm.solvers.batch.composite import Composite
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     RestartedSteps,
     count_pairs,
     update_pair,
     wolfe_step,
 )
-from sklearn_structsvm.solvers.loop import History, Rounding, certified, run_steps
+from sklearn_structsvm.solvers.loop import History, Rounding, run_steps
 
 # Bounds are made tighter than the gap of the weights by this factor.
 SLACK = 0.1
@@ -76,55 +77,36 @@ def run_lbfgs(
     return run_steps(steps, **limits)
 
 
-class RegularizedLogLoss:
-    """P at a point.
-
-    Attributes
-    ----------
-    weights, gradient : ndarray of shape (d,)
-    value, dual_objective : float
-        `dual_objective` is the best lower bound so far.
-    """
-
-    # Values above a tangent are then not an error.
-    is_convex = property(lambda self: self.concave is None)
+class RegularizedLogLoss(Composite):
+    """P at a point, with its `gradient`."""
 
     def __init__(
         self, oracle, weights, lam, n_threads=1, w0=None, concave=None, rounding=None
     ):
-        self.rounding = Rounding() if rounding is None else rounding
-        self.concave = concave
-        self.oracle, self.p, self.lam = oracle, weights, lam
-        self.n_threads = n_threads
+        rounding = Rounding() if rounding is None else rounding
+        super().__init__(oracle.n_weights, rounding, ridge=lam, w0=w0)
+        self.concave, self.is_convex = concave, concave is None
+        self.oracle, self.p, self.n_threads = oracle, weights, n_threads
         self.n_evaluations = 0
-        self.dual_objective = -np.inf
-        w0 = np.zeros(oracle.n_weights) if w0 is None else np.array(w0)
-        self._take(w0, *self._evaluate(w0))
+        self._take(self.weights, *self._evaluate(self.weights))
+
+    def n_calls(self):
+        n_calls = self.n_evaluations * np.count_nonzero(self.p)
+        return n_calls if self.concave is None else n_calls + self.concave.n_calls
 
     def _evaluate(self, w):
         loss, gradient = self.oracle.log_loss(self.p, w, self.n_threads)
         self.n_evaluations += 1
-        gradient += self.lam * w
+        gradient += self.ridge * w
         if self.concave is not None:
             value, slope = self.concave.at(w)
             loss, gradient = loss - value, gradient - slope
-        return 0.5 * self.lam * w.dot(w) + loss, gradient
+        return self.penalized(w, loss), gradient
 
     def _take(self, w, value, gradient, gap=None):
-        self.weights, self.value, self.gradient = w, value, gradient
-        self.probed = None
-        self.error = self.rounding.of_values(w, value)
-        if gap is None:
-            gap = self.square_of(gradient)
-        bound = value - gap - self.error
-        # Without convexity, the bound belongs to the convex problem at w.
-        before = self.dual_objective if self.is_convex else -np.inf
-        self.dual_objective = max(before, bound)
-
-    def square_of(self, gradient):
-        """||∇P||² / 2λ, with the rounding errors of the gradient."""
-        sizes = np.abs(gradient) + self.rounding.of_means
-        return 0.5 * sizes.dot(sizes) / self.lam
+        self.take(w, value)
+        self.gradient, self.probed = gradient, None
+        self.note(value - (self.square_of(gradient) if gap is None else gap))
 
     def probe(self, direction, step):
         """P(w + η p), and its slope along p there."""
@@ -145,12 +127,6 @@ class RegularizedLogLoss:
         """Move to the last probed point."""
         self._take(*self.probed)
 
-    def row(self):
-        n_calls = self.n_evaluations * np.count_nonzero(self.p)
-        if self.concave is not None:
-            n_calls += self.concave.n_calls
-        return certified(self.value, self.dual_objective, self.error, n_calls)
-
 
 class RegularizedBound(RegularizedLogLoss):
     """The same for upper bounds of the log-losses that `tighten` lowers.
@@ -163,13 +139,12 @@ class RegularizedBound(RegularizedLogLoss):
     def _take(self, w, value, gradient):
         square = float(gradient @ gradient)
         loss, gradient, slack, direction = self.oracle.tighten(
-            self.p, w, SLACK * 0.5 * square / self.lam, self.n_threads
+            self.p, w, SLACK * 0.5 * square / self.ridge, self.n_threads
         )
         self.n_evaluations += 2
-        value = 0.5 * self.lam * w.dot(w) + loss
-        direction += self.lam * w
+        direction += self.ridge * w
         gap = slack + self.square_of(direction)
-        super()._take(w, value, gradient + self.lam * w, gap)
+        super()._take(w, self.penalized(w, loss), gradient + self.ridge * w, gap)
 
 
 class LBFGSSteps(RestartedSteps):

@@ -7,12 +7,13 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.batch.composite import Composite
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     MAX_SHRINKS,
     SHRINK,
     SUFFICIENT_DECREASE,
 )
-from sklearn_structsvm.solvers.loop import certified, rounding_of, run_steps
+from sklearn_structsvm.solvers.loop import rounding_of, run_steps
 
 # The residual of a Newton direction, as a share of the gradient, is at most this and at
 # most the square root of the share of the first gradient that is left. So the last
@@ -79,59 +80,43 @@ def run_newton(
     return run_steps(steps, tol=tol, **limits)
 
 
-class NewtonSteps:
-    """Newton steps, one at a time.
-
-    Attributes
-    ----------
-    weights, gradient : ndarray of shape (n_weights,)
-        w, and ∇P there.
-    value : float
-        P(w).
-    """
+class NewtonSteps(Composite):
+    """Newton steps, one at a time, and P at the last one with its `gradient`."""
 
     method = "newton"
 
     def __init__(self, risk, lam, tol, w0=None):
-        self.risk, self.lam, self.rounding = risk, lam, rounding_of(risk)
+        super().__init__(risk.n_weights, rounding_of(risk), ridge=lam, w0=w0)
+        self.risk = risk
         # If the gradient is this small, the gap is `tol`.
         self.target = np.sqrt(2.0 * lam * tol)
-        self.n_calls = 0
-        w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0)
+        self.n_passes = 0
         # The last of these four holds B and products of the scores with the Hessian.
         self.scores, self.along, self.response, self.room = (
             risk.empty() for _ in range(4)
         )
-        self._go_to(w0, risk.scores(w0, out=self.scores))
+        w, scores = self.weights, risk.scores(self.weights, out=self.scores)
+        self._take(w, scores, self._value(w, scores), self._gradient(w))
         self.first_norm = self.norm
         self.preconditioner = make_preconditioner(risk)
 
-    def _go_to(self, w, scores):
-        value = self._value(w, scores)
-        self._take(w, scores, value, self._gradient(w))
+    def n_calls(self):
+        return self.n_passes * np.count_nonzero(self.risk.weights)
 
     def _value(self, w, scores):
         """P(w); the response is stored."""
-        value, _ = self.risk.respond(scores, out=self.response)
-        return value + 0.5 * self.lam * float(w @ w)
+        return self.penalized(w, self.risk.respond(scores, out=self.response)[0])
 
     def _gradient(self, w):
         B = self.risk.coefficients(self.response, out=self.room)
-        self.n_calls += 1
-        return self.risk.gradient(B) + self.lam * w
+        self.n_passes += 1
+        return self.risk.gradient(B) + self.ridge * w
 
     def _take(self, w, scores, value, gradient):
-        self.weights, self.scores = w, scores
-        self.value, self.gradient = value, gradient
+        self.take(w, value)
+        self.scores, self.gradient = scores, gradient
         self.norm = float(np.linalg.norm(gradient))
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def row(self):
-        sizes = np.abs(self.gradient) + self.rounding.of_means
-        gap = 0.5 * float(sizes @ sizes) / self.lam
-        error = self.rounding.of_values(self.weights, self.value)
-        n_calls = self.n_calls * np.count_nonzero(self.risk.weights)
-        return certified(self.value, self.value - gap - error, error, n_calls)
+        self.note(value - self.square_of(gradient))
 
     @np.errstate(over="ignore", invalid="ignore")
     def move(self, deadline=np.inf):
@@ -166,15 +151,15 @@ class NewtonSteps:
         risk, residual = self.risk, -self.gradient
         share = min(FORCING, np.sqrt(self.norm / self.first_norm))
         enough = max(share * self.norm, ENOUGH * self.target)
-        apply = self.preconditioner(self.response, self.lam)
+        apply = self.preconditioner(self.response, self.ridge)
         direction, scores = np.zeros_like(residual), np.zeros_like(self.scores)
         mapped = apply(residual)
         conjugate, product = mapped.copy(), float(residual @ mapped)
         for _ in range(MAX_PRODUCTS):
             along = risk.scores(conjugate, out=self.along)
             curved = risk.curved(self.response, along, out=self.room)
-            image = risk.gradient(curved) + self.lam * conjugate
-            self.n_calls += 1
+            image = risk.gradient(curved) + self.ridge * conjugate
+            self.n_passes += 1
             curvature = float(conjugate @ image)
             if not curvature > 0.0:
                 break

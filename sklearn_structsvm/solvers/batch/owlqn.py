@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
+from sklearn_structsvm.solvers.batch.composite import SparseComposite
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
@@ -14,7 +15,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     descent_direction,
     update_pair,
 )
-from sklearn_structsvm.solvers.loop import certified, rounding_of, run_steps
+from sklearn_structsvm.solvers.loop import rounding_of, run_steps
 
 # Shares of a new gradient in the mean of gradients that gives the certificate. Gradients
 # oscillate around those of the optimum, and so does their largest entry.
@@ -82,11 +83,8 @@ def run_owlqn(
     return run_steps(steps, **limits)
 
 
-class L1Risk:
-    """J(w) = λ ||w||₁ + κ/2 ||w||² + R(w) at a point, for `descent_direction` too.
-
-    Coefficients B with XᵀB = u bound J by their dual value minus Ω*(u). Here Ω*(u) is
-    ||S(u, λ)||² / 2κ with the soft threshold S. If κ = 0, no entry of u may exceed λ.
+class L1Risk(SparseComposite):
+    """λ ||w||₁ + κ/2 ||w||² + R(w) for a risk R. Dual points are coefficients B.
 
     Parameters
     ----------
@@ -102,26 +100,19 @@ class L1Risk:
 
     Attributes
     ----------
-    weights, smooth_gradient : ndarray of shape (d,)
-        w and the gradient of R, with that of the squares.
-    gradient : ndarray of shape (d,)
-        The subgradient of J of least size, or a random one.
-    value, dual_objective : float
-        `dual_objective` is the best lower bound so far.
     n_planes : int
         Evaluations of R with its gradient.
     """
 
     def __init__(self, risk, lam, w0=None, rng=None, ridge=0.0):
-        self.risk, self.lam, self.rng, self.ridge = risk, lam, rng, ridge
+        super().__init__(risk.n_weights, rounding_of(risk), lam, ridge, w0)
+        self.risk, self.rng = risk, rng
         self.n_planes = 0
-        self.mean = None
-        self.dual_objective = -np.inf
-        self.rounding = rounding_of(risk)
-        self.of_image = self.rounding.of_means
-        w0 = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=np.float64)
-        self.scores = risk.scores(w0)
-        self.go_to(w0, self.scores, self.evaluate(w0, self.scores))
+        self.scores = risk.scores(self.weights)
+        self.renew()
+
+    def n_calls(self):
+        return self.n_planes
 
     def renew(self):
         """Evaluate the same point again after the risk has changed."""
@@ -134,28 +125,20 @@ class L1Risk:
         return self.risk.scores(w)
 
     def evaluate(self, w, scores):
-        value = self.lam * float(np.abs(w).sum()) + self.risk.value(scores)
-        return value + 0.5 * self.ridge * float(w @ w) if self.ridge else value
+        return self.penalized(w, self.risk.value(scores))
 
     def go_to(self, w, scores, value):
-        self.weights, self.scores, self.value = w, scores, value
-        self.error = self.rounding.of_values(w, value)
+        self.take(w, value)
+        self.scores = scores
         self.coef, _ = self.risk.plane(scores)
-        self.image = g = self.risk.gradient(self.coef)
-        if self.ridge:
-            g = g + self.ridge * w
-        self.smooth_gradient = g
+        self.image = self.risk.gradient(self.coef)
         self.n_planes += 1
-        if self.rng is None:
-            at_zero = np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
-        else:
-            at_zero = g + self.lam * self.rng.uniform(-1.0, 1.0, size=len(g))
-        self.gradient = np.where(w == 0.0, at_zero, g + self.lam * np.sign(w))
+        self.take_gradient(self.image)
         self._average()
         points = [
-            (coef, share, self._conjugate(share * self._sizes(u)))
+            (coef, share, self.conjugate(share * self.sizes(u)))
             for coef, u in ((self.coef, self.image), self.mean)
-            for share in self._shares(u)
+            for share in self.scales(u)
         ]
         bounds = self.risk.dual_values([point[:2] for point in points])
         bounds = [
@@ -165,7 +148,12 @@ class L1Risk:
         if bounds[-1] == -np.inf:
             # The mean was lost together with a worker.
             self.mean = None
-        self.dual_objective = max(self.dual_objective, max(bounds) - self.error)
+        self.note(max(bounds))
+
+    def at_zero(self, g):
+        if self.rng is None:
+            return super().at_zero(g)
+        return g + self.lam * self.rng.uniform(-1.0, 1.0, size=len(g))
 
     def _average(self):
         """Mix the gradient into the mean of earlier ones, for the smallest ||XᵀB||∞."""
@@ -179,51 +167,13 @@ class L1Risk:
         coef = self.risk.mixed(coef, self.coef, share, out=coef)
         self.mean = coef, g + share * (self.image - g)
 
-    def scale(self, gradient):
-        """Scale that makes coefficients B with this XᵀB dual feasible: ||XᵀB||∞ <= λ."""
-        largest = float(self._sizes(gradient).max(initial=0.0))
-        return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
-
-    def _sizes(self, u):
-        """The sizes of a dual point's image, raised by their rounding errors."""
-        return np.abs(u) + self.of_image
-
-    def _shares(self, u):
-        """Scales of a dual point that may be the best."""
-        feasible = self.scale(u)
-        if self.ridge == 0.0 or feasible == 1.0:
-            return (feasible,)
-        return (1.0, 0.5 * (1.0 + feasible), feasible)
-
-    def _conjugate(self, sizes):
-        """Ω* at images of these sizes, where it is finite."""
-        if self.ridge == 0.0:
-            return 0.0
-        beyond = np.maximum(sizes - self.lam, 0.0)
-        return 0.5 * float(beyond @ beyond) / self.ridge
-
-    def slope(self, direction):
-        """sup ⟨g, p⟩ over the subgradients at w."""
-        w = self.weights
-        signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
-        self.tied = self.smooth_gradient + self.lam * signs
-        return float(self.tied @ direction)
-
-    def steepest(self, direction):
-        """The subgradient that attains it."""
-        self.slope(direction)
-        return self.tied
-
-    def row(self):
-        return certified(self.value, self.dual_objective, self.error, self.n_planes)
-
 
 class OrthantSteps(RestartedSteps):
     """Iterations of OWL-QN or OWL-QN*, one at a time.
 
     Parameters
     ----------
-    objective : L1Risk or SparseLogLoss
+    objective : SparseComposite
         Moved in place.
     direction, buffer, direction_tol, max_directions
         As for `run_owlqn`.
@@ -282,7 +232,7 @@ def orthant_step(objective, direction, step):
 
     Parameters
     ----------
-    objective : L1Risk or SparseLogLoss
+    objective : SparseComposite
         Moved in place.
     direction : ndarray of shape (d,)
     step : float
@@ -293,9 +243,8 @@ def orthant_step(objective, direction, step):
     bool
         Whether a step was found.
     """
-    w = objective.weights
+    w, slopes = objective.weights, objective.steepest(direction)
     signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
-    slopes = objective.smooth_gradient + objective.lam * signs
     for _ in range(MAX_SHRINKS):
         target = w + step * direction
         target[target * signs <= 0.0] = 0.0
