@@ -215,7 +215,8 @@ class History:
         Parameters
         ----------
         row : dict
-            See `certified`. Those of mixtures have a "constraint_violation" as well.
+            See `certified`. Those of mixtures have a "constraint_violation" as well. A
+            true "is_final" says that no other weights are to be returned.
         solution : ndarray of shape (d,) or Mixture
         most_negative_gap : float
             The smallest share of an example in the gap, if it is known. No share should
@@ -231,7 +232,7 @@ class History:
         """
         self._check(row, most_negative_gap, size_of_terms)
         row = dict(row)
-        error = row.pop("rounding")
+        error, is_final = row.pop("rounding"), row.pop("is_final", False)
         row |= self._gap(row, error)
         row |= {"n_iter": self.n_iter, "seconds": perf_counter() - self.started}
         if self.step is not None:
@@ -242,7 +243,7 @@ class History:
         self.solution, self.is_settled = solution, False
         # Solvers keep the best mixture themselves, which need not be of least objective.
         if "constraint_violation" not in row:
-            if self.best is None or row["objective"] < self.best[0]:
+            if is_final or self.best is None or row["objective"] < self.best[0]:
                 self.best = row["objective"], solution, error
         return row
 

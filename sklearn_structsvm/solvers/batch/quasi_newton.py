@@ -295,6 +295,8 @@ class QuasiNewtonSteps(RestartedSteps):
         Rounds of direction finding beyond the first, over all iterations.
     """
 
+    method = "sublbfgs"
+
     def __init__(
         self,
         objective,

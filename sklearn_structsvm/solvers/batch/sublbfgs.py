@@ -250,7 +250,7 @@ class _Certified:
     With `hybrid` they end once they are slow, and leave their planes to `bundle_steps`.
     """
 
-    method = "sublbfgs"
+    method = QuasiNewtonSteps.method
 
     def __init__(self, objective, steps, hybrid, dual_plane=None):
         self.objective, self.steps = objective, steps

@@ -140,7 +140,7 @@ class Ascent:
                 self.iterate, self.forecast, accelerator, limits.n_threads, has_planes,
                 mixes_cached=passes.mixes_cached,
             )  # fmt: skip
-        self.planes, self.method = planes, "blocks"
+        self.planes, self.method, self.is_final = planes, "blocks", False
         self.then, self.is_over = None, lambda: False
 
     def run(self):
@@ -173,10 +173,10 @@ class Ascent:
     def move(self, deadline):
         planes, accelerator = self.planes, self.accelerator
         is_stalled = not planes.has_turn and self.passes.is_stalled(self.limits.tol)
-        if is_stalled and not planes.begin_at_last():
+        self.is_final = is_stalled and not planes.begin_at_last()
+        if self.is_final:
             # This holds for w, but not for other weights, whose bounds are lower.
             self.iterate.keep_weights(None)
-            self.limits.history.best = None
             return "stalled"
         if planes.has_turn:
             self.method = "planes"
@@ -192,7 +192,8 @@ class Ascent:
         return None
 
     def check(self, done=False):
-        return self.planes.check()
+        row, *others = self.planes.check()
+        return row | {"is_final": self.is_final}, *others
 
     def predicts_convergence(self):
         is_blind = self.is_remote or self.planes.has_turn
@@ -213,7 +214,7 @@ def _no_worse_than_zero(iterate, row, weights, *others, n_threads=1):
     if objective < row["objective"]:
         error = iterate.rounding.of_values(zero, objective)
         bound, n_calls = row["dual_objective"], row["n_oracle_calls"]
-        row, weights = certified(objective, bound, error, n_calls), zero
+        row, weights = row | certified(objective, bound, error, n_calls), zero
     row["n_oracle_calls"] += len(iterate.active_blocks)
     return row, weights, *others
 

@@ -241,9 +241,7 @@ def test_the_objective_falls_at_each_iteration(options):
         turn = Turn(steps)
         turn.then = lambda row, w: Turn(steps.bundle_steps(row, -np.inf), row, w)
     else:
-        steps = QuasiNewtonSteps(objective, **options)
-        steps.method = "sublbfgs"
-        turn = Turn(steps)
+        turn = Turn(QuasiNewtonSteps(objective, **options))
     turns = Turns(turn, History())
 
     def look():
