@@ -18,13 +18,11 @@ from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.borders import as_contiguous, check_sparse, fits, scan_csr
 from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.tolerances import FOREIGN_ROUNDING
 
 # Types of NumPy that are real numbers.
 REAL = "fiub"
 DOUBLE = np.dtype(np.float64)
-
-# Rounding in float32 may put a probability outside [0, 1] by this much.
-ROUNDING = 1e-6
 
 
 class Answer:
@@ -96,10 +94,10 @@ class Answer:
             f"{array[at]} at {at[0] if len(at) == 1 else at}",
         )
 
-    def probabilities(self, values, n, k, least=-ROUNDING):
+    def probabilities(self, values, n, k, least=-FOREIGN_ROUNDING):
         """Shares of the classes, or of labels, (n, k), from 0 to 1 up to rounding."""
-        rule = "hold probabilities, from 0 to 1"
-        return self.array(values, n, k, least=least, most=1.0 + ROUNDING, rule=rule)
+        most, rule = 1.0 + FOREIGN_ROUNDING, "hold probabilities, from 0 to 1"
+        return self.array(values, n, k, least=least, most=most, rule=rule)
 
     def of_each(self, values, n):
         """A list, array, matrix or table with an entry for each of n, as it is."""

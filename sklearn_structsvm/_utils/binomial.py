@@ -22,6 +22,8 @@ References
 import numpy as np
 from scipy.special import betaincc, betaincinv, gammaln, xlog1py, xlogy
 
+from sklearn_structsvm._utils.tolerances import SAME
+
 # Share of the error that confines the search.
 NUISANCE_SHARE = 0.02
 
@@ -31,9 +33,6 @@ PIECES, HALVINGS = 24, 5
 # Counts that are further from their mean than this many standard deviations are left
 # out, and their probability is added.
 WINDOW, LEFT_OUT = 8.5, 1e-13
-
-# What rounding may do to a sum of counts.
-ROUNDING = 1e-9
 
 
 def clopper_pearson(k, n, confidence=0.95):
@@ -178,7 +177,7 @@ class _TailOfSum:
         self.first = _Counts(n[0], low, high)
         self.second = _Counts(n[1], *others)
         left = (total - costs[0] * self.first.values / n[0]) * n[1] / costs[1]
-        at_most = np.floor(left + ROUNDING * n[1]) - self.second.values[0]
+        at_most = np.floor(left + SAME * n[1]) - self.second.values[0]
         # Place in the sums, which begin with 0.
         last = len(self.second.values)
         self.places = np.clip(at_most + 1.0, 0.0, last).astype(np.intp)

@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A class that is predicted with less than this probability is never predicted: sums of
-# shares leave this much rounding error.
-NEVER = 1e-14
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 
 
 class Conditions(NamedTuple):
@@ -88,7 +86,7 @@ def largest_violation(values, denominators=None, halves=None):
         denominators = sums_of_halves(denominators, halves)
     if denominators is None:
         return float(values.max(initial=-np.inf))
-    counts = denominators > NEVER
+    counts = denominators > ROUNDED_ZERO
     if len(values) and not counts.any():
         return 0.0
     return float((values[counts] / denominators[counts]).max(initial=-np.inf))

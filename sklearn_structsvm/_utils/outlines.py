@@ -3,14 +3,13 @@
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from sklearn_structsvm._utils.tolerances import SAME
+
 # First directions: those of the axes, counterclockwise.
 _AXES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 
 # A sweep has these directions in each quadrant: decimal logarithms of their slopes.
 _SLOPES = np.linspace(-2.5, 2.5, 201)
-
-# Points count as one if their distance is below this share of the set's size.
-_POINT_ROUNDING = 1e-9
 
 
 def convex_outline(support, *, tol=1e-3, max_calls=400):
@@ -48,7 +47,7 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
     points = [np.asarray(support(d), dtype=np.float64) for d in _AXES]
     n_calls = len(points)
     size = np.ptp(points, axis=0).max()
-    points = _without_repeats(points, _POINT_ROUNDING * size)
+    points = _without_repeats(points, SAME * size)
     if len(points) < 2:
         return np.array(points)
     # Whether the set may have a point beyond the edge from each vertex to the next.

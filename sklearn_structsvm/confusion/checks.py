@@ -11,15 +11,13 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_shape,
 )
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
 # Differences of a function with moderate curvature are accurate to about 1e-9. At the
 # edge of the set, where they are one-sided, they are accurate to 1e-6 of the largest
 # slope.
 GRADIENT_RTOL = 1e-4
-
-# Rounding may put a value on the wrong side by this much.
-VALUE_ATOL = 1e-9
 
 
 def check_gradient(metric: ConfusionMetric, C: Any) -> None:
@@ -168,7 +166,7 @@ def _check_convex(metric, C, other, rng):
     t = rng.uniform()
     middle = (1 - t) * C + t * other
     chord = (1 - t) * metric.value(C) + t * metric.value(other)
-    if metric.value(middle) > chord + VALUE_ATOL:
+    if metric.value(middle) > chord + SAME:
         raise ValueError(
             f"{name} is not convex: between two matrices of the same row sums its value "
             f"is {metric.value(middle):.6g}, above the chord's {chord:.6g}."
@@ -176,7 +174,7 @@ def _check_convex(metric, C, other, rng):
     G, h = metric.tangent(C)
     below, value = np.vdot(G, other) + h, metric.value(other)
     # A tangent from differences has the error of the gradient.
-    if below > value + max(VALUE_ATOL, 1e-8 * np.abs(G).max()):
+    if below > value + max(SAME, 1e-8 * np.abs(G).max()):
         raise ValueError(
             f"tangent of {name} is not below it: {below:.6g} where the value is "
             f"{value:.6g}."
@@ -194,14 +192,14 @@ def _check_forms(metric, priors, C):
     if pieces is not None:
         found["pieces"] = np.max(np.tensordot(pieces[0], C, axes=2) + pieces[1])
     for form, result in found.items():
-        if not np.isclose(result, value, rtol=1e-9, atol=VALUE_ATOL):
+        if not np.isclose(result, value, rtol=1e-9, atol=SAME):
             raise ValueError(
                 f"{form} of {type(metric).__name__} gives {result:.6g} where the value "
                 f"is {value:.6g}."
             )
     if terms is not None:
         below = sum(w * np.vdot(A, C) / np.vdot(B, C) for w, A, B in terms)
-        if below > value + VALUE_ATOL:
+        if below > value + SAME:
             raise ValueError(
                 f"ratio_terms of {type(metric).__name__} give {below:.6g}, above the "
                 f"value {value:.6g}."
@@ -214,7 +212,7 @@ def _check_entries(metric, C, rng):
     for row, used in zip(moved, mask, strict=True):
         free = row[~used]
         row[~used] = free.sum() * rng.dirichlet(np.ones(len(free))) if len(free) else 0.0
-    if not np.isclose(metric.value(moved), metric.value(C), rtol=1e-9, atol=VALUE_ATOL):
+    if not np.isclose(metric.value(moved), metric.value(C), rtol=1e-9, atol=SAME):
         raise ValueError(
             f"{type(metric).__name__} depends on more entries than it says: moving mass "
             f"between others changes it from {metric.value(C):.6g} to "

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sklearn_structsvm._utils.conditions import NEVER, Conditions, largest_violation
+from sklearn_structsvm._utils.conditions import Conditions, largest_violation
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.confusion.answers import OF_CONSTRAINTS, gate_methods
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.scoring import Scored
@@ -143,7 +144,7 @@ class Constraint(Scored, BaseEstimator):
                 cells.words_of(mask)
                 for mask in self.counted(cells)
                 if not cells.label_shares[mask.any(axis=2)].sum() > 0.0
-                or (C is not None and not C[mask].sum() > NEVER)
+                or (C is not None and not C[mask].sum() > ROUNDED_ZERO)
             )
         )
 

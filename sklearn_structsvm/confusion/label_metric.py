@@ -2,13 +2,11 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 # "Not predicted" and "predicted", as the classes of a metric.
 ABSENT_PRESENT = np.array([0, 1])
-
-# Rounding can make entries of 0 as large as this. The G-mean takes their root.
-NO_MASS = 1e-13
 
 
 class LabelMean(ConfusionMetric):
@@ -188,7 +186,7 @@ def matrices_of_hits(hits, predicted, prior):
     absent = np.stack([1.0 - predicted - prior + hits, predicted - hits], axis=-1)
     present = np.stack([prior - hits, hits], axis=-1)
     C = np.stack([absent, present], axis=-2)
-    return np.where(C > NO_MASS, C, 0.0)
+    return np.where(C > SUM_ROUNDING, C, 0.0)
 
 
 def label_confusions(truth, predicted, weights):

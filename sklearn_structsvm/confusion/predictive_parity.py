@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_structsvm._utils.conditions import NEVER
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.fairness import GroupParity
@@ -187,7 +187,7 @@ class PredictiveParity(GroupParity):
             for mask in [*masks, everyone]:
                 N, D = self.rate_of(index, mask, cells)
                 pairs.append((np.vdot(N, C), np.vdot(D, C)))
-            *rates, overall = (n / d if d > NEVER else np.nan for n, d in pairs)
+            *rates, overall = (n / d if d > ROUNDED_ZERO else np.nan for n, d in pairs)
             rates = np.array(rates)
             found.append((rates[~np.isnan(rates)], overall))
         return found

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.rate_constraint import (
@@ -16,9 +17,6 @@ from sklearn_structsvm.confusion.rate_constraint import (
 )
 
 __all__ = ["Quantification"]
-
-# Logarithms are not taken below this share of a class's target.
-TINY_RATIO = 1e-12
 
 
 class Quantification(SelectiveConstraint):
@@ -127,7 +125,7 @@ class Quantification(SelectiveConstraint):
         # In units of p: the cost of a class that is never predicted, and the end of the
         # line to it.
         never = 2.0 + at_most / p[used]
-        least = np.maximum(np.exp(1.0 - never), TINY_RATIO)
+        least = np.maximum(np.exp(1.0 - never), SUM_ROUNDING)
         ratio = np.maximum(q[used] / p[used], least)
         rare = q[used] / p[used] < least
         # p log(p / q) is at least p (1 - log r) - p / (p r) q, with equality at q = p r,

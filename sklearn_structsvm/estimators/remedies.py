@@ -7,6 +7,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.columns import describe_columns
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.structures import (
@@ -37,8 +38,6 @@ MOST_MORE = 2.0
 FEW_PASSES = 1000
 # Longer forecasts, relative to the passes made, are not mentioned.
 MOST_FORESEEN = 1000.0
-# Rounding is never more than this share of an objective.
-OBJECTIVE_ROUNDING = 1e-12
 # A larger tolerance is not the remedy for a gap above this share of the objective.
 LARGE_GAP = 0.1
 
@@ -123,7 +122,7 @@ def scaling_words(estimator, problem):
                 f"{_short(sizes[large])})"
             )
     # A constant column has only its mean.
-    varies = spreads > OBJECTIVE_ROUNDING * np.abs(means)
+    varies = spreads > SUM_ROUNDING * np.abs(means)
     far = np.flatnonzero(varies & (np.abs(means) > FAR * spreads))
     if len(far):
         words = "is far from 0 compared to its spread"
@@ -173,7 +172,7 @@ def _share_left(result, tol):
     ]
     if len(rows) < 3 or result.n_iter < FIRST_FORECAST:
         return None
-    left = passes_left(rows, max(tol, OBJECTIVE_ROUNDING * abs(result.objective)))
+    left = passes_left(rows, max(tol, SUM_ROUNDING * abs(result.objective)))
     return left / result.n_iter
 
 

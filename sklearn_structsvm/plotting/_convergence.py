@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.plotting._common import (
     PYPLOT,
     Display,
@@ -29,10 +30,6 @@ _X_LABELS = {
 }
 _Y_LABELS = {"dual_gap": "Duality gap", "objective": "Objective (normalized)"}
 _OBJECTIVES = ("objective", "dual_objective")
-
-# The objectives are sums over the examples. Rounding of a million terms stays below
-# this share of the objective, so a gap that is more negative has another cause.
-_NEGATIVE_GAP = 1e-9
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,7 +169,7 @@ class ConvergenceDisplay(Display):
     def _plot_gap(self, ax, values, x, label, style):
         gap = values["dual_gap"]
         scale = np.max(np.abs(values["objective"])) or 1.0
-        negative = np.flatnonzero(gap < -_NEGATIVE_GAP * scale)
+        negative = np.flatnonzero(gap < -SAME * scale)
         if negative.size:
             warnings.warn(
                 f"history['dual_gap'][{negative[0]}] is {gap[negative[0]]:.3g}: "

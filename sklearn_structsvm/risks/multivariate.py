@@ -10,6 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks._tables import best_table
 from sklearn_structsvm.risks.sample_hinge import (
@@ -18,9 +19,6 @@ from sklearn_structsvm.risks.sample_hinge import (
     ascending,
     partial_sums,
 )
-
-# Sums over counts are zero, or non-negative, up to this share of their terms.
-COUNT_RTOL = 1e-9
 
 
 class ConfusionHinge(CountedHinge):
@@ -120,10 +118,10 @@ class ConfusionHinge(CountedHinge):
         P, N = self.n_positive, self.n_negative
         corners = np.array([[1, 0, 0], [1, P, 0], [1, 0, N], [1, P, N]])
         size = float(np.abs(num) @ corners[3])
-        if abs(num[0]) > COUNT_RTOL * size or (corners @ num < -COUNT_RTOL * size).any():
+        if abs(num[0]) > SAME * size or (corners @ num < -SAME * size).any():
             self._refuse("is not zero where all labels are right, or negative elsewhere")
         num[0] = 0.0
-        if not (corners @ den > COUNT_RTOL * np.abs(den).max()).all():
+        if not (corners @ den > SAME * np.abs(den).max()).all():
             self._refuse("divides by zero for some labelings")
         return num, den
 
@@ -137,7 +135,7 @@ class ConfusionHinge(CountedHinge):
             # f'' has the sign of -d (n D - d N), for the inner slopes n and d.
             n, d = self.num[inner], self.den[inner]
             bend = d * (n * D - d * N)
-            if (bend >= -COUNT_RTOL * np.abs(d) * (np.abs(n * D) + np.abs(d * N))).all():
+            if (bend >= -SAME * np.abs(d) * (np.abs(n * D) + np.abs(d * N))).all():
                 return outer
         return None
 

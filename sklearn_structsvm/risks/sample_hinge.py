@@ -4,11 +4,9 @@ import numpy as np
 
 from sklearn_structsvm._contract.risk import TIE_RTOL, Risk
 from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks.plane_search import PlaneSearch
-
-# The rounding of integer weights after normalization and multiplication by their sum.
-WHOLE = 1e-9
 
 # A row that represents more rows than this is rejected, because each needs memory.
 MAX_UNITS = 2**28
@@ -121,7 +119,7 @@ class CountedHinge(SampleHinge):
         super().__init__(X, y, sample_weight, bias=bias, n_threads=n_threads)
         weights = check_weights(sample_weight, self.n_samples)
         units = np.rint(weights)
-        bad = np.flatnonzero(np.abs(weights - units) > WHOLE * np.maximum(weights, 1.0))
+        bad = np.flatnonzero(np.abs(weights - units) > SAME * np.maximum(weights, 1.0))
         if len(bad) and np.ptp(weights) > 0.0:
             raise ValueError(
                 "sample_weight must hold integers for a loss of the contingency table, "

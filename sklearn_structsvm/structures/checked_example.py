@@ -8,15 +8,13 @@ from scipy import sparse
 
 from sklearn_structsvm._contract.answers import Answer, brief
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
+from sklearn_structsvm._utils.tolerances import FOREIGN_ROUNDING as RTOL
 from sklearn_structsvm.structures._callback import (
     check_outline,
     label_key,
     labeling_key,
 )
 
-# The tolerance relative to the largest values. Wrong values differ by more; decoders in
-# float32 and linear programs are accurate to this.
-RTOL = 1e-6
 # If x has more labelings than this, they are not listed.
 MAX_LABELINGS = 1000
 LAMS = (0.0, 0.25, 1.0, 4.0)

@@ -3,11 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.tolerances import SCORE_ROUNDING
+from sklearn_structsvm._utils.tolerances import SAME, VALUE_ROUNDING
 from sklearn_structsvm.structures.polytope import Polytope
-
-# Weights of a vertex within this distance of 0 and 1 are those of a labeling.
-INTEGRAL = 1e-9
 
 
 def best_point(theta, tables, edges, polytopes):
@@ -37,7 +34,7 @@ def best_point(theta, tables, edges, polytopes):
     if key not in polytopes:
         polytopes[key] = local_polytope(T, edges, k)
     z = polytopes[key].maximize(np.append(theta, tables))
-    if (np.abs(z - np.round(z)) <= INTEGRAL).all():
+    if (np.abs(z - np.round(z)) <= SAME).all():
         return z[: theta.size].reshape(theta.shape).argmax(axis=1)
     return z
 
@@ -60,7 +57,7 @@ def rounded_labels(theta, tables, edges):
     for e, (a, b) in enumerate(edges.tolist()):
         around[a].append((tables[e], b))
         around[b].append((tables[e].T, a))
-    least = SCORE_ROUNDING * (np.abs(theta).sum() + np.abs(tables).sum())
+    least = VALUE_ROUNDING * (np.abs(theta).sum() + np.abs(tables).sum())
     has_gained = True
     while has_gained:
         has_gained = False

@@ -16,12 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_floats, check_integer, check_sparse
+from sklearn_structsvm._utils.tolerances import SAME, VALUE_ROUNDING
 
-# Tolerance of rows, bounds and reduced costs, after objective and rays are scaled to a
-# largest entry of 1. The default of HiGHS, 1e-7, would be visible in a duality gap.
-TOLERANCE = 1e-9
 # A linear program's z counts as 0, 1/2 or 1 within this.
-SNAPPED = 10 * TOLERANCE
+SNAPPED = 10 * SAME
 # The names of HiGHS for its simplex methods. The dual one comes first: every variable has
 # two bounds, so it can start a new objective from the last basis after moving nonbasic
 # variables to the right bounds. For 150 nodes with 8 labels and 434 edges, it takes 8,500
@@ -30,8 +28,6 @@ SNAPPED = 10 * TOLERANCE
 DUAL, PRIMAL = 1, 4
 # The search for a multiplier ends after a few steps, but rounding could prolong it.
 MAX_PROGRAMS = 50
-# The accuracy of sums of many terms, relative to the sum of their sizes.
-PRODUCT_ROUNDING = 1e-13
 
 
 class Polytope:
@@ -224,8 +220,8 @@ class Polytope:
                 "solver": "simplex",
                 "parallel": "off",
                 "threads": 1,
-                "primal_feasibility_tolerance": TOLERANCE,
-                "dual_feasibility_tolerance": TOLERANCE,
+                "primal_feasibility_tolerance": SAME,
+                "dual_feasibility_tolerance": SAME,
             }
             for name, value in options.items():
                 highs.setOptionValue(name, value)
@@ -280,7 +276,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
         direction, offset = a * h + b * g, a * h0 + b * g0
         sides.append((direction @ outside + offset, direction, offset))
     s_outside, direction, offset = min(sides, key=lambda side: side[0])
-    rounding = PRODUCT_ROUNDING * (np.abs(direction).sum() + abs(offset))
+    rounding = VALUE_ROUNDING * (np.abs(direction).sum() + abs(offset))
     if s_outside >= -rounding:
         return outside
     inside = maximize(direction)
@@ -294,7 +290,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
             break
         guide = objective + loss / room * direction
         z = maximize(guide)
-        if guide @ (z - outside) <= PRODUCT_ROUNDING * np.abs(guide).sum():
+        if guide @ (z - outside) <= VALUE_ROUNDING * np.abs(guide).sum():
             break
         s = direction @ z + offset
         if s < 0.0:
@@ -331,7 +327,7 @@ def maximize_product(maximize, h, h0, g, g0):
         lam = (h_flat - h_steep) / (g_steep - g_flat)
         direction = h + lam * g
         z = maximize(direction)
-        if direction @ (z - flat) <= PRODUCT_ROUNDING * np.abs(direction).sum():
+        if direction @ (z - flat) <= VALUE_ROUNDING * np.abs(direction).sum():
             break
         # The hyperbola through z has the tangent of λ = h/g there.
         h_z, g_z = point(z)

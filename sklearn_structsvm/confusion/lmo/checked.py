@@ -6,15 +6,10 @@ import numpy as np
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.labels import check_codes
+from sklearn_structsvm._utils.tolerances import FOREIGN_ROUNDING, SAME
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.arguments import as_cells, as_losses
 from sklearn_structsvm.confusion.lmo.base import Minimizer
-
-# Confusion tensors of a user's LMO may miss their row sums by this much.
-PRIORS_ATOL = 1e-6
-
-# A bound may be above the cost of the classifier by this share of the largest loss.
-BOUND_RTOL = 1e-9
 
 
 class CheckedLMO(Minimizer):
@@ -100,7 +95,7 @@ class CheckedLMO(Minimizer):
         answer = Answer("the confusion tensor", self._name)
         C = answer.array(C, *self.shape_).astype(np.float64)
         off = np.abs(C.sum(axis=2) - self.priors_).max()
-        if not (off <= PRIORS_ATOL and C.min() >= -PRIORS_ATOL):
+        if not (off <= FOREIGN_ROUNDING and C.min() >= -FOREIGN_ROUNDING):
             raise ValueError(
                 f"{self._name} gave a confusion tensor that is negative or whose rows do "
                 f"not sum to the shares of the labels: they differ by {off:.3g}."
@@ -113,7 +108,7 @@ class CheckedLMO(Minimizer):
                 f"The bound of {self._name} must be a number or None; got {bound!r}."
             )
         # This also rejects NaN.
-        if not bound <= cost + BOUND_RTOL * largest:
+        if not bound <= cost + SAME * largest:
             raise ValueError(
                 f"{self._name} gave the bound {bound:.6g}, which is above the cost "
                 f"{cost:.6g} of its own classifier."

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _check_method_params
 from sklearn_structsvm._utils.tables import listed_names
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.binomial_tests import (
     allowance,
     empty_of,
@@ -47,9 +48,6 @@ from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintErro
 FIRST_SHIFTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 WIDE_ABOVE, WIDE_STEP = 3.0, 0.5
 LAST_SHIFT, STEP = -4.0, 0.25
-
-# Rules whose confusion tensors agree to this are the same.
-SAME = 1e-9
 
 
 @dataclass

@@ -13,6 +13,7 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_shape,
 )
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm._utils.weights import effective_number, effective_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.expected_f import best_sets
@@ -51,9 +52,6 @@ from sklearn_structsvm.solvers.loop import History
 # was chosen by simulated labels, and the same on real ones, see
 # benchmarks/bench_default_decisions.py.
 SUPPORT = 3.0
-
-# A share of the rows that changes no ratio of shares but 0/0.
-NO_SHARE = 1e-13
 
 
 class ThresholdRule:
@@ -326,7 +324,7 @@ def choose_top_labels(
 
     search = partial(run_block_ascent, lmo, coefficients, **limits)
     choice = _run_search(search, choose, on_pass)
-    if shrink or (coefficients[:, 3] > NO_SHARE).all():
+    if shrink or (coefficients[:, 3] > VALUE_ROUNDING).all():
         return choice
     # Where sets have few rows of a label, gains near them choose others. Gains of
     # supported precisions do not.
@@ -344,8 +342,8 @@ def _weigh(coefficients, weights):
     """Multiply the labels' ratios; 0/0 counts as 1, and then as the weight."""
     coefficients[:, :3] *= weights[:, None]
     empty = coefficients[:, 3] == 0.0
-    coefficients[empty, 0] += NO_SHARE * weights[empty]
-    coefficients[empty, 3] += NO_SHARE
+    coefficients[empty, 0] += VALUE_ROUNDING * weights[empty]
+    coefficients[empty, 3] += VALUE_ROUNDING
 
 
 def _run_search(search, choose, on_pass):

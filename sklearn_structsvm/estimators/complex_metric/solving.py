@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.threads import count_threads
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm._utils.weights import effective_number
 from sklearn_structsvm.confusion.binomial_tests import one_standard_error
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
@@ -43,9 +44,6 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 from sklearn_structsvm.solvers.confusion.named import AUTO, find_solver
 from sklearn_structsvm.solvers.confusion.rule_descent import AskedOracle
 from sklearn_structsvm.solvers.loop import History, SolverResult
-
-# Rounding makes a share of 0 predictions as large as this.
-NO_SHARE = 1e-12
 
 # With fewer examples of one of several classes there is a warning. The default cv then
 # has a fold with at most one of them.
@@ -390,7 +388,7 @@ def warn_of_shortfall(estimator, result):
 
 def warn_of_constant(estimator):
     """UserWarning if the mixture predicts one class only; whether it does."""
-    predicted = estimator.confusion_.sum(axis=0) > NO_SHARE
+    predicted = estimator.confusion_.sum(axis=0) > SUM_ROUNDING
     if predicted.sum() != 1:
         return False
     (always,) = estimator.classes_[predicted].tolist()
@@ -415,7 +413,7 @@ def warn_of_few_predictions(estimator):
     others = [i for i, label in enumerate(labels) if label != estimator.pos_label_]
     names = [repr(label) for label in labels]
     why = f"nothing else is better for metric={estimator.metric!r} and the constraints"
-    if (estimator.confusion_.sum(axis=0) > NO_SHARE).sum() > 1:
+    if (estimator.confusion_.sum(axis=0) > SUM_ROUNDING).sum() > 1:
         # Otherwise `warn_of_constant` has said so.
         warn_of_few(estimator.diagnostics_, names, why, others)
 
@@ -426,7 +424,7 @@ def warn_of_few_examples(estimator):
     if not is_fitted_here or estimator.label_factors_ is None:
         return
     n = estimator.diagnostics_["rows"]
-    (few,) = np.nonzero((n > NO_SHARE) & (n < FEW_EXAMPLES))
+    (few,) = np.nonzero((n > SUM_ROUNDING) & (n < FEW_EXAMPLES))
     if not len(few):
         return
     warn_caller(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
 from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
 from sklearn_structsvm.solvers.qp._simplices import (
@@ -28,12 +29,6 @@ NO_STEP = 1e-24
 
 # If the dual has no curvature, L is this value, because steps divide by it.
 LEAST_LIPSCHITZ = 1e-200
-
-# Curvatures that differ by less are equal: along a line, all steps have the same.
-SAME_CURVATURE = 1e-9
-
-# The accuracy of Σ p y α, as a share of Σ p.
-BALANCE_ROUNDING = 1e-9
 
 
 def run_pragam(
@@ -172,7 +167,7 @@ class Box:
         if not self.fit_intercept:
             return 0.0
         missing = abs(float(self.balance @ alpha))
-        return abs(intercept) * missing if missing <= BALANCE_ROUNDING else np.inf
+        return abs(intercept) * missing if missing <= SAME else np.inf
 
     def primal(self, scores):
         """R at the scores, and the intercept that minimizes it."""
@@ -333,7 +328,7 @@ class EuclideanExcessiveGap:
                 "The squared length of a gradient overflows: scale the features down, or "
                 "try a smaller C."
             )
-        if self.met <= self.lipschitz * (1.0 + SAME_CURVATURE):
+        if self.met <= self.lipschitz * (1.0 + SAME):
             return True
         self.lipschitz = LIPSCHITZ_GROWTH * self.met
         return False

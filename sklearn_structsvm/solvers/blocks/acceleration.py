@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SAME
+
 # A trial is judged after this many passes, and after each later one.
 FIRST_LOOK = 2
 
@@ -36,7 +38,6 @@ MAX_WAITED = 12
 
 # The ratio then shrinks by this factor, until it is RATIO again (up to rounding).
 LOWERED = 0.3
-ROUNDED = 1.0 + 1e-9
 
 # After this many accelerated passes, and after each later one until the gap has fallen to
 # SETTLED of its first value, the gap must be where F plain passes would have brought it,
@@ -209,7 +210,7 @@ class Acceleration:
     def _draw_nearer(self):
         """Lower λ' / λ; False if it is RATIO already."""
         ratio = 1.0 + self.iterate.kappa / self.iterate.lam
-        if ratio <= ROUNDED * RATIO:
+        if ratio <= (1.0 + SAME) * RATIO:
             return False
         ratio = max(LOWERED * ratio, RATIO)
         self.before_pass()

@@ -4,11 +4,12 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
 from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 
 # A pass that lowers the loss by less than this ends its start.
-LEAST_PASS_GAIN = 1e-6
+LEAST_GAIN = 1e-6
 
 # The number of times a rule is recomputed from the slope at its own result.
 MAX_RULES = 10
@@ -16,7 +17,6 @@ MAX_RULES = 10
 # The number of evaluations of the dual function of a price. They end once a better price
 # cannot raise it by more than this.
 MAX_PRICES = 60
-LEAST_RISE = 1e-6
 
 # A small share of the way to the first point of a curve, close to where a loss may be
 # 0/0.
@@ -25,9 +25,6 @@ NEARBY = 1e-6
 # The largest number of pairs of changes of two rows, times labels, that are tried: about
 # .1 s.
 MAX_PAIRS = 2**22
-
-# Rounding can make a share of 0 rows as large as this.
-NO_ROWS = 1e-15
 
 
 def run_block_ascent(
@@ -134,7 +131,7 @@ class _Ascent:
         before = self.loss
         sets = self.oracle.ascend(self.sets, self.coefficients, order)
         self.take(sets)
-        if before - self.loss > LEAST_PASS_GAIN:
+        if before - self.loss > LEAST_GAIN:
             return None
         sets = best_pair(self.oracle, self.coefficients, self.sets)
         if sets is None:
@@ -214,12 +211,12 @@ def best_pair(oracle, coefficients, sets):
     for labels, sign in ((out, -1.0), (taken, 1.0)):
         by_predicted[changes, labels] = sign * oracle.weights[row]
         by_hits[changes, labels] = sign * oracle.weights[row] * eta[row, labels]
-    best, least = None, mean_loss(coefficients, sets) - LEAST_PASS_GAIN
+    best, least = None, mean_loss(coefficients, sets) - LEAST_GAIN
     for first in changes:
         hits = sets.hits + by_hits[first] + by_hits
         predicted = sets.predicted + by_predicted[first] + by_predicted
         # If sums are zero up to rounding, their ratio could be anything.
-        none = predicted <= NO_ROWS
+        none = predicted <= ROUNDED_ZERO
         losses = label_losses(
             coefficients, np.where(none, 0.0, hits), np.where(none, 0.0, predicted)
         ).mean(axis=1)
@@ -259,7 +256,7 @@ def best_rule(oracle, coefficients, sets):
         gains = slopes(coefficients, sets.hits, sets.predicted)
         sets = oracle.choose(gains)
         loss = mean_loss(coefficients, sets)
-        if best is not None and best[2] - loss <= LEAST_PASS_GAIN:
+        if best is not None and best[2] - loss <= LEAST_GAIN:
             break
         best = gains, sets, loss
     return best
@@ -302,7 +299,7 @@ def price_bound(rows, weights, prior, coefficients, k):
         # There are too many predictions, so they must cost more.
         low, high = (price, high) if excess > 0.0 else (low, price)
         # The dual function lies below its tangents.
-        if excess == 0.0 or abs(excess) * (high - low) <= LEAST_RISE:
+        if excess == 0.0 or abs(excess) * (high - low) <= LEAST_GAIN:
             break
         if np.isfinite(high - low):
             price = (low + high) / 2.0

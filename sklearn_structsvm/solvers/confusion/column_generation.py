@@ -10,7 +10,7 @@ from sklearn_structsvm._utils.conditions import (
     largest_parts,
     largest_violation,
 )
-from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, VALUE_ROUNDING
 from sklearn_structsvm.solvers.confusion.bounds import Minorant
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import (
@@ -44,9 +44,6 @@ SHARPER = 10.0
 
 # The largest such factor. Beyond it, the answer would be the same.
 SHARPEST = 1e8
-
-# The smallest share of the class priors by which costs are divided.
-SMALLEST_PRIOR = 1e-12
 
 # The accuracy of the last program of a run, relative to `tol`.
 FINAL_ACCURACY = 1e-4
@@ -145,7 +142,7 @@ class ColumnGeneration(ConfusionSolver):
     def starts(self):
         """Additional losses to price first, if the result depends on the start."""
         k = self.problem.shape[-1]
-        priors = np.maximum(self.problem.priors.sum(axis=0), SMALLEST_PRIOR)
+        priors = np.maximum(self.problem.priors.sum(axis=0), SUM_ROUNDING)
         for costs in (np.ones(k), 1.0 / priors):
             L = np.broadcast_to(np.diag(-costs), self.problem.shape)
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)

@@ -16,6 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.solvers.confusion.bounds import certified_mixture, rounding_of
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
@@ -25,9 +26,6 @@ from sklearn_structsvm.solvers.loop import run_passes
 
 # Boxes are solved to this share of the tolerance.
 SOLVED_SHARE = 0.5
-
-# Boxes that are narrower are not divided: no violation in them is larger.
-MIN_WIDTH = 1e-9
 
 
 @dataclass
@@ -129,7 +127,7 @@ class LevelSearch:
         least, most = self.problem.levels(found.C)
         cuts = np.clip(_between(least, most, low, high), low, high)
         p = int(np.argmax(least - most))
-        is_cut = least[p] > most[p] and high[p] - low[p] > MIN_WIDTH
+        is_cut = least[p] > most[p] and high[p] - low[p] > SAME
         if not is_cut or self.problem.violation(found.C) <= FEASIBILITY_TOL:
             self._done = min(self._done, bound)
             return None

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
+
 # Confusion tensors that agree to this many decimals are equal: the same shares of a
 # sample may be summed in another order.
 DECIMALS = 13
@@ -12,9 +14,6 @@ DECIMALS = 13
 # satisfy them exactly, or up to rounding if no classifier has room to spare (as for a
 # rate that must equal a number). This tolerance covers the error of curved constraints.
 FEASIBILITY_TOL = 1e-9
-
-# Smaller weights of a mixture are dropped: they are zeros up to a program's tolerance.
-NO_WEIGHT = 1e-12
 
 
 class InfeasibleConstraintError(ValueError):
@@ -117,7 +116,7 @@ class Columns:
 
     def mixture(self, weights):
         """The `Mixture` of the columns that have weight."""
-        kept = np.flatnonzero(weights > NO_WEIGHT)
+        kept = np.flatnonzero(weights > SUM_ROUNDING)
         weights = weights[kept]
         return Mixture(
             weights / weights.sum(),

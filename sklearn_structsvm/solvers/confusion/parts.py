@@ -4,25 +4,20 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, ratio_form
 from sklearn_structsvm.solvers.confusion.master import (
     CONSTRAINT_MARGIN,
+    FINEST_PROGRAM,
     FIRST_PRICE,
     MAX_PRICE,
     PRICE_RATIO,
 )
-from sklearn_structsvm.solvers.confusion.mixture import (
-    FEASIBILITY_TOL,
-    NO_WEIGHT,
-    key_of_tensor,
-)
+from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, key_of_tensor
 from sklearn_structsvm.solvers.qp.epigraph import balanced
 
 # With this many cells, tangents of a curved ψ take less time than its curvature does.
 MANY_CELLS = 30
-
-# The finest accuracy of HiGHS.
-LP_ACCURACY = 1e-10
 
 
 def mixes_parts(problem):
@@ -199,8 +194,8 @@ class PartsMaster:
             bounds=[(0.0, None)] * n + [(None, None), (0.0, None)] + [(None, None)] * q,
             method="highs",
             options={
-                "primal_feasibility_tolerance": LP_ACCURACY,
-                "dual_feasibility_tolerance": LP_ACCURACY,
+                "primal_feasibility_tolerance": FINEST_PROGRAM,
+                "dual_feasibility_tolerance": FINEST_PROGRAM,
             },
         )
 
@@ -215,14 +210,14 @@ class PartsMaster:
         weight : float
         C, handle : ndarray of shape (m, k, k)
         """
-        heavy = np.flatnonzero(self.weights > NO_WEIGHT)
+        heavy = np.flatnonzero(self.weights > SUM_ROUNDING)
         heavy = heavy[np.argsort(np.array(self.cells)[heavy], kind="stable")]
         counts = np.bincount(np.array(self.cells)[heavy], minlength=len(self.rows))
         own = np.split(heavy, np.cumsum(counts)[:-1])
         ends = [np.cumsum(self.weights[parts])[:-1] for parts in own]
         cuts = np.unique(np.concatenate([[0.0], *ends, [1.0]]))
         middles, sizes = 0.5 * (cuts[:-1] + cuts[1:]), np.diff(cuts)
-        middles, sizes = middles[sizes > NO_WEIGHT], sizes[sizes > NO_WEIGHT]
+        middles, sizes = middles[sizes > SUM_ROUNDING], sizes[sizes > SUM_ROUNDING]
         places = np.stack(
             [
                 parts[np.searchsorted(end, middles)]

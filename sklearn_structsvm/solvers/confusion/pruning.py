@@ -4,6 +4,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from sklearn_structsvm._utils.threads import one_blas_thread
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.solvers.confusion.bounds import LowerBounds
 from sklearn_structsvm.solvers.confusion.master import make_master
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns, Mixture
@@ -11,9 +12,6 @@ from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns
 # Features whose singular values are below this share of the largest are combinations of
 # the others.
 DEPENDENT_SHARE = 1e-10
-
-# What rounding leaves of a weight.
-WEIGHT_ROUNDING = 1e-15
 
 # Points are reduced in batches that exceed the dimension of their mean by this number.
 AT_ONCE = 64
@@ -140,7 +138,7 @@ def _reduce(left, points):
         reach = np.where(moves, left / np.where(moves, size, 1.0), np.inf)
         out = int(np.argmin(reach))
         left = left - way * (left[out] / way[out])
-        left[left < WEIGHT_ROUNDING] = 0.0
+        left[left < ROUNDED_ZERO] = 0.0
         left[out] = 0.0
         # The other changes are combined with this one so that the point stays empty.
         free = free - np.outer(free[:, out] / way[out], way)

@@ -2,10 +2,8 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.solvers.qp._active_factor import ActiveFactor
-
-# A zero entry is freed if its gradient exceeds its penalty by this share.
-FREED_BEYOND = 1e-9
 
 # The number of entries that are freed at once: at first this many, half as many after
 # some turned back, and otherwise twice as many.
@@ -59,7 +57,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
         if settled:
             # In the meantime, only the gradient of active entries was updated.
             gradient = A @ x + b
-            beyond = np.abs(gradient) - (1.0 + FREED_BEYOND) * penalties
+            beyond = np.abs(gradient) - (1.0 + SAME) * penalties
             beyond[x != 0.0] = 0.0
             freed = np.argsort(-beyond, kind="stable")[:most]
             freed = freed[beyond[freed] > 0.0]
