@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._contract.answers import ROUNDING
 from sklearn_structsvm._utils.borders import as_array, check_shape, check_sparse
 from sklearn_structsvm._utils.own_indices import with_own_indices
+from sklearn_structsvm._utils.tolerances import FOREIGN_ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,8 @@ class LabelRows:
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         eta = np.asarray(matrix.data, dtype=np.float64)
-        bad = np.flatnonzero(~((eta >= -ROUNDING) & (eta <= 1.0 + ROUNDING)))
+        is_share = (eta >= -FOREIGN_ROUNDING) & (eta <= 1.0 + FOREIGN_ROUNDING)
+        bad = np.flatnonzero(~is_share)
         if len(bad):
             row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
             raise ValueError(
