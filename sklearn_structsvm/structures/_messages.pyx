@@ -33,7 +33,7 @@ cdef enum:
 # distance to the best labeling found.
 cdef double LEAST_PROGRESS = 1e-3
 
-cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
+cdef double VALUE_ROUNDING = tolerances.VALUE_ROUNDING
 
 
 cdef Py_ssize_t message_scratch_size(
@@ -109,7 +109,7 @@ cdef double decode_scored(
             best = score
             memcpy(labels, found, T * sizeof(int))
         away = least - best
-        if away <= SCORE_ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
+        if away <= VALUE_ROUNDING * fabs(best) or before - least <= LEAST_PROGRESS * away:
             break
     if expands:
         _expand(scored, cut, labels)
@@ -130,7 +130,7 @@ cdef void _expand(
     cdef const int* ends
     cdef int a, b, c, unchanged = 0
     cdef double none, first, second, score = total_score(scored, labels), other
-    cdef double least = SCORE_ROUNDING * fabs(score)
+    cdef double least = VALUE_ROUNDING * fabs(score)
     for _ in range(MAX_EXPANSIONS):
         for c in range(<int> k):
             for v in range(T):
@@ -235,7 +235,7 @@ cdef void _flip(
     cdef const int* first = scored.graph.first
     cdef const int* other = scored.graph.other
     cdef const int* pair = scored.graph.pair
-    cdef double least = SCORE_ROUNDING * fabs(total_score(scored, labels))
+    cdef double least = VALUE_ROUNDING * fabs(total_score(scored, labels))
     cdef bint has_gained = True
     while has_gained:
         has_gained = False

@@ -21,7 +21,7 @@ from sklearn_structsvm.structures._qpbo cimport RoofDuality
 cdef enum:
     SHARE_UNITS = 1 << 30
 
-cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
+cdef double VALUE_ROUNDING = tolerances.VALUE_ROUNDING
 
 # Phases of a maximum flow, on average over the calls of training: from 1, for 5 labels in
 # a tree, to 6, for 40 labels with all pairs.
@@ -193,7 +193,7 @@ cdef class RelaxationOracle(PairwiseOracle):
             lam = fmax(low_score - high_score, 0.0) / (high_loss - low_loss)
             self._best_vertex(i, lam, work, between, &score, &loss)
             if (score - low_score + lam * (loss - low_loss)
-                    <= SCORE_ROUNDING * (size + lam * high_loss)):
+                    <= VALUE_ROUNDING * (size + lam * high_loss)):
                 break
             if lam * loss > one + score:
                 high, between = between, high

@@ -64,7 +64,7 @@ cdef extern from "structures/_pareto.h" nogil:
         double* top) noexcept
 
 
-cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
+cdef double VALUE_ROUNDING = tolerances.VALUE_ROUNDING
 
 # Forests of at most this many nodes, with costs of one size, have so few rows that the
 # search for a multiplier does not pay.
@@ -370,7 +370,7 @@ cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
         pairs = <Pair*> (base + pairs_at)
         loss = pairs[j].loss
         first = True
-        while j < n_pairs and pairs[j].loss >= loss * (1.0 - SCORE_ROUNDING):
+        while j < n_pairs and pairs[j].loss >= loss * (1.0 - VALUE_ROUNDING):
             a = pairs[j].index // n_u
             b = pairs[j].index % n_u
             join_row(base, <const Row*> (base + rows_v) + a, width,
@@ -442,7 +442,7 @@ cdef int aim(
     head = <Head*> base
     head.lam = find_multiplier(forest, one, largest, m, <int*> (base + labels), &best)
     if best.h > 0.0 and 4.0 * head.lam * best.h * best.g >= (
-            best.value * best.value * (1.0 - SCORE_ROUNDING)):
+            best.value * best.value * (1.0 - VALUE_ROUNDING)):
         reserve_points(plane, 1)
         plane.count = 1
         plane.scores[0] = best.h - one

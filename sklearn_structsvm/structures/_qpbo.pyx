@@ -33,7 +33,7 @@ from sklearn_structsvm.structures._max_flow cimport (
 
 # A label is flipped only for a gain beyond this share of the largest possible gain, so
 # that no two flips undo each other.
-cdef double SCORE_ROUNDING = tolerances.SCORE_ROUNDING
+cdef double VALUE_ROUNDING = tolerances.VALUE_ROUNDING
 
 
 def adjacency(Py_ssize_t k, pairs):
@@ -153,7 +153,7 @@ cdef void round_off(
         for slot in range(graph.first[j], graph.first[j + 1]):
             gains[j] += J[graph.pair[slot]] * labels[graph.other[slot]]
             gain += fabs(J[graph.pair[slot]])
-        least = fmax(least, SCORE_ROUNDING * gain)
+        least = fmax(least, VALUE_ROUNDING * gain)
     while has_gained:
         has_gained = False
         for j in range(k):

@@ -6,11 +6,6 @@ from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
-from sklearn_structsvm.solvers.batch.quasi_newton import (
-    MAX_SHRINKS,
-    SHRINK,
-    SUFFICIENT_DECREASE,
-)
 from sklearn_structsvm.solvers.loop import run_steps
 
 # With more weights than this, their Hessian is not written out.
@@ -94,27 +89,3 @@ class ChainNewtonSteps(ModelSteps):
         diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
         diagonal[diagonal <= 0.0] = 1.0
         return self._minimize_model(H, np.arange(len(H)), diagonal)
-
-    def _search(self, target, slope):
-        objective, w = self.objective, self.objective.weights
-        change, step = target - w, 1.0
-        for _ in range(MAX_SHRINKS):
-            found = objective.look(target)
-            value = objective.evaluate(target, found)
-            if value <= objective.value + SUFFICIENT_DECREASE * step * slope:
-                objective.go_to(target, found, value)
-                return step
-            step *= SHRINK
-            target = w + step * change
-        return 0.0
-
-    def _last_step(self, target):
-        objective = self.objective
-        before = objective.weights, objective.look(objective.weights), objective.value
-        gap = objective.value - objective.dual_objective
-        found = objective.look(target)
-        objective.go_to(target, found, objective.evaluate(target, found))
-        if objective.value - objective.dual_objective < 0.5 * gap:
-            return 1.0
-        objective.go_to(*before)
-        return -1.0

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm.solvers.backtracking import backtrack
 from sklearn_structsvm.solvers.loop import certified
 
 
@@ -93,6 +94,45 @@ class SparseComposite(Composite):
     def at_zero(self, g):
         """The subgradient at weights of zero."""
         return np.sign(g) * np.maximum(np.abs(g) - self.lam, 0.0)
+
+    def look(self, w):
+        """Compute what `evaluate` and `go_to` need at a point w."""
+        raise NotImplementedError
+
+    def between(self, w, found, step):
+        """The same for a w a step of the way to a point of which this was found."""
+        return self.look(w)
+
+    def evaluate(self, w, found):
+        """P(w)."""
+        raise NotImplementedError
+
+    def go_to(self, w, found, value):
+        raise NotImplementedError
+
+    def search(self, target_of, step=1.0):
+        """Move to the first of successively halved steps that pays; 0.0 if none does.
+
+        Parameters
+        ----------
+        target_of : callable
+            (step) -> the point there, `look` of it, and the change that slopes promise.
+        step : float
+            Tried first.
+
+        Returns
+        -------
+        float
+        """
+
+        def attempt(step):
+            target, found, promised = target_of(step)
+            return self.evaluate(target, found), promised, (target, found)
+
+        step, value, found = backtrack(attempt, self.value, step)
+        if step > 0.0:
+            self.go_to(*found, value)
+        return step
 
     def slope(self, direction):
         """sup ⟨g, p⟩ over the subgradients at w."""

@@ -98,7 +98,7 @@ class SparseLogLoss(SparseComposite):
         return self.penalized(w, found[0])
 
     def go_to(self, w, found, value):
-        loss, gradient = found
+        self.found, (loss, gradient) = found, found
         # The entropy is the difference of terms that are huge if w is far off.
         self.take(w, value, loss)
         self.take_gradient(gradient)

@@ -8,13 +8,13 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sklearn_structsvm._utils.pieces import take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
 from sklearn_structsvm.solvers.batch.newton import (
     FORCING,
     MAX_PRODUCTS,
     Diagonal,
 )
 from sklearn_structsvm.solvers.batch.owlqn import L1Risk, orthant_step
-from sklearn_structsvm.solvers.batch.quasi_newton import MAX_SHRINKS
 
 # A second derivative counts as at least this share of the largest one that the loss can
 # have: rows that are far from their margin now may be near it after the step.
@@ -119,7 +119,7 @@ class L1NewtonSteps:
         lam, w, gradient = objective.lam, objective.weights, objective.smooth_gradient
         scales = self._scales(risk.respond(objective.scores)[1])
         smooth = objective.value - lam * float(np.abs(w).sum())
-        for _ in range(MAX_SHRINKS):
+        for _ in range(MAX_HALVINGS):
             stretched = self.stretch * scales
             target = self._proximal_target(stretched)
             change = target - w

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.batch.composite import Composite
 from sklearn_structsvm.solvers.batch.quasi_newton import (
@@ -12,9 +13,6 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     wolfe_step,
 )
 from sklearn_structsvm.solvers.loop import History, Rounding, run_steps
-
-# Bounds are made tighter than the gap of the weights by this factor.
-SLACK = 0.1
 
 
 def run_lbfgs(
@@ -139,7 +137,7 @@ class RegularizedBound(RegularizedLogLoss):
     def _take(self, w, value, gradient):
         square = float(gradient @ gradient)
         loss, gradient, slack, direction = self.oracle.tighten(
-            self.p, w, SLACK * 0.5 * square / self.ridge, self.n_threads
+            self.p, w, INNER_SHARE * 0.5 * square / self.ridge, self.n_threads
         )
         self.n_evaluations += 2
         direction += self.ridge * w

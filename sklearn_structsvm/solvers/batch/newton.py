@@ -7,21 +7,15 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
+from sklearn_structsvm.solvers.backtracking import backtrack
 from sklearn_structsvm.solvers.batch.composite import Composite
-from sklearn_structsvm.solvers.batch.quasi_newton import (
-    MAX_SHRINKS,
-    SHRINK,
-    SUFFICIENT_DECREASE,
-)
 from sklearn_structsvm.solvers.loop import rounding_of, run_steps
 
 # The residual of a Newton direction, as a share of the gradient, is at most this and at
 # most the square root of the share of the first gradient that is left. So the last
 # directions are the most accurate.
 FORCING = 0.25
-
-# No residual needs to be smaller than this share of the gradient that `tol` requires.
-ENOUGH = 0.5
 
 # Products with the Hessian for a direction.
 MAX_PRODUCTS = 1000
@@ -125,32 +119,31 @@ class NewtonSteps(Composite):
         slope = float(self.gradient @ direction)
         if not slope < 0.0:
             return False
-        is_rounding = -slope <= VALUE_ROUNDING * abs(self.value)
-        step = 1.0
-        for _ in range(MAX_SHRINKS):
-            w = self.weights + step * direction
-            scores = self.scores + step * along
-            value = self._value(w, scores)
-            if is_rounding:
-                break
-            if value <= self.value + SUFFICIENT_DECREASE * step * slope:
-                self._take(w, scores, value, self._gradient(w))
-                return True
-            step *= SHRINK
+
+        def attempt(step):
+            w, scores = self.weights + step * direction, self.scores + step * along
+            return self._value(w, scores), step * slope, (w, scores)
+
+        if -slope <= VALUE_ROUNDING * abs(self.value):
+            # The objective can no longer decide, but the gradient can.
+            value, _, (w, scores) = attempt(1.0)
+            gradient = self._gradient(w)
+            is_better = np.linalg.norm(gradient) < 0.5 * self.norm
         else:
-            return False
-        # If the objective can no longer decide, the gradient does.
-        gradient = self._gradient(w)
-        if np.linalg.norm(gradient) < 0.5 * self.norm:
+            step, value, found = backtrack(attempt, self.value)
+            is_better = step > 0.0
+            if is_better:
+                w, scores = found
+                gradient = self._gradient(w)
+        if is_better:
             self._take(w, scores, value, gradient)
-            return True
-        return False
+        return is_better
 
     def _direction(self, deadline):
         """-H⁻¹ ∇P and its scores, by conjugate gradients that stop at `deadline`."""
         risk, residual = self.risk, -self.gradient
         share = min(FORCING, np.sqrt(self.norm / self.first_norm))
-        enough = max(share * self.norm, ENOUGH * self.target)
+        enough = max(share * self.norm, INNER_SHARE_OF_TOL * self.target)
         apply = self.preconditioner(self.response, self.ridge)
         direction, scores = np.zeros_like(residual), np.zeros_like(self.scores)
         mapped = apply(residual)

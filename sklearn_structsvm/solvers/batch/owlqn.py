@@ -8,9 +8,6 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     BUFFER,
     DIRECTION_TOL,
     MAX_DIRECTIONS,
-    MAX_SHRINKS,
-    SHRINK,
-    SUFFICIENT_DECREASE,
     RestartedSteps,
     descent_direction,
     update_pair,
@@ -121,15 +118,17 @@ class L1Risk(SparseComposite):
         self.go_to(w, scores, self.evaluate(w, scores))
 
     def look(self, w):
-        """Compute what `evaluate` and `go_to` need at a point w."""
         return self.risk.scores(w)
+
+    def between(self, w, found, step):
+        return self.scores + step * (found - self.scores)
 
     def evaluate(self, w, scores):
         return self.penalized(w, self.risk.value(scores))
 
     def go_to(self, w, scores, value):
         self.take(w, value)
-        self.scores = scores
+        self.scores = self.found = scores
         self.coef, _ = self.risk.plane(scores)
         self.image = self.risk.gradient(self.coef)
         self.n_planes += 1
@@ -245,14 +244,10 @@ def orthant_step(objective, direction, step):
     """
     w, slopes = objective.weights, objective.steepest(direction)
     signs = np.where(w == 0.0, np.sign(direction), np.sign(w))
-    for _ in range(MAX_SHRINKS):
+
+    def target_of(step):
         target = w + step * direction
         target[target * signs <= 0.0] = 0.0
-        promised = float(slopes @ (target - w))
-        found = objective.look(target)
-        value = objective.evaluate(target, found)
-        if promised < 0.0 and value <= (objective.value + SUFFICIENT_DECREASE * promised):
-            objective.go_to(target, found, value)
-            return True
-        step *= SHRINK
-    return False
+        return target, objective.look(target), float(slopes @ (target - w))
+
+    return objective.search(target_of, step) > 0.0

@@ -5,13 +5,9 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_DAMPING, L1NewtonSteps
 from sklearn_structsvm.solvers.batch.newton import MAX_PRODUCTS
-from sklearn_structsvm.solvers.batch.quasi_newton import (
-    MAX_SHRINKS,
-    SHRINK,
-    SUFFICIENT_DECREASE,
-)
 from sklearn_structsvm.solvers.loop import certified, run_steps
 from sklearn_structsvm.solvers.qp.sparse_quadratic import minimize_sparse_quadratic
 
@@ -33,9 +29,6 @@ DAMPED = 10.0
 WIDTH = 1.0
 NARROWER = 0.5
 LEAST_WIDTH = 1e-12
-
-# A smoothed problem is left once its own gap is this share of the total gap.
-SOLVED = 0.1
 
 
 def run_proximal_newton(
@@ -159,15 +152,28 @@ class ModelSteps:
             return -1.0
         if -slope <= VALUE_ROUNDING * abs(objective.value):
             return self._last_step(target)
-        return self._search(target, slope)
 
-    def _search(self, target, slope):
-        """Move along the line to a target until the objective decreases enough."""
-        raise NotImplementedError
+        there = objective.look(target)
+
+        def target_of(step):
+            if step == 1.0:
+                return target, there, slope
+            point = w + step * change
+            return point, objective.between(point, there, step), step * slope
+
+        return objective.search(target_of)
 
     def _last_step(self, target):
         """If the objective can no longer decide, the dual does."""
-        raise NotImplementedError
+        objective = self.objective
+        before = objective.weights, objective.found, objective.value
+        gap = objective.value - objective.dual_objective
+        found = objective.look(target)
+        objective.go_to(target, found, objective.evaluate(target, found))
+        if objective.value - objective.dual_objective < 0.5 * gap:
+            return 1.0
+        objective.go_to(*before)
+        return -1.0
 
 
 class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
@@ -211,32 +217,6 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
         most = min(2 * n_first + LEAST_OTHERS, self.most_modeled)
         beyond[used] = np.inf
         return np.sort(np.argsort(-beyond, kind="stable")[:most])
-
-    def _search(self, target, slope):
-        objective, risk, w = self.objective, self.objective.risk, self.objective.weights
-        change = target - w
-        scores = risk.scores(target)
-        along, step = scores - objective.scores, 1.0
-        for _ in range(MAX_SHRINKS):
-            value = objective.evaluate(target, scores)
-            if value <= objective.value + SUFFICIENT_DECREASE * step * slope:
-                objective.go_to(target, scores, value)
-                return step
-            step *= SHRINK
-            target = w + step * change
-            scores = objective.scores + step * along
-        return 0.0
-
-    def _last_step(self, target):
-        objective = self.objective
-        before = objective.weights, objective.scores, objective.value
-        gap = objective.value - objective.dual_objective
-        scores = objective.risk.scores(target)
-        objective.go_to(target, scores, objective.evaluate(target, scores))
-        if objective.value - objective.dual_objective < 0.5 * gap:
-            return 1.0
-        objective.go_to(*before)
-        return -1.0
 
     def _model(self, response, curvatures, own):
         """Second derivatives of R by the weights `own`."""
@@ -323,7 +303,7 @@ class MultiplierSteps:
         moved = self.steps.move(deadline)
         self._note()
         gap = self.value - self.dual_objective
-        if moved and point.value - point.dual_objective > SOLVED * gap:
+        if moved and point.value - point.dual_objective > INNER_SHARE * gap:
             return True
         _, center = risk.respond(point.scores)
         moved = moved or bool((center != risk.center).any())

@@ -42,13 +42,6 @@ WOLFE_DECREASE = 1e-3
 CURVATURE = 0.8
 MAX_WOLFE_TRIALS = 100
 
-# Backtracking, for smooth functions and by orthants: the share of the promised decrease
-# that a step must reach, the factor by which a step that fails is shrunk, and how often
-# it is shrunk before the rest is rounding.
-SUFFICIENT_DECREASE = 1e-4
-SHRINK = 0.5
-MAX_SHRINKS = 60
-
 
 class Objective(ABC):
     """A convex function J at a point w that moves, as subBFGS sees it.

@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.blocks import ascent
 from sklearn_structsvm.solvers.blocks._bcfw import (
     MOST_CACHED_PASSES,
@@ -50,7 +51,6 @@ EXPENSIVE_FOR_PLANES = np.inf
 # last known gap. If that takes too many passes, as with few weights, half as many are
 # made the next time.
 CACHED_PASSES = 2
-CACHED_PASSES_SHARE = 0.1
 
 # In that case they also happen this many times during a pass. With 30 to 300 matchings
 # this takes a third to a half of the calls that corrections after the pass alone need.
@@ -409,7 +409,7 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None, spares_calls=Fa
     n_passes, enough = CACHED_PASSES, 0.0
     if spares_calls:
         n_passes = iterate.most_cached_passes
-        enough = CACHED_PASSES_SHARE * (iterate.estimated_gap - iterate.proximal_gap())
+        enough = INNER_SHARE * (iterate.estimated_gap - iterate.proximal_gap())
     make = partial(_make_cached_pass, iterate, iterate.movable_blocks)
     if team is not None:
         make = team.make_cached_pass

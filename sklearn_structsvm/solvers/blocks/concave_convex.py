@@ -24,13 +24,9 @@ Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE, INNER_SHARE_OF_TOL
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import certified, run_steps
-
-# Each step is solved to this share of its initial gap, but no further than a share of
-# `tol` that leaves room for the effect of the next plane.
-SHARE_OF_GAP = 0.1
-SHARE_OF_TOL = 0.5
 
 # The statuses of a run that has not converged.
 CUT = ("stopped", "max_iter", "max_time")
@@ -166,7 +162,7 @@ class ConcaveConvex:
             if status is not None:
                 break
             history.step += 1
-            target = max(SHARE_OF_GAP * row["dual_gap"], SHARE_OF_TOL * tol)
+            target = max(INNER_SHARE * row["dual_gap"], INNER_SHARE_OF_TOL * tol)
             result = ascend(
                 **own,
                 tol=target,

@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
@@ -18,10 +19,6 @@ from sklearn_structsvm.solvers.loop import (
 )
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import Center
-
-# A labeling or plane joins the working set if its violation exceeds this share of tol.
-# The rest of tol is left to the program over the working sets.
-VIOLATION_SHARE = 0.5
 
 # The program is solved to this share of the gap of the last round. While labelings are
 # missing, a more accurate solution would be wasted.
@@ -128,7 +125,7 @@ def run_cutting_plane(
 
     return run_passes(
         lambda deadline: (
-            "stalled" if model.improve(VIOLATION_SHARE * tol, deadline) else None
+            "stalled" if model.improve(INNER_SHARE_OF_TOL * tol, deadline) else None
         ),
         check,
         tol=tol,

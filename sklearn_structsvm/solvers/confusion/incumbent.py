@@ -4,6 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import (
     LowerBounds,
     bound_by_terms,
@@ -23,9 +24,6 @@ from sklearn_structsvm.solvers.loop import run_passes
 # The number of columns over which `recombine` optimizes. If there are more, it keeps
 # those of the best mixture and the latest ones.
 MAX_RECOMBINED = 100
-
-# Weights are optimized to this share of the gap.
-RECOMBINE_ACCURACY = 0.1
 
 # Two recombinations are at least this share of the iterations made so far apart.
 RECOMBINE_SHARE = 0.2
@@ -201,7 +199,7 @@ class Incumbent:
         weights, minorant = best_weights(
             self.problem,
             self.columns,
-            tol=RECOMBINE_ACCURACY * max(self.tol, min(self.gap, 1.0)),
+            tol=INNER_SHARE * max(self.tol, min(self.gap, 1.0)),
         )
         self.take(weights)
         self.certify(minorant)

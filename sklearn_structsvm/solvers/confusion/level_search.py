@@ -17,15 +17,13 @@ from time import perf_counter
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SAME
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
 from sklearn_structsvm.solvers.confusion.bounds import certified_mixture, rounding_of
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
 )
 from sklearn_structsvm.solvers.loop import run_passes
-
-# Boxes are solved to this share of the tolerance.
-SOLVED_SHARE = 0.5
 
 
 @dataclass
@@ -208,7 +206,7 @@ def run_over_levels(
     def solve(problem, seconds):
         result = run(
             problem,
-            tol=SOLVED_SHARE * tol,
+            tol=INNER_SHARE_OF_TOL * tol,
             max_iter=max_iter,
             max_time=seconds,
             **options,

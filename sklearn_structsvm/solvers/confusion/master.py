@@ -4,6 +4,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.conditions import largest_of_halves
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm.solvers.backtracking import SUFFICIENT_DECREASE
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, balanced, minimize
@@ -87,11 +88,6 @@ DIFFERENCE_SHARE = 1e-5
 
 # Weight of a new column, and of the uniform mixture, in the start of a program.
 START_SHARE = 0.1
-
-# The smallest share of the predicted decrease that a step must reach, and the smallest
-# step.
-SUFFICIENT = 1e-4
-SMALLEST_STEP = 1e-3
 
 # ψ jumps if it rises by more than this after a step that is no step.
 NO_STEP = 1e-9
@@ -529,10 +525,10 @@ def _search_line(master, target, predicted):
     weights, columns = master.weights, master.columns
     before = master.merit(columns.mix(weights))[0]
     step = 1.0
-    while step >= SMALLEST_STEP:
+    while step >= 1e-3:
         tried = weights + step * (target - weights)
         fall = before - master.merit(columns.mix(tried))[0]
-        if fall > max(SUFFICIENT * step * predicted, 0.0):
+        if fall > max(SUFFICIENT_DECREASE * step * predicted, 0.0):
             master.weights = tried
             master.n_still = 0
             return

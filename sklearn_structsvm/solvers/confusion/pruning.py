@@ -5,6 +5,7 @@ from scipy.optimize import linprog
 
 from sklearn_structsvm._utils.threads import one_blas_thread
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm.solvers.accuracy import MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion.bounds import LowerBounds
 from sklearn_structsvm.solvers.confusion.master import make_master
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns, Mixture
@@ -31,9 +32,6 @@ FAR_CONDITION = 1e6
 
 # Sums of shares are accurate to this many units of rounding.
 EPSILONS = 4.0
-
-# The number of programs of `best_weights`. The most curved constraints took ten.
-MAX_PROGRAMS_OF_WEIGHTS = 50
 
 # Each program is solved this much more exactly than the gap.
 PROGRAM_SHARE = 10.0
@@ -65,7 +63,7 @@ def best_weights(problem, columns, *, tol, weights=None):
     if weights is not None:
         master.weights = np.asarray(weights, dtype=np.float64)
     gap, low, of_low, best, n_still = 1.0, -np.inf, None, None, 0
-    for _ in range(MAX_PROGRAMS_OF_WEIGHTS):
+    for _ in range(MAX_PROGRAMS):
         minorant = master.solve(min(gap, 1.0), min(gap, 1.0) / PROGRAM_SHARE)
         merit, value, excess = master.merit(columns.mix(master.weights))
         key = max(excess - FEASIBILITY_TOL, 0.0), value

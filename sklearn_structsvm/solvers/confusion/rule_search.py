@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import ratio_form
 from sklearn_structsvm.solvers.confusion.column_generation import (
     ColumnGeneration,
@@ -34,7 +35,6 @@ MAX_ENUMERATED = 300_000
 MAX_AROUND = 3000
 
 # Relaxations are solved to this share of the distance to the best rule.
-RELAXED_SHARE = 0.1
 MAX_RELAXED_CALLS = 100
 
 # The number of linear functions of each kind that are kept.
@@ -273,7 +273,7 @@ class _Search:
         problem, oracle = copy.copy(self.problem), _BoxOracle(self.points, box)
         problem.lmo, problem.exact = oracle, True
         margin = self.value - low if np.isfinite(self.value - low) else 1.0
-        tol = max(RELAXED_SHARE * margin, SAME_VALUE)
+        tol = max(INNER_SHARE * margin, SAME_VALUE)
         solver = ColumnGeneration(problem, tol, MAX_RELAXED_CALLS, {})
         solver.incumbent.on_infeasible = _give_up
         try:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.qp._simplices import project_simplices
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, minimize
 
@@ -123,9 +124,6 @@ def project_solid_simplex(x, size):
 # accuracy.
 ACCURACY = 1e-2
 FINEST_MINIMUM = 1e-8
-
-# The same relative to its distance below the value that matters.
-ROUGH_SHARE = 0.1
 
 # The number of programs for one minimum, and of halvings of a step.
 MAX_PROGRAMS_OF_MINIMUM = 30
@@ -278,7 +276,7 @@ class MetricMinimizer:
             best = min(best, (value, xi), key=lambda pair: pair[0])
             slopes, offset = self.lagrangian.tangent(xi, mu)
             low = max(low, offset + self.z.least(slopes - multipliers))
-            if best[0] - low <= max(self.tol, ROUGH_SHARE * (enough - best[0])):
+            if best[0] - low <= max(self.tol, INNER_SHARE * (enough - best[0])):
                 break
             if self.smooth and n_programs < CURVED_PROGRAMS:
                 xi = self._curved_step(multipliers, mu, best[1], slopes)

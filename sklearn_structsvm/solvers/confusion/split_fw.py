@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.optimize import linprog
 
+from sklearn_structsvm.solvers.accuracy import MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.frank_wolfe import best_step
@@ -128,10 +129,6 @@ class SplitFrankWolfe(ConfusionSolver):
 # Tangents are added until a convex constraint is violated by at most this.
 TANGENT_ACCURACY = 1e-6
 
-# The number of linear programs for one answer. Each adds a tangent that all later answers
-# keep, so that these need only one or two.
-MAX_PROGRAMS_OF_ANSWER = 50
-
 # The status of scipy's `linprog` if the constraints are infeasible.
 NO_POINT = 2
 
@@ -169,7 +166,7 @@ class FeasibleRows:
         InfeasibleConstraintError
             If ℱ is empty.
         """
-        for _ in range(MAX_PROGRAMS_OF_ANSWER):
+        for _ in range(MAX_PROGRAMS):
             found, multipliers = self._program(slopes)
             tensor = self.coordinates.tensor(found)
             worst = max(
