@@ -10,10 +10,6 @@ from sklearn_structsvm.confusion.ratios import RatioMetric
 
 __all__ = ["CohenKappa", "MatthewsCorrelation"]
 
-# No gradient is computed if the variance of the predictions is below this: the
-# correlation of a classifier that almost always predicts the same class jumps.
-TINY_VARIANCE = 1e-6
-
 
 class MatthewsCorrelation(ConfusionMetric):
     r"""One minus the Matthews correlation coefficient (MCC).
@@ -51,7 +47,9 @@ class MatthewsCorrelation(ConfusionMetric):
         total = C.sum()
         C = C / total
         p, q = C.sum(axis=1), C.sum(axis=0)
-        variance = max(1.0 - q @ q, TINY_VARIANCE)
+        # No gradient is computed if the variance of the predictions is below this: the
+        # correlation of a classifier that almost always predicts the same class jumps.
+        variance = max(1.0 - q @ q, 1e-6)
         scale = np.sqrt((1.0 - p @ p) * variance)
         if not scale > 0.0:
             return np.zeros_like(C)

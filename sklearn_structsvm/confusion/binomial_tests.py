@@ -35,9 +35,6 @@ PRIOR_COUNT = 0.5
 # the standard error of one sample.
 N_DRAWS = 100
 
-# The number of bisections that determine how much looser constraints must be.
-ALLOWANCE_STEPS = 12
-
 
 @dataclass
 class RateSum:
@@ -313,7 +310,7 @@ def expected_violation(constraint, cells, counts):
 def allowance(sums, error):
     """How much looser all conditions would have to be for the rates to be certified."""
     low, high = 0.0, 2.0
-    for _ in range(ALLOWANCE_STEPS):
+    for _ in range(12):
         middle = 0.5 * (low + high)
         looser = [replace(s, bound=s.bound + middle * s.unit) for s in sums]
         is_enough = p_value(looser, error) <= error

@@ -6,13 +6,11 @@ from typing import Any, Literal
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["FBeta", "Jaccard", "MacroF1", "MicroF1"]
-
-# No gradient of a ratio is computed if its denominator is below this share of the sample.
-TINY_SHARE = 1e-9
 
 
 class RatioMetric(ConfusionMetric):
@@ -32,7 +30,8 @@ class RatioMetric(ConfusionMetric):
 
     def gradient(self, C: np.ndarray) -> np.ndarray:
         A, B = self.ratio(C.sum(axis=1))  # type: ignore[misc]
-        return (A - self.value(C) * B) / max(np.vdot(B, C), TINY_SHARE)
+        # If the denominator is a smaller share of the sample, there is no gradient.
+        return (A - self.value(C) * B) / max(np.vdot(B, C), SAME)
 
 
 def one_class_ratio(index, n_classes, hit, kept, label_weight):

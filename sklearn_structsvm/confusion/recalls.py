@@ -6,11 +6,6 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["Balanced", "GMean", "HMean", "MinMax", "QMean"]
 
-# Gradients are computed with all recalls at least this large. The slope of the G-mean at
-# 0 is infinite. Here it is at most 1e4 times that of a plain recall, and no useful
-# classifier has such a low recall.
-TINY_RECALL = 1e-4
-
 
 class RecallMetric(ConfusionMetric):
     """Base: ψ(C) = f(r), r_i = C_ii / Σ_j C_ij over the classes in the sample.
@@ -40,7 +35,10 @@ class RecallMetric(ConfusionMetric):
     def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         priors = C.sum(axis=1)
         present = np.flatnonzero(priors > 0.0)
-        recalls = np.maximum(C.diagonal()[present] / priors[present], TINY_RECALL)
+        # Gradients are computed with all recalls at least this large. The slope of the
+        # G-mean at 0 is infinite. Here it is at most 1e4 times that of a plain recall,
+        # and no useful classifier has such a low recall.
+        recalls = np.maximum(C.diagonal()[present] / priors[present], 1e-4)
         slopes = self.slopes(recalls)
         G = np.zeros_like(C, dtype=np.float64)
         G[present, present] = slopes / priors[present]

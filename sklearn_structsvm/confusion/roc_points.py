@@ -5,9 +5,6 @@ import numpy as np
 # A threshold keeps this share of the gap between two scores as a distance from both.
 MARGIN = 0.25
 
-# A probability is written with at most this many decimals.
-MOST_DECIMALS = 17
-
 
 class RocPoints:
     """The points of the ROC curve of each cell: class 1 above a threshold.
@@ -143,7 +140,7 @@ def short_number(low, high):
     """
     gap = float(high) - float(low)
     middle = float(low) + gap / 2.0
-    for n_decimals in range(MOST_DECIMALS):
+    for n_decimals in range(17):
         near = round(middle, n_decimals)
         is_inside = low <= type(low)(near) < high
         if is_inside and abs(near - middle) <= (0.5 - MARGIN) * gap:

@@ -31,8 +31,7 @@ WINDOW, WINDOW_POWER = 0.25, 0.8
 # What the labels of a cell may count in the mean with those of all cells.
 OWN_SHARES = np.linspace(0.0, 1.0, 11)
 
-MAX_SOFTMAX_STEPS = 200
-MAX_NEWTON_STEPS, MAX_NEWTON_HALVINGS, NEWTON_TOLERANCE = 50, 30, 1e-8
+NEWTON_TOLERANCE = 1e-8
 
 
 def nearest_to_zero(*probabilities, at_least=NEAREST):
@@ -87,14 +86,14 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
 
     found = mean.copy()
     value = loss(found)
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(50):
         q = expit(found[0] * z + found[1])
         residuals, w = weights * q - hits, weights * q * (1.0 - q)
         gradient = np.array([residuals @ z, residuals.sum()]) + precision * (found - mean)
         wz = w * z
         hessian = np.array([[wz @ z, wz.sum()], [wz.sum(), w.sum()]])
         step = np.linalg.solve(hessian + precision * np.eye(2), gradient)
-        for _ in range(MAX_NEWTON_HALVINGS):
+        for _ in range(30):
             after = loss(found - step)
             if after <= value:
                 break
@@ -222,7 +221,7 @@ def _best_mean(pooled, own, positive, weights):
     z = log_odds(pooled, floor)
     left_out = np.where(positive, z[1], z[2])
     shift = 0.0
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(50):
         q = expit(left_out + shift)
         slope = weights @ (q - positive) + PRIOR_PRECISION * shift
         step = slope / (weights @ (q * (1.0 - q)) + PRIOR_PRECISION)
@@ -310,7 +309,7 @@ def fit_softmax(Z, y, weights, shares, precision):
         gradient = np.concatenate([[np.vdot(q, Z)], q.sum(axis=0)]) + precisions * off
         return float(value / total), gradient / total
 
-    options = {"maxiter": MAX_SOFTMAX_STEPS, "ftol": 1e-13, "gtol": 1e-8}
+    options = {"maxiter": 200, "ftol": 1e-13, "gtol": 1e-8}
     result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     found = result.x
     found[1:] += (1.0 - found[0]) * prior

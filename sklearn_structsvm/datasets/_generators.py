@@ -10,10 +10,6 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.tables import split_rows
 
-# Standard deviation of the part of a label's score that is independent of other labels;
-# the part from the common factors has 1.
-LABEL_NOISE = 0.5
-
 
 def make_chains(
     n_samples: int = 100,
@@ -206,7 +202,8 @@ def make_multilabel(
     loadings = rng.normal(size=(n_classes, n_factors))
     loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
     scores = rng.normal(size=(n_samples, n_factors)) @ loadings.T
-    scores += LABEL_NOISE * rng.normal(size=scores.shape)
+    # The part of a score that is independent of other labels; that from factors has 1.
+    scores += 0.5 * rng.normal(size=scores.shape)
     n_positive = round(n_samples * n_labels / n_classes)
     n_positive = min(max(n_positive, 1), n_samples - 1)
     ranks = np.argsort(np.argsort(-scores, axis=0), axis=0)

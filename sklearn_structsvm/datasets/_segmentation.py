@@ -11,9 +11,6 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 from sklearn_structsvm._utils.borders import check_choice, check_integer
 from sklearn_structsvm._utils.grids import check_grid, grid_edges
 
-# Number of shapes for each class except the first; later ones cover earlier ones.
-SHAPES_PER_CLASS = 2
-
 
 def make_segmentation(
     n_samples: int = 20,
@@ -146,7 +143,8 @@ def _blobs(shape, n_classes, size, rng):
 def _shapes(shape, n_classes, size, rng):
     labels = np.zeros(shape, dtype=np.int64)
     places = np.indices(shape)
-    for label in np.repeat(np.arange(1, n_classes), SHAPES_PER_CLASS):
+    # Two shapes for each class except the first; later ones cover earlier ones.
+    for label in np.repeat(np.arange(1, n_classes), 2):
         center = rng.uniform(0, shape)
         radii = size * rng.uniform(0.5, 1.5, size=2)
         away = abs(places - center[:, np.newaxis, np.newaxis])

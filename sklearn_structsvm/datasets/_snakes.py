@@ -11,9 +11,6 @@ from sklearn_structsvm._utils.grids import check_grid, grid_edges
 # Steps (row, column) by the number of the direction: right, down, left, up.
 DIRECTIONS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 
-# Maximum number of walks that end too early; after that a snake goes row by row.
-MAX_WALKS = 100
-
 
 def make_snakes(
     n_samples: int = 20,
@@ -118,7 +115,8 @@ def make_snakes(
 
 def _snake(shape, n_parts, rng):
     """Cells of a path that does not cross itself, and the direction from each."""
-    for _ in range(MAX_WALKS):
+    # After as many walks that end too early, a snake goes row by row.
+    for _ in range(100):
         cells = _wind(shape, n_parts, rng)
         if len(cells) == n_parts:
             break

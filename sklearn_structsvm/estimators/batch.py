@@ -80,9 +80,6 @@ RISK_OPTIONS = {
     "label_costs": "a structure has its own loss",
 }
 
-# The rounding of scores relative to the largest one.
-TIED_DIGITS = 9
-
 
 class BatchClassifier(StructuredClassifier):
     """A linear classifier that minimizes a regularized risk over all rows at once.
@@ -266,7 +263,7 @@ class BatchClassifier(StructuredClassifier):
         scores = risk.scores(weights)[:, 0]
         # At the optimum, many rows have the same score, which does not distinguish them.
         size = float(np.abs(scores).max()) or 1.0
-        scores = size * np.round(scores / size, TIED_DIGITS)
+        scores = size * np.round(scores / size, 9)
         above = risk.above(scores)
         threshold = best_threshold(
             np.concatenate([scores, scores]),

@@ -29,7 +29,6 @@ from sklearn_structsvm.estimators.warm_start import WarmStart, find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.chain_newton import (
-    MOST_WRITTEN,
     ChainNewtonSteps,
     run_chain_newton,
 )
@@ -37,6 +36,7 @@ from sklearn_structsvm.solvers.batch.elastic_net import SparseSteps, run_elastic
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.batch.newton import NewtonSteps, run_newton
 from sklearn_structsvm.solvers.batch.proximal_newton import (
+    MOST_MODELED,
     ProximalNewtonSteps,
     run_proximal_newton,
 )
@@ -577,7 +577,7 @@ class CRFClassifier(ProbabilisticClassifier):
             raise ValueError(
                 "solver='newton' requires structure=BinaryStructure, MulticlassStructure "
                 "or MultilabelStructure, or a ChainStructure with at most "
-                f"{MOST_WRITTEN} weights, without scores of another model (emission="
+                f"{MOST_MODELED} weights, without scores of another model (emission="
                 "'given' or 'both') and with all labels known; got "
                 f"structure={structure!r} with {structure.n_weights_} weights. Use "
                 "solver='dual' or 'lbfgs'."

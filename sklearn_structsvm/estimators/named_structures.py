@@ -11,7 +11,7 @@ from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import as_classes
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm.solvers.batch.chain_newton import MOST_WRITTEN
+from sklearn_structsvm.solvers.batch.proximal_newton import MOST_MODELED
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -133,4 +133,4 @@ def has_written_hessian(structure):
     A subclass may have changed the features.
     """
     is_chain = type(structure) is ChainStructure and structure._has_curvature
-    return is_chain and structure.n_weights_ <= MOST_WRITTEN
+    return is_chain and structure.n_weights_ <= MOST_MODELED

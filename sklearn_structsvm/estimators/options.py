@@ -34,10 +34,6 @@ class Need:
     hint: str = ""
     given: dict[str, Any] = field(default_factory=dict)
 
-
-# The number of characters of a value in an error.
-MAX_SHOWN = 60
-
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -128,6 +124,6 @@ def _words(name, value, need, other):
 def _shown(name, value):
     """A parameter with its value, which is abbreviated if it is long."""
     words = repr(value)
-    if len(words) > MAX_SHOWN or "\n" in words:
+    if len(words) > 60 or "\n" in words:
         words = f"{type(value).__name__}(...)"
     return f"{name}={words}"

@@ -46,9 +46,6 @@ from sklearn_structsvm.structures.validation import refuse_tokens
 
 # The square of a smaller length fits into float64, and so does a sum of many of them.
 MAX_NORM = 1e150
-# Up to here it is no surprise if most classes are rare; scikit-learn's warning of as many
-# classes as rows begins there, too.
-FEW_CLASSES = 20
 
 
 def bind_data(estimator, X, y, sample_weight=None):
@@ -298,7 +295,9 @@ def check_flat(estimator, X, y):
 def warn_of_odd_classes(structure, y):
     """Say so if most classes occur once: words or identifiers in the place of labels."""
     k = len(structure.classes_)
-    if k <= FEW_CLASSES:
+    # Up to here it is no surprise if most classes are rare; scikit-learn's warning of as
+    # many classes as rows begins there, too.
+    if k <= 20:
         return
     counts = np.bincount(structure._encode(y), minlength=k)
     n_once = np.count_nonzero(counts == 1)

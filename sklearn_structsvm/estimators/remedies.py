@@ -22,14 +22,9 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 DIFFERENT = 10.0
 FAR = 5.0
 LARGE = 100.0
-# The smallest columns up to this share are ignored, because some of many words are always
-# rare.
-SMALL = 0.05
 # The number of rows, or items, that are examined.
 MOST_ROWS = 10_000
 MOST_ITEMS = 1000
-# The number of names in a list.
-MOST_NAMES = 3
 
 # A forecast counts after this many passes. More passes are advised if it is at most this
 # many times those made, or if few are needed.
@@ -38,8 +33,6 @@ MOST_MORE = 2.0
 FEW_PASSES = 1000
 # Longer forecasts, relative to the passes made, are not mentioned.
 MOST_FORESEEN = 1000.0
-# A larger tolerance is not the remedy for a gap above this share of the objective.
-LARGE_GAP = 0.1
 
 CUTTING_PLANES = "which solves the same problem by cutting planes"
 
@@ -61,7 +54,9 @@ def convergence_message(estimator, problem, result, name, hint=""):
     scaling, limit = scaling_words(estimator, problem), result.status
     if limit == "stalled":
         if not hint:
-            is_large = result.gap > LARGE_GAP * abs(result.objective)
+            # A larger tolerance is not the remedy for a gap above this share of the
+            # objective.
+            is_large = result.gap > 0.1 * abs(result.objective)
             way = "use a smaller C" if is_large else "use a larger tol"
             # What is lost in rounding is the size of the columns, if they are not scaled.
             advice = scaling or _advice("", [way])
@@ -109,7 +104,8 @@ def scaling_words(estimator, problem):
     why = []
     if len(used):
         order = used[np.argsort(sizes[used], kind="stable")]
-        small, large = order[int(SMALL * len(order))], order[-1]
+        # Some of many words are always rare.
+        small, large = order[int(0.05 * len(order))], order[-1]
         if sizes[large] > DIFFERENT * sizes[small]:
             why.append(
                 f"they differ in size ({names.listed([large])} is about "
@@ -216,7 +212,7 @@ class _Names:
 
     def listed(self, places):
         """The first of some columns, and the number of the others."""
-        first = places[:MOST_NAMES]
+        first = places[:3]
         names = [
             str(j) if self.names is None else repr(str(self.names[j])) for j in first
         ]

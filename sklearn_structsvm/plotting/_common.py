@@ -15,10 +15,6 @@ PYPLOT = "matplotlib.pyplot"
 # For labels of the data: "a$^$b" is not a formula.
 NO_MATH: dict[str, Any] = {"parse_math": False}
 
-# Distance of a legend below the axes, in font sizes: it leaves room for the x label in
-# axes of any size.
-_LEGEND_BELOW = 4.5
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -122,7 +118,9 @@ def show_legend_below(ax):
         ax,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
-        borderaxespad=_LEGEND_BELOW,
+        # Distance of a legend below the axes, in font sizes: it leaves room for the x
+        # label in axes of any size.
+        borderaxespad=4.5,
         ncols=2,
         fontsize="small",
     )

@@ -57,9 +57,6 @@ stricter by that number. If it exceeds the slack, only more examples help."""
 # What the words of `counted_` mean in the column of what was promised.
 COUNTED = {"smoothed": "smoothed labels"}
 
-# Width that the groups' points share around the place of a rate.
-SPREAD = 0.6
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -198,7 +195,8 @@ class FairnessReport(Display):
                 np.array([by_group[f"{name}{end}"][a] for name in RATES])
                 for end in ("", " low", " high")
             )
-            offset = SPREAD * ((a + 0.5) / len(groups) - 0.5)
+            # Points of the groups share this width around the place of a rate.
+            offset = 0.6 * ((a + 0.5) / len(groups) - 0.5)
             label = f"{group} ({by_group['n'][a]})"
             self.points_.append(
                 ax.errorbar(

@@ -22,8 +22,6 @@ from sklearn_structsvm.plotting._common import (
 )
 from sklearn_structsvm.structures.spans import has_tags
 
-# Cells with a smaller probability stay empty.
-_WRITTEN = 0.01
 # In inches: the width of a position, the height of a label (or of a line of the legend),
 # and the margin around all of them.
 _POSITION = 0.75
@@ -230,7 +228,8 @@ class TaggingDisplay(Display):
         }
         self.image_ = ax.imshow(proba.T, **style | imshow_kw)
         self.text_ = np.full(proba.T.shape, None)
-        for t, j in np.argwhere(proba >= _WRITTEN):
+        # Cells of smaller probabilities stay empty.
+        for t, j in np.argwhere(proba >= 0.01):
             cell = f"{proba[t, j]:.2f}"
             color = "white" if proba[t, j] > 0.5 else "black"
             text = ax.text(t, j - _ABOVE, cell, ha="center", va="center", color=color)

@@ -23,9 +23,6 @@ from sklearn_structsvm.plotting._common import (
     style_of,
 )
 
-# Height of the scores' axes relative to that of the violations'.
-_HEIGHTS = (3, 2)
-
 # Prefix of metrics of which less is better: the axis shows their negative.
 _MINUS = "Minus "
 
@@ -349,7 +346,7 @@ def _two_axes(ax):
     if ax is None:
         figure = axes_or_new(None, "TradeoffDisplay.plot").figure
         figure.clear()
-        return figure.subplots(2, sharex=True, height_ratios=_HEIGHTS)
+        return figure.subplots(2, sharex=True, height_ratios=(3, 2))
     axes = np.empty(2, dtype=object)
     given = np.ravel(np.asarray(ax, dtype=object))
     if len(given) > 2:

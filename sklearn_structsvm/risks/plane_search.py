@@ -3,10 +3,8 @@
 import numpy as np
 
 # A line search ends if its value exceeds a known lower bound by at most this, relative to
-# the sums that they consist of. It also ends after this many planes; every third one
-# halves the bracket if the others did not.
+# the sums that they consist of.
 HEIGHT_ROUNDING = 4.0 * np.finfo(np.float64).eps
-MAX_SEARCH_PLANES = 200
 
 
 class PlaneSearch:
@@ -68,7 +66,8 @@ class PlaneSearch:
 
     def narrow(self, low, high):
         before = np.inf
-        for count in range(MAX_SEARCH_PLANES):
+        # Every third plane halves the bracket if the others did not.
+        for count in range(200):
             trial = cross = self.crossing(low, high)
             least = max(self.height(line, cross) for line in (low, high))
             width = high[0] - low[0]

@@ -4,12 +4,10 @@ import numpy as np
 
 from sklearn_structsvm._contract.answers import brief
 from sklearn_structsvm._utils.labels import MISSING
+from sklearn_structsvm.structures.checked_example import ULPS
 from sklearn_structsvm.structures.hidden_labels import SETS, is_hidden
 
 COLLECTIONS = (list, tuple, np.ndarray)
-
-# Units in the last place by which losses may differ.
-ULPS = 16
 
 
 def check_completions(example, partial, weights):

@@ -22,8 +22,6 @@ LAMS = (0.0, 0.25, 1.0, 4.0)
 PLAIN = (type(None), bool, int, float, str, bytes)
 # The constants of h that slack rescaling may use.
 ONES = (1.0, 0.25, 4.0)
-# The number of trials for each example and each w.
-N_ANGLES = 6
 # The number of units in the last place by which reordered sums of losses may differ.
 ULPS = 16
 
@@ -293,7 +291,7 @@ def check_constrained(example, w, rng, ask, method):
     """
     if not w.any() and not example.structure.relaxed:
         _check_strictness(example, ask, method)
-    for _ in range(N_ANGLES):
+    for _ in range(6):
         scores, losses, _ = example.points(w)
         h = 1.0 + scores
         slopes = losses[h > RTOL] / h[h > RTOL]

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_floats, check_integer, check_sparse
 from sklearn_structsvm._utils.tolerances import SAME, VALUE_ROUNDING
+from sklearn_structsvm.structures.constrained import MAX_MULTIPLIER_STEPS
 
 # A linear program's z counts as 0, 1/2 or 1 within this.
 SNAPPED = 10 * SAME
@@ -26,8 +27,6 @@ SNAPPED = 10 * SAME
 # cheap iterations, and a few hundred if the objective is near the last one. The primal
 # method takes 32,000, or 12,000 with presolve.
 DUAL, PRIMAL = 1, 4
-# The search for a multiplier ends after a few steps, but rounding could prolong it.
-MAX_PROGRAMS = 50
 
 
 class Polytope:
@@ -283,7 +282,7 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
     s_inside = direction @ inside + offset
     if s_inside < -rounding:
         return None
-    for _ in range(MAX_PROGRAMS):
+    for _ in range(MAX_MULTIPLIER_STEPS):
         room = s_inside - s_outside
         loss = objective @ outside - objective @ inside
         if room <= 0.0 or loss <= 0.0:
@@ -320,7 +319,7 @@ def maximize_product(maximize, h, h0, g, g0):
         return h @ z + h0, g @ z + g0
 
     flat, steep = maximize(h), maximize(g)
-    for _ in range(MAX_PROGRAMS):
+    for _ in range(MAX_MULTIPLIER_STEPS):
         (h_flat, g_flat), (h_steep, g_steep) = point(flat), point(steep)
         if g_steep <= g_flat or h_flat <= h_steep:
             break

@@ -21,9 +21,6 @@ from sklearn_structsvm.structures.nodes import NodeStructure, places_in
 PRECISION = 1e-10
 MAX_ROUNDS = 1000
 
-# For training, messages are passed at most this often between two steps of the weights.
-MAX_TRAINING_ROUNDS = 100
-
 
 class ReweightedGraphs:
     """All graphs as one graph, with an order of the nodes and trees along it.
@@ -151,7 +148,7 @@ class BoundedLogLoss:
         """
         per_node = tol / (weights @ np.diff(self.graphs.offsets))
         _, direction, slack = self._at(
-            weights, w, MAX_TRAINING_ROUNDS, per_node, n_threads
+            weights, w, 100, per_node, n_threads
         )
         return *self.log_loss(weights, w, n_threads), max(slack, 0.0), direction
 

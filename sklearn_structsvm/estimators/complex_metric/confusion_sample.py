@@ -25,9 +25,6 @@ from sklearn_structsvm.solvers.loop import History
 # `make_task` needs a metric even if the user asked for none.
 _ANY_METRIC = "zero_one"
 
-# Contours of a metric: its values on a grid of this many points a side.
-_N_GRID = 81
-
 # Accuracy of outlines, as a share of the set's larger side: less than a pixel, or about
 # a pixel if each point takes a program of its own.
 OUTLINE_TOL = 1e-3
@@ -279,7 +276,7 @@ class ConfusionPlane:
             or not self.is_all
         ):
             return None
-        x, y = (np.linspace(0.0, limit, _N_GRID) for limit in self.limits)
+        x, y = (np.linspace(0.0, limit, 81) for limit in self.limits)
         values = [[metric.score_of(self._matrix(a, b)) for a in x] for b in y]
         return x, y, np.array(values)
 

@@ -25,16 +25,6 @@ from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 
-# scikit-learn's 100 iterations rarely suffice if features are not scaled.
-DEFAULT_MAX_ITER = 1000
-
-# The largest deviation of a row's sum from 1: more than rounding in float32, but less
-# than scores that are not probabilities.
-SUM_TOLERANCE = 1e-3
-
-# The largest deviation due to rounding, in units of the precision.
-SUM_EPSILONS = 16
-
 # Quantiles are means of log odds in this many bins of equal weight, or fewer with less
 # than ROWS_PER_BIN different log odds for each. From five to 50 bins do equally well.
 BINS, ROWS_PER_BIN = 10, 10
@@ -68,7 +58,8 @@ class Probabilities:
 
 def default_classifier():
     """The default probability model."""
-    classifier = LogisticRegression(max_iter=DEFAULT_MAX_ITER)
+    # scikit-learn's 100 iterations rarely suffice if features are not scaled.
+    classifier = LogisticRegression(max_iter=1000)
     if get_config()["enable_metadata_routing"]:
         classifier.set_fit_request(sample_weight=True)
     return classifier
@@ -147,11 +138,14 @@ def class_probabilities(classifier, X, classes, **params):
     found = classifier.predict_proba(X, **params)
     probabilities = answer.probabilities(found, _num_samples(X), len(known), least=0.0)
     sums = probabilities.sum(axis=1)
-    bad = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
+    # The largest deviation of a row's sum from 1: more than rounding in float32, but less
+    # than scores that are not probabilities.
+    bad = np.flatnonzero(np.abs(sums - 1) > 1e-3)
     if len(bad):
         found = f"{probabilities[bad[0]]} for row {bad[0]}"
         raise answer.fault("have rows of sum 1", found)
-    off = np.abs(sums - 1) > SUM_EPSILONS * np.finfo(probabilities.dtype).eps
+    # Rounding does not exceed this.
+    off = np.abs(sums - 1) > 16 * np.finfo(probabilities.dtype).eps
     if off.any():
         probabilities = probabilities / np.where(off, sums, 1)[:, None]
     if np.array_equal(known, classes):

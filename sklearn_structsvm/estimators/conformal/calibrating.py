@@ -26,9 +26,6 @@ from sklearn_structsvm.estimators.conformal.outputs import (
     read_outputs,
 )
 
-# The probability of a warning where no class is covered too rarely.
-CHANCE = 0.01
-
 
 @dataclass
 class Calibration:
@@ -245,7 +242,8 @@ class CalibratingMixin:
         names, classes = np.unique(truth, return_inverse=True)
         n = np.bincount(classes)
         k = np.bincount(classes, weights=covered)
-        most = upper_limit(k, n, CHANCE / len(names))
+        # If no class is covered too rarely, a warning has this probability.
+        most = upper_limit(k, n, 0.01 / len(names))
         few = most < 1.0 - 2.0 * (1.0 - self.confidence_level)
         if few.any():
             told = [

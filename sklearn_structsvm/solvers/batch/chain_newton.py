@@ -8,9 +8,6 @@ from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
 from sklearn_structsvm.solvers.loop import run_steps
 
-# With more weights than this, their Hessian is not written out.
-MOST_WRITTEN = 2048
-
 
 def run_chain_newton(
     oracle,

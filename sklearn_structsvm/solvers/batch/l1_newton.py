@@ -11,6 +11,7 @@ from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
 from sklearn_structsvm.solvers.batch.newton import (
     FORCING,
+    LEAST_DAMPING,
     MAX_PRODUCTS,
     Diagonal,
 )
@@ -29,7 +30,6 @@ LEAST_SCALE = 1e-32
 # to 1), and a full step would then be far too long. As the gradient vanishes, so does the
 # ridge.
 DAMPING = 1e-3
-LEAST_DAMPING = 1e-10
 
 # If a score has at most this many nonzero weights, their Hessian is written out, which
 # takes less time than the products of conjugate gradients.
@@ -37,9 +37,6 @@ MAX_DIRECT = 200
 
 # The residual of a Newton direction is no smaller share of the gradient than this.
 LEAST_RESIDUAL = 1e-3
-
-# A proximal step that fails is tried again with curvatures this many times as large.
-STRETCH = 2.0
 
 # A proximal step must not exceed a value by more than this share of it.
 MODEL_ROUNDING = 1e-15
@@ -128,12 +125,13 @@ class L1NewtonSteps:
             model = smooth + gradient @ change + 0.5 * (stretched * change) @ change
             model += lam * np.abs(target).sum()
             if value <= model + MODEL_ROUNDING * abs(model):
-                self.stretch = max(1.0, self.stretch / STRETCH)
+                # A step that fails is tried again with larger curvatures.
+                self.stretch = max(1.0, self.stretch / 2.0)
                 if value < objective.value:
                     objective.go_to(target, scores, value)
                     return True
                 return False
-            self.stretch *= STRETCH
+            self.stretch *= 2.0
         return False
 
     def _proximal_change(self):

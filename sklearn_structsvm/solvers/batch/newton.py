@@ -27,7 +27,7 @@ MAX_DENSE = 64
 ROWS_PER_FEATURE = 100
 
 # Its condition number, after scaling to a diagonal of 1, is at most the inverse of this.
-JITTER = 1e-10
+LEAST_DAMPING = 1e-10
 
 
 def run_newton(
@@ -239,7 +239,7 @@ class Blocks:
         blocks[:, places, places] += lam
         scales = 1.0 / np.sqrt(blocks[:, places, places])
         blocks *= scales[:, :, np.newaxis] * scales[:, np.newaxis, :]
-        blocks[:, places, places] = 1.0 + JITTER
+        blocks[:, places, places] = 1.0 + LEAST_DAMPING
         # M⁻¹ = Lᵀ L, which is symmetric even after rounding.
         L = np.linalg.inv(np.linalg.cholesky(blocks)) * scales[:, np.newaxis, :]
         across = L.transpose(0, 2, 1)

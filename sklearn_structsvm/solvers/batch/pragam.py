@@ -27,9 +27,6 @@ LIPSCHITZ_DECAY = 0.95
 # is the curvature along it.
 NO_STEP = 1e-24
 
-# If the dual has no curvature, L is this value, because steps divide by it.
-LEAST_LIPSCHITZ = 1e-200
-
 
 def run_pragam(
     risk,
@@ -298,7 +295,8 @@ class EuclideanExcessiveGap:
             dual.step(dual.center, self.scores, 1.0, self.next)
             V_next, _ = self.combine(self.next)
             self.lipschitz = self.curvature(V_next, V, dual.center, 1.0)
-        self.lipschitz = max(self.lipschitz, LEAST_LIPSCHITZ)
+        # If the dual has no curvature, L is this value, because steps divide by it.
+        self.lipschitz = max(self.lipschitz, 1e-200)
         while not self.try_step(dual.center, V, self.scores):
             pass
         self.mu = self.lipschitz

@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
-from sklearn_structsvm.solvers.batch.l1_newton import LEAST_DAMPING, L1NewtonSteps
-from sklearn_structsvm.solvers.batch.newton import MAX_PRODUCTS
+from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
+from sklearn_structsvm.solvers.batch.newton import LEAST_DAMPING, MAX_PRODUCTS
 from sklearn_structsvm.solvers.loop import certified, run_steps
 from sklearn_structsvm.solvers.qp.sparse_quadratic import minimize_sparse_quadratic
 
@@ -24,10 +24,7 @@ MOST_MODELED = 2048
 # again.
 DAMPED = 10.0
 
-# The first width of the smoothed hinge, the factor between successive widths, and the
-# last one.
-WIDTH = 1.0
-NARROWER = 0.5
+# The last width of the smoothed hinge. It begins with 1, and is halved.
 LEAST_WIDTH = 1e-12
 
 
@@ -270,7 +267,7 @@ class MultiplierSteps:
 
     def __init__(self, risk, lam, w0=None):
         self.risk, self.lam = risk, lam
-        risk.width, risk.center = WIDTH, np.zeros_like(risk.center)
+        risk.width, risk.center = 1.0, np.zeros_like(risk.center)
         # The Hessian of each width is written out anew, which must not take longer than
         # the products of a direction by conjugate gradients.
         width = risk.n_entries / risk.n_samples
@@ -308,6 +305,6 @@ class MultiplierSteps:
         _, center = risk.respond(point.scores)
         moved = moved or bool((center != risk.center).any())
         risk.center = center
-        risk.width = max(NARROWER * risk.width, LEAST_WIDTH)
+        risk.width = max(0.5 * risk.width, LEAST_WIDTH)
         self.steps.renew()
         return moved

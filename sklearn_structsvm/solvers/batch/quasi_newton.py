@@ -16,16 +16,13 @@ from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 # directions of descent appear after about as many as there are labels, and with 100 of
 # them the following steps were no better than with 20.
 BUFFER = 15
+DIRECTION_TOL = 1e-5
+MAX_DIRECTIONS = 20
 
 # The bytes that the pairs of L-BFGS for sequences may take, whose weights may be many
 # millions, unless the pairs are fewer than FEWEST_PAIRS: with fewer it is slow.
 MOST_BYTES_OF_PAIRS = 2**30
 FEWEST_PAIRS = 4
-
-# Vectors of the length of w that steps take beside the pairs.
-OTHER_VECTORS = 8
-DIRECTION_TOL = 1e-5
-MAX_DIRECTIONS = 20
 
 # This many times k_max are tried before the search concludes that there is no descent.
 DIRECTION_PATIENCE = 10
@@ -40,7 +37,6 @@ LEAST_PRODUCT = 1e-280
 # Constants of the inexact line search: those of the paper's toy example.
 WOLFE_DECREASE = 1e-3
 CURVATURE = 0.8
-MAX_WOLFE_TRIALS = 100
 
 
 class Objective(ABC):
@@ -215,7 +211,7 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     """
     low, high, step = 0.0, np.inf, first
     start = objective.value
-    for _ in range(MAX_WOLFE_TRIALS):
+    for _ in range(100):
         value, slope_there = objective.probe(direction, step)
         # A convex function has fallen by at least -step · slope_there. This decides where
         # its values agree up to rounding.
@@ -238,7 +234,7 @@ def count_pairs(n_weights):
 
 def lbfgs_memory(n_weights):
     """About the number of bytes that L-BFGS takes."""
-    return 8 * n_weights * (2 * count_pairs(n_weights) + OTHER_VECTORS)
+    return 8 * n_weights * (2 * count_pairs(n_weights) + 8)
 
 
 class RestartedSteps:

@@ -27,9 +27,6 @@ FIRST_LOOK_AT_ROUNDS = 20
 # which sends as many requests.
 ROUNDS_PER_PASS = 4
 
-# The start ends in any case once it has taken this share of the passes it was granted.
-OVERTIME = 2.0
-
 
 class DualStart:
     """Passes of exact steps on the dual of single examples, and their result.
@@ -106,7 +103,9 @@ class DualStart:
             return is_known and left > ROUNDS_PER_PASS * self.max_passes_left * self.tol
         if self.n_made < FIRST_LOOK or self.ascent.estimated_gap <= self.tol:
             return False
-        if self.n_made > OVERTIME * self.max_passes_left:
+        # The start ends in any case once it has taken this share of the passes it was
+        # granted.
+        if self.n_made > 2.0 * self.max_passes_left:
             return True
         # The last forecast from before the acceleration.
         foreseen = self.acceleration.foreseen

@@ -40,9 +40,6 @@ from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
 ESTIMATE_GROWTH = 1.2
 ESTIMATE_DECAY = 0.97
 
-# A smoothing below this share of the objective is lost in rounding.
-LEAST_SMOOTHING = 1e-16
-
 
 def run_excessive_gap(
     oracle,
@@ -170,7 +167,8 @@ class EntropicExcessiveGap:
 
     def improve(self):
         """Make one step. Returns whether there is none that exceeds rounding."""
-        while self.mu > LEAST_SMOOTHING * self.objective:
+        # A smoothing below this share of the objective is lost in rounding.
+        while self.mu > 1e-16 * self.objective:
             # The largest τ with τ² L <= (1 - τ) μ.
             tau = 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * self.lipschitz / self.mu))
             ahead = self.V_sharp - self.V

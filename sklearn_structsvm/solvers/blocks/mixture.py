@@ -24,6 +24,7 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import AHEAD, Center
 
@@ -36,10 +37,8 @@ MOST_KEPT = 250
 KEPT_PER_WEIGHT = 2
 KEPT_MEMORY = 256 * 2**20
 
-# The search on a segment: the relative accuracy of its end, and the number of trials.
-# With 1e-4, passes take half as long again, and their number stays the same.
+# The relative accuracy of the end of a search on a segment. With 1e-4, passes take half as long again, and their number stays the same.
 SEARCH_RTOL = 1e-2
-MAX_SEARCH_TRIALS = 80
 
 # The number of patterns of clipped weights that are tried for the best mixture in a box.
 MOST_PATTERNS = 20
@@ -416,7 +415,7 @@ def minimize_on_segment(slope):
         return 1.0
     if at_low >= 0.0:
         return 0.0
-    for k in range(MAX_SEARCH_TRIALS):
+    for k in range(MAX_HALVINGS):
         step = middle = 0.5 * (low + high)
         if k % 2 == 0:
             step = low - at_low * (high - low) / (at_high - at_low)

@@ -19,23 +19,9 @@ from sklearn_structsvm.solvers.blocks.parallel import make_team
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.loop import History
 
-# The share of ε to which each breakpoint is solved: the paper's value (appendix K), and a
-# smaller one for heuristic paths and with acceleration. Accelerated steps reach small
-# gaps cheaply, and there are then fewer breakpoints.
-KAPPA = 0.9
-SMALLER_KAPPA = 0.7
-
 # Steps are accelerated from the first breakpoint on that takes this many passes. Those of
 # large λ take less than one.
 PLAIN_PASSES = 3
-
-# Passes between two updates of all block gaps on the heuristic path. Gap sampling without
-# updates does not converge (the paper's figure 1).
-REFRESH_INTERVAL = 10
-
-# Steps between two looks at the sum of the known gaps. Far from the optimum of a small λ,
-# a breakpoint takes several passes, and for a large λ a small part of one.
-PART_OF_PASS = 10
 
 
 @dataclass
@@ -219,7 +205,10 @@ class _Steps:
                 accelerator.after_pass()
                 planes.after_pass()
             else:
-                part = max(1, n // PART_OF_PASS)
+                # Steps between two looks at the sum of the known gaps. Far from the
+                # optimum of a small λ, a breakpoint takes several passes, and for a large
+                # λ a small part of one.
+                part = max(1, n // 10)
                 make_pass(iterate, self.sampling, self.rng, self.deadline, part)
             if iterate.n_steps - self.refreshed >= self.steps_to_refresh:
                 self.certify()
@@ -327,7 +316,9 @@ def regularization_path(
             history=history,
             max_iter=max_iter,
             deadline=np.inf if max_time is None else points.started + max_time,
-            steps_to_refresh=REFRESH_INTERVAL * n if heuristic else np.inf,
+            # Passes between two updates of all block gaps on the heuristic path. Gap
+            # sampling without updates does not converge (the paper's figure 1).
+            steps_to_refresh=10 * n if heuristic else np.inf,
             has_planes=accelerates and acceleration == "auto" and not heuristic,
         )
         bound = _initialize(iterate, kappa * eps, n_threads, history)
@@ -380,7 +371,9 @@ def regularization_path(
 def default_kappa(sampling="auto", acceleration="auto", heuristic=False):
     """The value of kappa=None."""
     is_smaller = heuristic or _may_accelerate(sampling, acceleration)
-    return SMALLER_KAPPA if is_smaller else KAPPA
+    # The paper's value (appendix K). Accelerated steps reach small gaps cheaply, and with
+    # a smaller one there are fewer breakpoints.
+    return 0.7 if is_smaller else 0.9
 
 
 def _may_accelerate(sampling, acceleration):

@@ -46,7 +46,6 @@ SECOND_LOOKS = (8, 16)
 # at most twice as long as needed, and at least MANY. The next turn is twice as long,
 # unless at their pace fewer planes than were made will do.
 PACE = 30
-LONGEST_TURN = 2.0
 MANY = 100.0
 
 # If calls cost more than mixtures, planes over the cached labelings follow each plane
@@ -59,9 +58,6 @@ MOST_CACHED = 30
 # If this many planes in a row, all but the first of them at w, have not raised the dual,
 # it is the turn of the blocks.
 IDLE = 5
-
-# A gap of 0 is never predicted.
-LEAST_TOL = 1e-10
 
 
 class Planes:
@@ -104,7 +100,7 @@ class Planes:
         most = MOST_WEIGHTS if iterate.l1_ratio == 0.0 else MOST_WEIGHTS_OF_L1
         self.is_possible = is_possible and self.n_weights <= most
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
-        self.turn = LONGEST_TURN * max(self.need, MANY)
+        self.turn = 2.0 * max(self.need, MANY)
         self.is_path = is_path
         earliest, latest = SECOND_LOOKS
         look = latest if is_path else SECOND_LOOK * self.need
@@ -121,7 +117,8 @@ class Planes:
         goes_on = self.has_turn
         self.forecast, self.accelerator = forecast, accelerator
         tol = forecast.tol if self.last_tol is None else self.last_tol
-        self.tol = max(tol, LEAST_TOL)
+        # A gap of 0 is never predicted.
+        self.tol = max(tol, 1e-10)
         self.has_turn = self.is_back = self.was_last = False
         self.due = SURELY * self.need
         self.n_passes, self.next_look = 0, self.second_look

@@ -14,10 +14,6 @@ LEAST_GAIN = 1e-6
 # The number of times a rule is recomputed from the slope at its own result.
 MAX_RULES = 10
 
-# The number of evaluations of the dual function of a price. They end once a better price
-# cannot raise it by more than this.
-MAX_PRICES = 60
-
 # A small share of the way to the first point of a curve, close to where a loss may be
 # 0/0.
 NEARBY = 1e-6
@@ -292,7 +288,8 @@ def price_bound(rows, weights, prior, coefficients, k):
     curves = _Curves(rows, weights, coefficients)
     low, high = -np.inf, np.inf
     price, step, best = 0.0, 1.0, (-np.inf, None)
-    for _ in range(MAX_PRICES):
+    # Until a better price cannot raise the dual.
+    for _ in range(60):
         value, excess, at = curves.cheapest(price, k)
         if value > best[0]:
             best = value, at

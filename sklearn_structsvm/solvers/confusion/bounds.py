@@ -6,21 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.loop import ROUNDING, Rounding, certified
-
-# Each call of the oracle gains about as many digits as all previous ones. If more calls
-# than this are needed, the rest is rounding.
-MAX_DINKELBACH_CALLS = 100
-
-# A linear program's minimum may be too high by this, relative to 1.
-PROGRAM_ACCURACY = 1e-7
-
-
-# If a denominator may be 0, a bound covers all tensors for which it is at least this
-# share of the largest one. For examples of equal weight, nonzero denominators are at
-# least 1 / n. Values that rounding puts below that are then negligible.
-LEAST_DENOMINATOR = 1e-9
 
 
 @dataclass
@@ -132,7 +120,8 @@ def denominator_range(problem, B):
     )
     if found.status != 0:
         return least, most
-    return max(found.fun - PROGRAM_ACCURACY, 0.0), most
+    # A linear program's minimum may be too high by this, relative to 1.
+    return max(found.fun - 1e-7, 0.0), most
 
 
 def trivial_bound(problem):
@@ -162,7 +151,10 @@ def ratio_bound(level, q, below):
     low, high = below
     if not high > 0.0:
         return level if q >= 0.0 else -np.inf
-    return level + q / (high if q >= 0.0 else max(low, LEAST_DENOMINATOR * high))
+    # If a denominator may be 0, a bound covers all tensors for which it is at least this
+    # share of the largest one. For examples of equal weight, nonzero denominators are at
+    # least 1 / n. Values that rounding puts below that are then negligible.
+    return level + q / (high if q >= 0.0 else max(low, SAME * high))
 
 
 def minimize_ratio(problem, A, B, *, tol):
@@ -191,7 +183,9 @@ def minimize_ratio(problem, A, B, *, tol):
     below, rounding = linear_range(problem, B), rounding_of(problem)
     value = np.vdot(A, problem.uniform) / np.vdot(B, problem.uniform)
     best, bound, n_calls = None, -np.inf, 0
-    while n_calls < MAX_DINKELBACH_CALLS:
+    # Each call of the oracle gains about as many digits as all previous ones. If more
+    # calls than this are needed, the rest is rounding.
+    while n_calls < 100:
         C, handle, q = problem.lmo(A - value * B)
         n_calls += 1
         sizes = np.abs(A) + abs(value) * B

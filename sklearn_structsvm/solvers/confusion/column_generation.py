@@ -48,7 +48,8 @@ SHARPEST = 1e8
 # The accuracy of the last program of a run, relative to `tol`.
 FINAL_ACCURACY = 1e-4
 
-# The number of programs per call of the oracle, if each is only an approximation.
+# The number of programs per call of the oracle, or of all classifiers, if each is only an
+# approximation.
 MAX_PROGRAMS_PER_CALL = 10
 
 # The number of columns kept in the master problem, those with the largest weights.
@@ -59,9 +60,8 @@ MAX_MASTER_COLUMNS = 300
 CALLS_IN_COMMON = 30
 
 # With at most this many pairs of an example and a class, the program of all classifiers
-# is solved as well, which takes HiGHS less than a second; with higher prices, or tangents
-# of ψ, so many times at most.
-MAX_WHOLE, MAX_WHOLE_PROGRAMS = 2000, 10
+# is solved as well, which takes HiGHS less than a second.
+MAX_WHOLE = 2000
 
 # The smallest violation is determined to this share of it, with at most this many calls.
 VIOLATION_PRECISION = 1e-2
@@ -194,7 +194,7 @@ class ColumnGeneration(ConfusionSolver):
         """Find the bound by the program of all classifiers of few examples."""
         whole, before = PartsMaster(self.problem), np.inf
         whole.add_examples(cells, masses)
-        for _ in range(MAX_WHOLE_PROGRAMS):
+        for _ in range(MAX_PROGRAMS_PER_CALL):
             minorant = whole.solve()
             if minorant is None:
                 return

@@ -30,9 +30,6 @@ NEARLY_FEASIBLE = 1e-6
 # ignored if the weights change by that little.
 FAR_CONDITION = 1e6
 
-# Sums of shares are accurate to this many units of rounding.
-EPSILONS = 4.0
-
 # Each program is solved this much more exactly than the gap.
 PROGRAM_SHARE = 10.0
 
@@ -221,7 +218,8 @@ def meet_exactly(problem, flat, weights):
     halves = np.append(halves, np.zeros(len(tangents), dtype=int))
     sides, h, values = _split_sums(halves, h, G @ C.ravel() + h)
     rows = G @ flat.T + h[:, None]
-    rounding = EPSILONS * np.finfo(float).eps * (np.abs(G) @ C.ravel() + np.abs(h))
+    # Sums of shares are accurate to four units of rounding.
+    rounding = 4.0 * np.finfo(float).eps * (np.abs(G) @ C.ravel() + np.abs(h))
     moved = _least_change(rows[np.abs(values) <= excess], weights)
     if problem.violation(np.reshape(moved @ flat, problem.shape)) == 0.0:
         return moved

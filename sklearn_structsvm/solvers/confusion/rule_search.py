@@ -40,9 +40,6 @@ MAX_RELAXED_CALLS = 100
 # The number of linear functions of each kind that are kept.
 MAX_BOUNDS = 30
 
-# The number of times the thresholds of all cells are changed to satisfy the constraints.
-MAX_SWEEPS = 50
-
 # Candidates have levels that differ by less than this from one at which a box is divided.
 LEVEL_WIDTH = 0.005
 
@@ -364,7 +361,7 @@ class _Search:
             for a, tensors in enumerate(self.points.tensors)
         ]
         least = np.inf
-        for _ in range(MAX_SWEEPS):
+        for _ in range(50):
             before = least
             for a, size in enumerate(self.points.sizes):
                 values = np.zeros((len(self.rows) + len(self.half_rows), size))

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE, MAX_PROGRAMS
+from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
+from sklearn_structsvm.solvers.confusion.master import DIFFERENCE_SHARE
 from sklearn_structsvm.solvers.qp._simplices import project_simplices
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, minimize
 
@@ -120,19 +122,11 @@ def project_solid_simplex(x, size):
     return size * project_simplices(x / size, np.array([0, len(x)]))
 
 
-# The accuracy of a minimum over the slack variables, relative to `tol`, and the finest
-# accuracy.
+# The accuracy of a minimum over the slack variables, relative to `tol`.
 ACCURACY = 1e-2
-FINEST_MINIMUM = 1e-8
 
-# The number of programs for one minimum, and of halvings of a step.
-MAX_PROGRAMS_OF_MINIMUM = 30
-MAX_STEP_HALVINGS = 20
-
-# Curvature is taken at this share of the way to the uniform point, with this step of the
-# differences.
+# Curvature is taken at this share of the way to the uniform point.
 TOWARD_UNIFORM = 1e-4
-DIFFERENCE_STEP = 1e-5
 
 # The number of programs with the curvature of a smooth metric, before tangents are used.
 CURVED_PROGRAMS = 4
@@ -248,7 +242,7 @@ class MetricMinimizer:
     """
 
     def __init__(self, lagrangian, tol):
-        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, FINEST_MINIMUM)
+        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, 1e-8)
         self.problem, self.z = lagrangian.problem, lagrangian.coordinates
         self.inside = self.z.of(self.problem.uniform)
         pieces = self.problem.pieces()
@@ -271,7 +265,7 @@ class MetricMinimizer:
         If the value is far below `enough`, no more accuracy is needed.
         """
         low, best = -np.inf, (np.inf, xi)
-        for n_programs in range(MAX_PROGRAMS_OF_MINIMUM):
+        for n_programs in range(MAX_PROGRAMS):
             value = self.lagrangian.value(xi, mu) - float(multipliers @ xi)
             best = min(best, (value, xi), key=lambda pair: pair[0])
             slopes, offset = self.lagrangian.tangent(xi, mu)
@@ -315,7 +309,7 @@ class MetricMinimizer:
     def _fall(self, multipliers, mu, xi, target):
         """The first of successively halved steps to the target that lowers the value."""
         before = self.lagrangian.value(xi, mu) - multipliers @ xi
-        for k in range(MAX_STEP_HALVINGS):
+        for k in range(MAX_HALVINGS):
             point = xi + 0.5**k * (target - xi)
             if self.lagrangian.value(point, mu) - multipliers @ point < before:
                 break
@@ -335,7 +329,7 @@ class MetricMinimizer:
             return both if whole else both - self._metric_tangent(point)[0]
 
         base = slopes(xi)
-        steps = DIFFERENCE_STEP * np.where(xi < 0.5, 1.0, -1.0)
+        steps = DIFFERENCE_SHARE * np.where(xi < 0.5, 1.0, -1.0)
         Q = np.array([(slopes(xi + d) - base) for d in np.diag(steps)]) / steps[:, None]
         Q = 0.5 * (Q + Q.T)
         Q[np.diag_indices(n)] += 1e-10 * (1.0 + np.abs(Q).max())

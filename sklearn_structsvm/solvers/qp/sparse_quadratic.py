@@ -9,11 +9,6 @@ from sklearn_structsvm.solvers.qp._active_factor import ActiveFactor
 # some turned back, and otherwise twice as many.
 MOST_FREED = 64
 
-# The number of steps per entry, and of additional steps, after which the search ends
-# where it is.
-STEPS_PER_ENTRY = 3
-MORE_STEPS = 100
-
 
 def minimize_sparse_quadratic(A, b, penalties, x):
     """Minimize ½ xᵀ A x + ⟨b, x⟩ + Σ_j penalties_j |x_j|.
@@ -52,7 +47,7 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     x = np.array(x)
     gradient = A @ x + b
     settled, most = False, MOST_FREED
-    for _ in range(MORE_STEPS + STEPS_PER_ENTRY * len(b)):
+    for _ in range(100 + 3 * len(b)):
         signs = np.sign(x)
         if settled:
             # In the meantime, only the gradient of active entries was updated.
