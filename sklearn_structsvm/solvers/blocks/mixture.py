@@ -37,7 +37,8 @@ MOST_KEPT = 250
 KEPT_PER_WEIGHT = 2
 KEPT_MEMORY = 256 * 2**20
 
-# The relative accuracy of the end of a search on a segment. With 1e-4, passes take half as long again, and their number stays the same.
+# The relative accuracy of the end of a search on a segment. With 1e-4, passes take half
+# as long again, and their number stays the same.
 SEARCH_RTOL = 1e-2
 
 # The number of patterns of clipped weights that are tried for the best mixture in a box.
