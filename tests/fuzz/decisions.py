@@ -138,9 +138,6 @@ def judge_end(rng, problem, result, tol):
     if result.status == "converged" or result.status == "stationary" != problem.convex:
         return
     ratio = problem.ratio()
-    if not problem.convex and ratio is None:
-        # Steps of descent come near a point of no descent, as slowly as they may.
-        return
     # Nothing keeps a denominator from 0, nor then a bound from -inf.
     if ratio is not None and denominator_range(problem, ratio[1])[0] == 0.0:
         return

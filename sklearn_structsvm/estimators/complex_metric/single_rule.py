@@ -36,7 +36,9 @@ class SingleRule:
     bound: float
 
 
-def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
+def find_single_rule(
+    oracle, problem, result, found, tol, deadline=np.inf, n_searches=1
+):
     """The best single rule of an oracle.
 
     Parameters
@@ -48,7 +50,7 @@ def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
         The result for the best mixture.
     found : list of (C, handle)
         Other classifiers that the oracle has found.
-    tol : float
+    tol, n_searches : float, int
         As of `search_rules`.
     deadline : float
         In seconds of `perf_counter`.
@@ -73,6 +75,7 @@ def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf):
             tol=tol,
             starts=starts,
             deadline=deadline,
+            n_searches=n_searches,
         )
         C, bound = points.tensor(best.closest), best.bound
         heaviest = mixture.handles[int(np.argmax(mixture.weights))]
@@ -132,7 +135,9 @@ def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized
                 problem, tol=tol, max_iter=max_iter, max_time=left
             )
             if not randomized:
-                result = find_single_rule(part, problem, result, [], tol, deadline)
+                result = find_single_rule(
+                    part, problem, result, [], tol, deadline, n_searches=len(folds)
+                )
         except (ValueError, InfeasibleConstraintError):
             # A part may lack weights, a class or a group that a constraint names.
             continue

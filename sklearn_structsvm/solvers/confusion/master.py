@@ -86,7 +86,7 @@ EASY_PRICE = 1e3
 # Step of the differences of gradients, as a share of the way to a column.
 DIFFERENCE_SHARE = 1e-5
 
-# Weight of a new column, and of the uniform mixture, in the start of a program.
+# Weight of the uniform mixture in the start of a program.
 START_SHARE = 0.1
 
 # ψ jumps if it rises by more than this after a step that is no step.
@@ -174,13 +174,10 @@ class Master:
         return value + price * max(excess, 0.0), value, excess
 
     def extend(self):
-        """Give new columns an initial weight."""
+        """Count new columns in, without weight: slopes are those at the mixture."""
         n, n_new = len(self.weights), len(self.columns) - len(self.weights)
-        if n == 0:
-            self.weights = np.full(n_new, 1.0 / n_new)
-        elif n_new:
-            new = np.full(n_new, START_SHARE / n_new)
-            self.weights = np.concatenate([(1.0 - START_SHARE) * self.weights, new])
+        new = np.zeros(n_new) if n else np.full(n_new, 1.0 / n_new)
+        self.weights = np.append(self.weights, new)
 
     @property
     def stuck(self):

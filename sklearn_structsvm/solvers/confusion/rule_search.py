@@ -46,6 +46,7 @@ LEVEL_WIDTH = 0.005
 # The number of divided boxes after which a distance of `tol` from the best rule suffices,
 # and after which the search gives up. The latter times the number of cells is limited as
 # well, since a box of more cells takes longer: seconds in all for any number of cells.
+# The searches of all folds share the number.
 MAX_EXACT_BOXES, MAX_BOXES, MAX_BOXES_OF_CELLS = 200, 1000, 4000
 
 
@@ -81,6 +82,7 @@ def search_rules(
     starts=(),
     deadline=np.inf,
     enough=-np.inf,
+    n_searches=1,
 ):
     """Minimize ψ over rules with one threshold in each cell.
 
@@ -106,22 +108,31 @@ def search_rules(
         In seconds of `perf_counter`.
     enough : float
         The search ends at a value that is not larger than this.
+    n_searches : int
+        This many searches, of which this is one, share the number of boxes.
 
     Returns
     -------
     FoundRule
     """
     if problem.leveled:
-        return _search_levels(problem, points, low, tol, starts, deadline)
-    return _Search(problem, points, tol, enough).run(low, starts, deadline)
+        return _search_levels(problem, points, low, tol, starts, deadline, n_searches)
+    search = _Search(problem, points, tol, enough, n_searches)
+    return search.run(low, starts, deadline)
 
 
-def _search_levels(problem, points, low, tol, starts, deadline):
+def _search_levels(problem, points, low, tol, starts, deadline, n_searches):
     """`search_rules` with constraints that are linear at given levels only."""
 
     def solve(problem, _):
         found = search_rules(
-            problem, points, low=low, tol=tol, starts=starts, deadline=deadline
+            problem,
+            points,
+            low=low,
+            tol=tol,
+            starts=starts,
+            deadline=deadline,
+            n_searches=n_searches,
         )
         if np.isposinf(found.bound):
             raise InfeasibleConstraintError("No rule has such levels.", 0.0)
@@ -147,8 +158,8 @@ def _search_levels(problem, points, low, tol, starts, deadline):
 
 
 class _Search:
-    def __init__(self, problem, points, tol, enough):
-        self.problem, self.points = problem, points
+    def __init__(self, problem, points, tol, enough, n_searches):
+        self.problem, self.points, self.n_searches = problem, points, n_searches
         self.tol, self.enough = tol, enough
         self.best, self.value = None, np.inf
         # Each linear function is a constant plus a part for each cell.
@@ -196,6 +207,7 @@ class _Search:
                 starts=starts,
                 deadline=deadline,
                 enough=FEASIBILITY_TOL,
+                n_searches=self.n_searches,
             )
             self._enumerate([np.array([t]) for t in near.closest])
             if self.best is None:
@@ -209,10 +221,10 @@ class _Search:
     def _branch(self, low, box, deadline):
         """Go through all boxes. Returns a lower bound of those that remain."""
         bound, order, n_boxes = np.inf, count(), 0
-        most = min(MAX_BOXES, MAX_BOXES_OF_CELLS // len(box))
-        boxes = [(low, next(order), box)]
+        most = min(MAX_BOXES, MAX_BOXES_OF_CELLS // len(box)) // self.n_searches
+        boxes = [(low, next(order), box, None)]
         while boxes and self.value > self.enough:
-            low, _, box = heappop(boxes)
+            low, _, box, start = heappop(boxes)
             far = max(SAME_VALUE, self.tol if n_boxes >= MAX_EXACT_BOXES else 0.0)
             if low >= self.value - far:
                 bound = min(bound, low)
@@ -229,23 +241,27 @@ class _Search:
                 bound = min(bound, low)
             else:
                 n_boxes += 1
-                for low_of_part, part in self._parts(box, low):
-                    heappush(boxes, (low_of_part, next(order), part))
+                for low_of_part, part, start_of_part in self._parts(box, low, start):
+                    heappush(boxes, (low_of_part, next(order), part, start_of_part))
         return min(bound, self.value)
 
-    def _parts(self, box, low):
-        """The halves of a box with their bounds, or none if it has no better rule."""
-        relaxed = self._relax(box, low)
+    def _parts(self, box, low, start):
+        """The halves of a box, or none if it has no better rule.
+
+        Each with its bound and what `_relax` starts from: the minorant and the rules of
+        the mixture of the box that it is part of, or None.
+        """
+        relaxed = self._relax(box, low, start)
         if relaxed is None:
             return []
-        bound, mixture = relaxed
-        low = max(low, bound)
+        bound, mixture, minorant = relaxed
+        low, start = max(low, bound), (minorant, mixture.handles)
         if low >= self.value - SAME_VALUE:
             return []
         self._try_around(mixture.confusion, box)
         box = self._shrunk(box)
         if box is None or _n_rules(box) <= MAX_ENUMERATED:
-            return [] if box is None else [(low, box)]
+            return [] if box is None else [(low, box, start)]
         # The box is divided by the mass that the mixture spreads over different points.
         handles = np.array(mixture.handles)
         means = mixture.weights @ handles
@@ -261,18 +277,24 @@ class _Search:
             means[a] = np.median(box[a])
         at = int(np.clip(np.searchsorted(box[a], means[a], "right"), 1, len(box[a]) - 1))
         return [
-            (low, [part if b == a else kept for b, kept in enumerate(box)])
+            (low, [part if b == a else kept for b, kept in enumerate(box)], start)
             for part in (box[a][:at], box[a][at:])
         ]
 
-    def _relax(self, box, low):
-        """(bound, mixture) for a box, or None if it has no better rule."""
+    def _relax(self, box, low, start):
+        """(bound, mixture, minorant) for a box, or None if it has no better rule."""
         problem, oracle = copy.copy(self.problem), _BoxOracle(self.points, box)
         problem.lmo, problem.exact = oracle, True
         margin = self.value - low if np.isfinite(self.value - low) else 1.0
         tol = max(INNER_SHARE * margin, SAME_VALUE)
         solver = ColumnGeneration(problem, tol, MAX_RELAXED_CALLS, {})
         solver.incumbent.on_infeasible = _give_up
+        if start is not None:
+            minorant, rules = start
+            solver.minorants.insert(0, minorant)
+            for rule in rules:
+                rule = [_nearest(kept, t) for kept, t in zip(box, rule, strict=True)]
+                solver.columns.add(self.points.tensor(rule), rule)
         try:
             result = solver.incumbent.run(
                 solver.move,
@@ -285,9 +307,8 @@ class _Search:
             )
         except InfeasibleConstraintError:
             return None
-        if solver.bounds.minorant is not None:
-            self._note(solver.bounds.minorant)
-        return result.dual_objective, result.solution
+        self._note(solver.bounds.minorant)
+        return result.dual_objective, result.solution, solver.bounds.minorant
 
     def _note(self, minorant):
         if self.ratio is None:
@@ -312,33 +333,34 @@ class _Search:
 
     def _shrunk(self, box):
         """The box without points that no better rule has; None if nothing is left."""
-        tests = [(c, parts, FEASIBILITY_TOL) for c, parts in self.rows]
-        tests += list(self._tests())
+        tests = [*self._tests(), *((*limit, FEASIBILITY_TOL) for limit in self.rows)]
+        functions = [(constant, parts) for constant, parts, _ in tests] + self.half_rows
+        if not functions:
+            return box
+        box = list(box)
+        constants = np.array([constant for constant, _ in functions])
+        cutoffs = np.array([cutoff for _, _, cutoff in tests])
+        values = [
+            np.array([parts[a][kept] for _, parts in functions])
+            for a, kept in enumerate(box)
+        ]
         while True:
             n_rules = _n_rules(box)
-            for constant, parts, cutoff in [*tests, *self._tests_of_halves(box)]:
-                values = [part[kept] for part, kept in zip(parts, box, strict=True)]
-                least = [part.min() for part in values]
-                room = cutoff - constant - sum(least)
-                if room < 0.0:
-                    return None
-                box = [
-                    kept[part - low <= room]
-                    for kept, part, low in zip(box, values, least, strict=True)
-                ]
+            least = [own.min(axis=1) for own in values]
+            total = constants + sum(least)
+            # Each half has the room that the other half leaves at least.
+            halves = total[len(tests) :]
+            ends = [-halves[self.halves == -e].max() for e in self.halves]
+            room = np.append(cutoffs, ends) - total
+            if (room < 0.0).any():
+                return None
+            for a, (own, low) in enumerate(zip(values, least, strict=True)):
+                within = (own - low[:, None] <= room[:, None]).all(axis=0)
+                box[a], values[a] = box[a][within], own[:, within]
+            if not _n_rules(box):
+                return None
             if _n_rules(box) > 0.5 * n_rules:
                 return box
-
-    def _tests_of_halves(self, box):
-        """Each half with the other half that leaves it the least room in a box."""
-        least = np.array(
-            [
-                c + sum(part[kept].min() for part, kept in zip(parts, box, strict=True))
-                for c, parts in self.half_rows
-            ]
-        )
-        for (constant, parts), e in zip(self.half_rows, self.halves, strict=True):
-            yield constant, parts, -least[self.halves == -e].max()
 
     def _try_around(self, C, box):
         """Enumerate the rules whose confusion tensors are nearest to a given one."""
@@ -360,20 +382,22 @@ class _Search:
             int(np.abs(tensors - C[a]).sum(axis=(1, 2)).argmin())
             for a, tensors in enumerate(self.points.tensors)
         ]
+        functions = [*self.rows, *self.half_rows]
+        halves = np.append(np.zeros(len(self.rows), dtype=int), self.halves)
+        parts = [np.array(own) for own in zip(*(u for _, u in functions), strict=True)]
+        now = np.array([constant for constant, _ in functions])
+        now = now + sum(own[:, t] for own, t in zip(parts, rule, strict=True))
         least = np.inf
         for _ in range(50):
             before = least
-            for a, size in enumerate(self.points.sizes):
-                values = np.zeros((len(self.rows) + len(self.half_rows), size))
-                for p, (constant, parts) in enumerate([*self.rows, *self.half_rows]):
-                    now = sum(part[t] for part, t in zip(parts, rule, strict=True))
-                    values[p] = constant + now + parts[a] - parts[a][rule[a]]
-                halves = values[len(self.rows) :]
-                most = {e: halves[self.halves == e].max(axis=0) for e in {*self.halves}}
-                for value, e in zip(halves, self.halves, strict=True):
-                    value += most[-e]
-                total = (np.maximum(values, 0.0) ** 2).sum(axis=0)
+            for a, own in enumerate(parts):
+                values = (now - own[:, rule[a]])[:, None] + own
+                excess = values.copy()
+                for e in {*self.halves}:
+                    excess[halves == e] += values[halves == -e].max(axis=0)
+                total = (np.maximum(excess, 0.0) ** 2).sum(axis=0)
                 rule[a], least = int(total.argmin()), float(total.min())
+                now = values[:, rule[a]]
             if least >= before:
                 break
         self._enumerate([np.array([t]) for t in rule])
@@ -482,6 +506,13 @@ class _BoxOracle:
         ]
         C = self.points.tensor(rule)
         return C, rule, float(np.vdot(L, C))
+
+
+def _nearest(kept, t):
+    """The point of those kept, which ascend, that is nearest to another."""
+    i = int(np.searchsorted(kept, t))
+    near = kept[max(i - 1, 0) : i + 1]
+    return int(near[np.abs(near - t).argmin()])
 
 
 def _least_first(values):

@@ -14,6 +14,7 @@ from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm.estimators.complex_metric import single_rule
 from sklearn_structsvm.metrics import (
     Churn,
     Coverage,
@@ -231,6 +232,19 @@ def test_thresholds_of_folds_are_those_of_single_rules():
     model = single(metric="f1", constraints=constraint, cv=3).fit(X, y)
     assert model.cv_thresholds_.shape == (3,)
     assert hasattr(model, "threshold_")
+
+
+def test_the_searches_of_all_folds_share_the_boxes_of_one(monkeypatch):
+    X, y, _ = make_data(2)
+    shares, search = [], single_rule.search_rules
+
+    def shared(*args, n_searches=1, **options):
+        shares.append(n_searches)
+        return search(*args, n_searches=n_searches, **options)
+
+    monkeypatch.setattr(single_rule, "search_rules", shared)
+    single(metric="f1", constraints=Coverage(at_most=0.3, label=1), cv=3).fit(X, y)
+    assert shares == [1, 3, 3, 3]
 
 
 def test_the_rule_in_words_is_the_rule():

@@ -1,5 +1,7 @@
 """Column generation: against brute force, other programs and known distributions."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from _confusion_problems import (
@@ -24,6 +26,7 @@ from sklearn_structsvm.confusion import (
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    FalsePositiveRate,
     GMean,
     LinearLoss,
     MetricBound,
@@ -268,6 +271,35 @@ def test_metrics_that_are_not_convex_end_where_no_slope_leads_down():
         weights = new_rng(0).dirichlet(np.full(20, 0.1), size=500)
         mixed = np.tensordot(weights, tensors, axes=1)
         assert result.dual_objective <= min(problem.value(C) for C in mixed)
+
+
+def test_constrained_metrics_that_are_not_convex_end_where_no_slope_leads_down():
+    n, k, tol = 60, 6, 1e-6
+    for seed in range(3):
+        rng = new_rng(seed, k)
+        P = rng.dirichlet(np.ones(k), size=n)
+        free = ConfusionProblem.from_probabilities("zero_one", P)
+        losses = rng.exponential(size=(4, *free.shape))
+        found = [free.lmo(L)[0] for L in losses]
+        C = np.tensordot(rng.dirichlet(np.ones(4)), found, axes=1)
+        constraints = []
+        for kind in (Precision, FalsePositiveRate):
+            reached = kind(at_most=0.0).violation(C, free.cells)
+            constraints.append(kind(at_most=min(reached + 1e-3, 1.0)))
+        problem = ConfusionProblem.from_probabilities(
+            "macro_f1", P, constraints=constraints
+        )
+        result = run_column_generation(problem, tol=tol, max_iter=250)
+        assert result.status == "stationary"
+        # No mixture that meets the constraints is better to first order.
+        C = result.solution.confusion
+        tensors = np.zeros((n, k, 1, k, k))
+        for i, j in product(range(n), range(k)):
+            tensors[i, j, 0, :, j] = P[i] / P.sum()
+        tensors = tensors.reshape(-1, 1, k, k)
+        programs = Programs(problem, tensors, np.repeat(np.arange(n), k))
+        least, _ = programs.solve(programs.along(*problem.tangent(C)))
+        assert least >= problem.value(C) - 2.0 * tol
 
 
 def test_no_bound_is_known_of_a_metric_that_is_not_convex_and_has_no_parts():

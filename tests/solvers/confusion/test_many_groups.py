@@ -147,17 +147,8 @@ def test_points_of_many_features_take_no_square_of_them():
     np.testing.assert_allclose(weights @ points, points.mean(axis=0), atol=1e-10)
 
 
-def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch):
-    divided = []
-    parts = rule_search._Search._parts
-
-    def counted(search, box, low):
-        divided.append(len(box))
-        return parts(search, box, low)
-
-    monkeypatch.setattr(rule_search._Search, "_parts", counted)
-    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 60)
-    rng = new_rng()
+def twelve_groups(rng):
+    """A problem of twelve groups, its points, and its best mixture."""
     P = rng.dirichlet(np.ones(2), size=600)
     y = (P[:, 1] > rng.random(600)).astype(int)
     codes = np.append(np.arange(12), rng.integers(12, size=588))
@@ -170,17 +161,54 @@ def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch):
     mixture = solver.incumbent.run(
         solver.move, max_iter=1000, max_time=None, on_pass=None, history=None
     )
+    options = {"low": mixture.dual_objective, "starts": mixture.solution.confusions}
+    return problem, points, options
+
+
+@pytest.mark.parametrize("n_searches", [1, 5])
+def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch, n_searches):
+    divided = []
+    parts = rule_search._Search._parts
+
+    def counted(search, box, *args):
+        divided.append(len(box))
+        return parts(search, box, *args)
+
+    monkeypatch.setattr(rule_search._Search, "_parts", counted)
+    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 60)
+    problem, points, options = twelve_groups(new_rng())
     found = rule_search.search_rules(
-        problem,
-        points,
-        low=mixture.dual_objective,
-        tol=TOL,
-        starts=mixture.solution.confusions,
+        problem, points, tol=TOL, n_searches=n_searches, **options
     )
     # One search for a rule that meets the constraint, and one for the best.
-    assert 0 < len(divided) <= 2 * 5
+    assert 0 < len(divided) <= 2 * 5 // n_searches
     assert found.bound <= found.value < 1.0
     assert problem.violation(points.tensor(found.points)) <= FEASIBILITY_TOL
+
+
+def test_parts_of_a_box_take_fewer_calls_after_its_mixture(monkeypatch):
+    calls, boxes, relax = [], [], rule_search._Search._relax
+    ask = rule_search._BoxOracle.__call__
+
+    def asked(oracle, L):
+        calls[-1] += 1
+        return ask(oracle, L)
+
+    monkeypatch.setattr(rule_search._BoxOracle, "__call__", asked)
+    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 120)
+    problem, points, options = twelve_groups(new_rng())
+    for knows in (True, False):
+
+        def relaxed(search, box, low, start, knows=knows):
+            boxes[-1] += 1
+            return relax(search, box, low, start if knows else None)
+
+        monkeypatch.setattr(rule_search._Search, "_relax", relaxed)
+        calls.append(0)
+        boxes.append(0)
+        rule_search.search_rules(problem, points, tol=TOL, **options)
+    per_box = np.divide(calls, boxes)
+    assert per_box[0] < per_box[1]
 
 
 def test_a_new_level_of_a_ratio_is_priced_before_a_run_stalls():
