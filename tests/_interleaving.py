@@ -13,7 +13,7 @@ AROUND_FITS = tuple(
         "estimators",
         "export",
         "plotting",
-        "preprocessing.py",
+        "preprocessing",
         "confusion/scoring.py",
         "_utils/sequence_scores.py",
         "_utils/snapshots.py",

@@ -29,7 +29,7 @@ from sklearn_structsvm import (
     crf_path,
     metrics,
 )
-from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
 
 
 class Fitted(NamedTuple):
@@ -102,6 +102,13 @@ def tokens():
     X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
     y = [["DET", "NOUN"], ["DET", "NOUN"]]
     model = make_pipeline(SequenceTransformer(), CRFClassifier(random_state=0))
+    return Fitted(model.fit(X, y), X, y)
+
+
+def words():
+    X, y = [["the", "cat"], ["a", "dog"]], [["DET", "NOUN"], ["DET", "NOUN"]]
+    features = WordFeatures(clusters={"pets": {"cat": "pet"}})
+    model = make_pipeline(features, CRFClassifier(random_state=0))
     return Fitted(model.fit(X, y), X, y)
 
 
@@ -206,6 +213,7 @@ MODELS |= {
         ["CRFClassifier", "ChainStructure", "SequenceTransformer", "tokens"],
         tokens,
     ),
+    "words": (["CRFClassifier", "ChainStructure", "WordFeatures"], words),
     "sequences": (
         ["BCFWClassifier", "ChainStructure", "SequenceTransformer"],
         scaled_sequences,

@@ -1,4 +1,4 @@
-"""Preprocessing: from tokens and tables to the sequences that structures accept."""
+"""Transformers of rows over all sequences, and tables split into sequences."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -45,7 +45,7 @@ from sklearn_structsvm._utils.tables import (
 )
 from sklearn_structsvm._utils.tokens import TokenError, TokenVectorizer
 
-__all__ = ["SequenceTransformer", "SplitMatrix", "split_sequences"]
+__all__ = ["SequenceTransformer", "split_sequences"]
 
 
 def _transformer_has(name):

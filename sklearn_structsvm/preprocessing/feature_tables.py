@@ -1,0 +1,375 @@
+"""Tables from the values of columns to the features of a plan, learned or hashed."""
+
+import re
+
+import numpy as np
+
+from sklearn_structsvm.preprocessing._words import (
+    PairTable,
+    affixes,
+    atoms_of,
+    group_pairs,
+    lists_of_atoms,
+    make_rows,
+    rows_of_values,
+    shapes,
+    shifted_rows,
+)
+
+ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+class ValueFault(TypeError):
+    """The value at the place `row` of a column is no string."""
+
+    def __init__(self, row, column):
+        super().__init__(row, column)
+        self.row, self.column = row, column
+
+
+def lowered(words):
+    """Words in lower case, with each digit as 0."""
+    words = [word.lower() for word in words]
+    return [word if word.isalpha() else re.sub(r"\d", "0", word) for word in words]
+
+
+def strings_of(kind, argument, values, lower, clusters):
+    """The attribute of each value of a column, None where there is none."""
+    if kind == "lower":
+        return lower
+    if kind in ("prefix", "suffix"):
+        return affixes(lower, argument, kind == "suffix")
+    if kind in ("shape", "short"):
+        return shapes(values, kind == "short")
+    if kind == "cluster":
+        return [_cluster(word, *argument, clusters) for word in values]
+    if kind in "tT":
+        found = re.compile(argument).search
+        return ["false" if found(value) is None else "true" for value in values]
+    if kind in "mM":
+        found = map(re.compile(argument).search, values)
+        values = ["" if match is None else match[0] for match in found]
+    return [value.translate(ASCII_LOWER) for value in values] if kind in "XM" else values
+
+
+def _cluster(word, name, size, clusters):
+    table = clusters[name]
+    for own in (word, word.lower()):
+        if own in table:
+            bits = str(table[own])
+            return bits[:size] if size is None or len(bits) >= size else None
+    return None
+
+
+class FeatureTables:
+    """What a fit learns of words: rows of values, atoms of strings, columns of features.
+
+    Parameters
+    ----------
+    plan : Plan
+    n_columns : int
+        Of the input, with those of gazetteers.
+    clusters : dict of mappings
+    n_hashed : int or None
+        The number of columns if they are hashed: then nothing is learned.
+    """
+
+    def __init__(self, plan, n_columns, clusters, n_hashed=None):
+        self.plan, self.clusters, self.n_hashed = plan, clusters, n_hashed
+        spaces = dict.fromkeys(attribute.space for attribute in plan.attributes)
+        self.vocabularies = {space: {} for space in spaces}
+        self._index(n_columns)
+        # Whether the columns of a row rise by themselves.
+        self.is_sorted = n_hashed is None and not plan.is_translated
+        bounds = [*plan.bounds[0], *plan.bounds[1]]
+        self.values = [{} for _ in range(n_columns)]
+        self.atoms = [
+            self._atoms(column, bounds, grow=True, are_bounds=not plan.is_translated)
+            for column in range(n_columns)
+        ]
+        nothing = np.empty(0, np.intc)
+        self.pairs = np.empty(0, np.int64), nothing, nothing
+        self.n_features = n_hashed or 0
+
+    def _index(self, n_columns):
+        """What follows from the plan: attributes of columns, and numbers of families."""
+        self.own = [self.plan.own(column) for column in range(n_columns)]
+        families = dict.fromkeys(map(self.plan.family, self.plan.templates))
+        self.families = {family: number for number, family in enumerate(families)}
+
+    def _atoms(self, column, values, grow=False, are_bounds=False):
+        """Atoms of values, one row each."""
+        lower, strings = None, []
+        for place in self.own[column]:
+            _, kind, argument, _ = self.plan.attributes[place]
+            if are_bounds:
+                own = values if kind in ("lower", "x") else [None] * len(values)
+            else:
+                if lower is None and kind in ("lower", "prefix", "suffix"):
+                    lower = lowered(values)
+                own = strings_of(kind, argument, values, lower, self.clusters)
+            strings.append(own)
+        known = None
+        if self.n_hashed is None:
+            spaces = [self.plan.attributes[place].space for place in self.own[column]]
+            known = [self.vocabularies[space] for space in spaces]
+        return atoms_of(strings, known, grow, len(values))
+
+    def fit(self, columns, starts, min_count):
+        """Learn the features of words.
+
+        Parameters
+        ----------
+        columns : list of lists of str
+            The values of each column, of all words.
+        starts : ndarray of shape (n_sentences + 1,)
+        min_count : int
+        """
+        if self.n_hashed is not None:
+            return
+        rows = []
+        for column, values in enumerate(columns):
+            n_rows = len(self.atoms[column])
+            own, new = self._rows(column, values)
+            places = range(n_rows, n_rows + len(new))
+            self.values[column] = dict(zip(new, places, strict=True))
+            atoms = self._atoms(column, new, grow=True)
+            self.atoms[column] = np.concatenate([self.atoms[column], atoms])
+            rows.append(own)
+        shifted = _Shifted(rows, starts, self.plan.reach)
+        ranks = {name: _ranks(own) for name, own in self.vocabularies.items()}
+        # Those of equal names are counted together.
+        least = 1 if self.plan.is_translated else min_count
+        self.features, self.single, counts = [], {}, []
+        self._learn_singles(shifted, ranks, least, counts)
+        nodes, leaves = self._learn_others(shifted, ranks, least, counts)
+        if self.plan.is_translated:
+            leaves = self._merge(leaves, np.concatenate(counts), min_count)
+        self.pairs = tuple(map(np.concatenate, zip(*nodes, *leaves, strict=True)))
+
+    def _learn_singles(self, shifted, ranks, min_count, counts):
+        """Columns of templates with one part: of each family, of each of its atoms."""
+        times = {}
+        for column, own in enumerate(self.own):
+            for template in self.plan.singles(column):
+                (part,) = template.parts
+                number = self.families[self.plan.family(template)]
+                space = self.plan.attributes[part.attribute].space
+                atoms = self.atoms[column][:, own.index(part.attribute)]
+                at_rows = shifted.counts(column, part, len(atoms))
+                found = np.bincount(
+                    atoms[atoms >= 0], at_rows[atoms >= 0], len(self.vocabularies[space])
+                )
+                times[number] = times.get(number, 0.0) + found
+        for (literals, spaces), number in self.families.items():
+            if len(spaces) != 1:
+                continue
+            kept = np.flatnonzero(times[number] >= min_count).astype(np.intc)
+            kept = kept[np.argsort(ranks[spaces[0]][kept])]
+            # The first is for atom -1.
+            columns = np.full(len(times[number]) + 1, -1, np.intc)
+            columns[kept + 1] = self._new_columns(len(kept))
+            self.single[number] = columns
+            self.features.append((literals, spaces, kept[:, np.newaxis]))
+            counts.append(times[number][kept])
+
+    def _learn_others(self, shifted, ranks, min_count, counts):
+        """Entries (prefix, atom, value) of templates with several parts, or none."""
+        families, nodes, leaves, n_nodes = {}, [], [self.pairs], 0
+        for template in self.plan.others:
+            families.setdefault(self.plan.family(template), []).append(template)
+        for (literals, spaces), templates in families.items():
+            root = np.int64(self.families[literals, spaces] + 1) << 32
+            if not spaces:
+                # It is the same at each word.
+                is_kept = int(shifted.n_words * len(templates) >= min_count)
+                prefix, ends = np.full(is_kept, root), np.zeros(is_kept, np.intc)
+                atoms = np.empty((is_kept, 0), np.intc)
+                counts.append(np.full(is_kept, shifted.n_words * len(templates)))
+            else:
+                parts = np.concatenate(
+                    [self._part_atoms(own, shifted) for own in templates], axis=1
+                )
+                prefix = root | parts[0].astype(np.int64)
+                for middle in parts[1:-1]:
+                    groups, first = group_pairs(prefix, middle)
+                    numbers = n_nodes + np.arange(len(first), dtype=np.intc)
+                    nodes.append((prefix[first], middle[first], numbers))
+                    prefix = (n_nodes + groups).astype(np.int64)
+                    n_nodes += len(first)
+                groups, first = group_pairs(prefix, parts[-1])
+                times = np.bincount(groups, minlength=len(first))
+                first, times = first[times >= min_count], times[times >= min_count]
+                own = [
+                    ranks[space][atoms]
+                    for space, atoms in zip(spaces, parts[:, first], strict=True)
+                ]
+                order = np.lexsort(own[::-1])
+                first = first[order]
+                counts.append(times[order])
+                prefix, ends, atoms = prefix[first], parts[-1][first], parts[:, first].T
+            leaves.append((prefix, ends, self._new_columns(len(prefix))))
+            self.features.append((literals, spaces, atoms))
+        return nodes, leaves
+
+    def _part_atoms(self, template, shifted):
+        """Atoms of the parts of a template (n_parts, n), at words that have them all."""
+        found = []
+        for part in template.parts:
+            column = self.plan.attributes[part.attribute].column
+            place = self.own[column].index(part.attribute)
+            found.append(self.atoms[column][:, place][shifted.rows(column, part)])
+        found = np.stack(found)
+        return np.ascontiguousarray(found[:, (found >= 0).all(axis=0)])
+
+    def _new_columns(self, n):
+        self.n_features += n
+        return np.arange(self.n_features - n, self.n_features, dtype=np.intc)
+
+    def _merge(self, leaves, counts, min_count):
+        """Make one feature of equal names, as CRF++ does; return the leaves."""
+        names, places = np.unique(self.names(), return_inverse=True)
+        is_kept = np.bincount(places, counts, len(names)) >= min_count
+        places = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[places].astype(np.intc)
+        places = np.append(places, np.intc(-1))  # For -1.
+        self.single = {number: places[own] for number, own in self.single.items()}
+        self.features, self.n_features = names[is_kept], int(is_kept.sum())
+        found = []
+        for prefixes, atoms, columns in leaves:
+            is_used = places[columns] >= 0
+            own = prefixes[is_used], atoms[is_used], places[columns[is_used]]
+            found.append(own)
+        return found
+
+    def transform(self, columns, starts):
+        """Columns of the features of each word.
+
+        Parameters
+        ----------
+        columns, starts
+            As of `fit`.
+
+        Returns
+        -------
+        indices : ndarray, intc
+        indptr : ndarray, intp
+        """
+        compiled = vars(self).get("_compiled") or self._compile()
+        known_lists, offsets, parts, families, table = compiled
+        tables = []
+        for column, values in enumerate(columns):
+            rows, new = self._rows(column, values)
+            known = known_lists[column]
+            lists = known[0][:1], known[1][:0], known[2][:0]
+            if new:
+                lists = lists_of_atoms(self._atoms(column, new), *self._slots[column])
+            tables.append((rows, *offsets[column], known, lists))
+        return make_rows(
+            tables, starts, self.plan.reach, parts, families, table,
+            self.n_features, self.n_hashed is not None,
+        )  # fmt: skip
+
+    def _rows(self, column, values):
+        """The rows of the values of a column, and those of them that are not known."""
+        n_rows = len(self.atoms[column])
+        rows, new, bad = rows_of_values(values, self.values[column], n_rows, column > 0)
+        if bad >= 0:
+            raise ValueFault(bad, column)
+        return rows, new
+
+    def _compile(self):
+        """What `make_rows` takes, of the tables that were learned."""
+        self._slots, known, offsets = [], [], []
+        for column, own in enumerate(self.own):
+            at, slots, flat = {}, [], [np.empty(0, np.intc)]
+            bases, end = {}, 0
+            for template in self.plan.singles(column):
+                (part,) = template.parts
+                number = self.families[self.plan.family(template)]
+                if self.n_hashed is None and number not in bases:
+                    flat.append(self.single[number])
+                    bases[number], end = end, end + len(flat[-1])
+                place = at.setdefault(part[1:], len(at))
+                base = bases.get(number, number)
+                slots.append((place, own.index(part.attribute), base))
+            flat = np.concatenate(flat)
+            if len(flat) and flat.max() >= self.n_features:
+                raise ValueError("The tables of features were changed after fit.")
+            slots = np.array(slots, np.intc).reshape(-1, 3)
+            made = slots, flat, len(at), self.n_hashed or 0
+            self._slots.append(made)
+            known.append(lists_of_atoms(self.atoms[column], *made))
+            pairs = np.array(list(at), np.intc).reshape(-1, 2)
+            flags = pairs[:, 1].astype(np.uint8)
+            offsets.append((np.ascontiguousarray(pairs[:, 0]), flags))
+        parts, families = [], []
+        for k, template in enumerate(self.plan.others):
+            families.append(self.families[self.plan.family(template)])
+            for part in template.parts:
+                column = self.plan.attributes[part.attribute].column
+                place = self.own[column].index(part.attribute)
+                parts.append((k, column, part.offset, part.is_absolute, place))
+        self._compiled = (
+            known,
+            offsets,
+            np.array(parts, np.intc).reshape(-1, 5),
+            np.array(families, np.intc),
+            PairTable(*self.pairs),
+        )
+        return self._compiled
+
+    def __getstate__(self):
+        state = vars(self).items()
+        made = ("_compiled", "_slots", "own", "families")
+        return {name: value for name, value in state if name not in made}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self._index(len(self.values))
+
+    def names(self):
+        """The name of each feature."""
+        if isinstance(self.features, np.ndarray):
+            return self.features
+        found = []
+        lists = {name: list(own) for name, own in self.vocabularies.items()}
+        for literals, spaces, atoms in self.features:
+            parts = [
+                [lists[space][atom] for atom in own]
+                for space, own in zip(spaces, atoms.T.tolist(), strict=True)
+            ]
+            if not spaces:
+                found += literals * len(atoms)
+            for strings in zip(*parts, strict=True):
+                pairs = zip(literals[1:], strings, strict=True)
+                found.append(literals[0] + "".join(s + text for text, s in pairs))
+        return np.array(found, dtype=object)
+
+
+class _Shifted:
+    """Rows of the values at offsets from each word."""
+
+    def __init__(self, rows, starts, reach):
+        self.own, self.starts, self.reach = rows, starts, reach
+        self.n_words = int(starts[-1])
+        self.counted = {}
+
+    def rows(self, column, part):
+        return shifted_rows(
+            self.own[column], self.starts, part.offset, part.is_absolute, self.reach
+        )
+
+    def counts(self, column, part, n_rows):
+        """How often each row stands there."""
+        place = column, part.offset, part.is_absolute
+        if place not in self.counted:
+            self.counted[place] = np.bincount(self.rows(column, part), minlength=n_rows)
+        return self.counted[place]
+
+
+def _ranks(vocabulary):
+    """The rank of each string among all, sorted."""
+    order = [vocabulary[string] for string in sorted(vocabulary)]
+    ranks = np.empty(len(order), np.intc)
+    ranks[order] = np.arange(len(order), dtype=np.intc)
+    return ranks
