@@ -180,16 +180,16 @@ $(VENV)/.build: pyproject.toml setup.py $(VENV)/.created
 	@touch $@
 
 # Libraries of kernels that are gone go too; the others are copied back from build/. What
-# the package needs comes while the compiler works. The bytecode is written as pip does for
-# packages: PYTHONDONTWRITEBYTECODE may be set, and without it an import takes a fifth longer.
+# the package needs comes while the compiler works, for pip the first time. The bytecode is
+# written as pip does for packages: PYTHONDONTWRITEBYTECODE may be set, and without it an
+# import takes a fifth longer.
 $(VENV)/.built: $(VENV)/.build $(KERNELS)
 	find sklearn_structsvm -name '*.so' -delete
 	($(call install,package plot progress) && $(PY) -m compileall -q sklearn_structsvm) \
 	    & installed=$$!; \
-	    $(PY) setup.py -q build_ext --inplace > $(VENV)/build.log 2>&1 \
-	    || { cat $(VENV)/build.log; exit 1; }; wait $$installed
-	test -e $(VENV)/.installed || \
-	    $(PIP) install --quiet --no-build-isolation --no-deps -e .
+	    if test -e $(VENV)/.installed; then $(PY) setup.py -q build_ext --inplace; \
+	    else $(PIP) install --quiet --no-build-isolation --no-deps -e .; \
+	    fi > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }; wait $$installed
 	@touch $(VENV)/.installed $@
 
 # The extras, each when a target needs it.
