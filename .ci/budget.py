@@ -3,8 +3,8 @@
     python .ci/budget.py           a table: what is counted, how much, at most
     python .ci/budget.py 441       the same, with the seconds that the suite took
 
-The limits stand in budget.toml beside this file. To raise one is a line of a commit, which
-says why.
+The limits stand in budget.toml beside this file. To raise one is a line of a commit,
+which says why.
 """
 
 import ast

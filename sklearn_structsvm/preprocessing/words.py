@@ -16,6 +16,7 @@ from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.pieces import csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
+from sklearn_structsvm._utils.sequences import check_item, check_sequences, nothing
 from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
@@ -24,12 +25,7 @@ from sklearn_structsvm._utils.tables import (
 )
 from sklearn_structsvm.preprocessing.feature_tables import FeatureTables, ValueFault
 from sklearn_structsvm.preprocessing.gazetteers import Gazetteer
-from sklearn_structsvm.preprocessing.sequences import (
-    SequenceList,
-    _check_sequence,
-    _check_sequences,
-    _nothing,
-)
+from sklearn_structsvm.preprocessing.sequences import SequenceList
 from sklearn_structsvm.preprocessing.templates import default_plan, translated_plan
 
 LARGEST_INDEX = np.iinfo(np.intc).max
@@ -247,7 +243,7 @@ class WordFeatures(  # type: ignore[call-arg]
         self._check_options()
         flat, starts, names = _read(X, None if self.columns is None else self.columns)
         if not starts[-1]:
-            raise _nothing()
+            raise nothing()
         gazetteers = {
             name: Gazetteer(name, phrases)
             for name, phrases in (self.gazetteers or {}).items()
@@ -403,14 +399,14 @@ def _read(X, names):
     names : list of str
         Of the columns.
     """
-    X = _check_sequences(X)
+    X = check_sequences(X)
     if names is not None:
         names = [names] if isinstance(names, str) else list(names)
     flat, starts = None, np.zeros(len(X) + 1, np.intp)
     for i, sentence in enumerate(X):
         if type(sentence) is not list:
             sentence = from_column(sentence)
-        _check_sequence(sentence, i)
+        check_item(sentence, i)
         n = len(sentence)
         starts[i + 1] = starts[i] + n
         if not n:

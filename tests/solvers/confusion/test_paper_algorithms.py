@@ -197,7 +197,7 @@ def test_bisection_ends_at_the_best_single_classifier(metric, step):
 
 
 # An inner solver that is cut short ends at a better ratio which does not meet the
-# constraints, or at one above the level while its bound is below: neither proves anything.
+# constraints, or at one above the level while its bound is below: neither is proof.
 INNER = [
     ({"inner": "column_generation"}, [1]),
     ({"inner": "gda"}, [1]),
