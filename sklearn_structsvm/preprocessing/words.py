@@ -15,8 +15,8 @@ from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.pieces import csr_of_parts
-from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.sequences import check_item, check_sequences, nothing
+from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
@@ -85,7 +85,7 @@ class WordFeatures(  # type: ignore[call-arg]
         features. A word is looked up as it is and then in lower case.
     vectors : mapping or None, default=None
         The embedding of each word, an array, such as a dict or the `KeyedVectors` of
-        gensim. They are looked up like clusters, and stand beside the features as float32.
+        gensim. They are looked up like clusters, and stand beside the features, float32.
         A word without one has zeros.
 
     Attributes
