@@ -11,8 +11,10 @@ from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import check_choice, check_zero_division
 from sklearn_structsvm._utils.sequence_scores import paired_sequences, sequence_weights
+from sklearn_structsvm._utils.tags import entities_of, named_scheme
 
 __all__ = [
+    "entity_report",
     "entity_f1_score",
     "entity_f1_scorer",
     "entity_precision_score",
@@ -20,63 +22,15 @@ __all__ = [
 ]
 
 
-def tag_parts(tag):
-    """``("B", "NP")`` of ``"B-NP"``, as conlleval and seqeval split a tag, or None."""
-    if isinstance(tag, str) and tag[:1] in ("O", "B", "I", "E", "S"):
-        if len(tag) == 1:
-            return tag, "_"
-        if tag[1] == "-" and tag[0] != "O":
-            return tag[0], tag[2:] or "_"
-    return None
+def _entity_counts(y_true, y_pred, sample_weight, scheme, strict):
+    """Types by name, and weighted numbers of right, predicted and true entities (3, n).
 
-
-def _split_tag(tag, name, i, t):
-    parts = tag_parts(tag)
-    if parts is None:
-        raise ValueError(
-            f"{name}[{i}][{t}] must be an entity tag such as 'B-NP', 'I-NP' or 'O', "
-            f"got {tag!r}."
-        )
-    return parts
-
-
-def entities_of(tags, name="y", i=0, seen=None):
-    """Set of the ``(type, first, last)`` that the tags of one sequence spell.
-
-    ``seen`` caches the tags split so far. The rules are conlleval's: an entity ends
-    before ``O``, ``B`` and ``S``, after ``E`` and ``S``, and where the type changes;
-    whatever tag comes next, if not ``O``, starts another.
+    `strict` needs a scheme.
     """
-    found = set()
-    seen = {} if seen is None else seen
-    open_type = start = None
-    closed = True
-    for t, tag in enumerate(tags):
-        parts = seen.get(tag) if isinstance(tag, str) else None
-        if parts is None:
-            parts = seen[tag] = _split_tag(tag, name, i, t)
-        prefix, type_ = parts
-        starts = prefix in "BS" or closed or type_ != open_type
-        if not closed and (starts or prefix == "O"):
-            found.add((open_type, start, t - 1))
-        if prefix == "O":
-            closed = True
-            continue
-        if starts:
-            open_type, start = type_, t
-        closed = prefix in "ES"
-        if closed:
-            found.add((open_type, start, t))
-    if not closed:
-        found.add((open_type, start, len(tags) - 1))
-    return found
-
-
-def _entity_counts(y_true, y_pred, sample_weight):
-    """Weighted numbers of right, predicted and true entities, each (n_types,).
-
-    The types are sorted by name.
-    """
+    if scheme is not None:
+        scheme = named_scheme("scheme", scheme)
+    elif strict:
+        raise ValueError("strict=True needs a scheme, such as scheme='bio'.")
     pairs = paired_sequences(y_true, y_pred)
     weights = sequence_weights(sample_weight, len(pairs))
     counts = defaultdict(lambda: np.zeros(3))
@@ -84,20 +38,29 @@ def _entity_counts(y_true, y_pred, sample_weight):
     for i, ((tags_true, tags_pred), weight) in enumerate(
         zip(pairs, weights.tolist(), strict=True)
     ):
-        true = entities_of(tags_true, "y_true", i, seen)
-        pred = entities_of(tags_pred, "y_pred", i, seen)
+        true = entities_of(tags_true, scheme, strict, "y_true", i, seen)
+        pred = entities_of(tags_pred, scheme, strict, "y_pred", i, seen)
         for column, entities in enumerate((true & pred, pred, true)):
             for type_, _, _ in entities:
                 counts[type_][column] += weight
-    table = [counts[type_] for type_ in sorted(counts)]
-    return np.array(table, dtype=float).reshape(-1, 3).T
+    names = sorted(counts)
+    table = [counts[type_] for type_ in names]
+    return names, np.array(table, dtype=float).reshape(-1, 3).T
 
 
-def _entity_score(metric, y_true, y_pred, average, sample_weight, zero_division):
+def _entity_score(
+    metric, y_true, y_pred, average, sample_weight, zero_division, scheme, strict
+):
     """Shared body of the three entity scores; ``metric`` names the one wanted."""
     check_choice("average", average, ("micro", "macro", "weighted", None))
+    check_zero_division(zero_division)
+    _, counts = _entity_counts(y_true, y_pred, sample_weight, scheme, strict)
+    return _averaged(metric, counts, average, zero_division, stacklevel=4)
+
+
+def _averaged(metric, counts, average, zero_division, stacklevel):
+    """A score of these counts (3, n_types), of each type or averaged."""
     filler = check_zero_division(zero_division)
-    counts = _entity_counts(y_true, y_pred, sample_weight)
     if average == "micro" or (average is not None and not counts[2].any()):
         # Without a true entity there are no weights to average with, and only the
         # pooled counts say whether anything was predicted.
@@ -116,7 +79,7 @@ def _entity_score(metric, y_true, y_pred, average, sample_weight, zero_division)
             f"{lack.get(metric, 'true nor predicted')} entity. Use the parameter "
             "zero_division to control this.",
             UndefinedMetricWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     scores = np.full(len(numerator), filler)
     np.divide(numerator, denominator, out=scores, where=~undefined)
@@ -137,6 +100,8 @@ def entity_f1_score(
     average: Literal["micro", "macro", "weighted"] | None = "micro",
     sample_weight: ArrayLike | None = None,
     zero_division: float | Literal["warn"] = "warn",
+    scheme: str | None = None,
+    strict: bool = False,
 ) -> Any:
     r"""F1 score of entities encoded by IOB tags (convention of conlleval).
 
@@ -145,9 +110,10 @@ def entity_f1_score(
     Here :math:`E` are the true and :math:`\hat E` the predicted entities. An entity
     consists of its type, first and last token, and is correct if all three match.
     Entities are decoded as by conlleval [1]_ and the default mode of seqeval [2]_:
-    ``B-X`` starts an entity of type ``X``; ``I-X`` continues it, or starts one after
-    ``O`` or another type; ``O`` is outside; ``E-X`` ends an entity, and ``S-X`` is a
-    whole one (IOBES tags).
+    ``B-X`` starts an entity of type ``X``; ``I-X`` (``M-X`` in BMES tags) continues it,
+    or starts one after ``O`` or another type; ``O`` is outside; ``E-X`` (``L-X``) ends an
+    entity, and ``S-X`` (``U-X``) is a whole one. So IOB1, BIO, BIOES, BILOU and BMES tags
+    are all read without a `scheme`.
 
     Read more in the :ref:`User Guide <guide-scores>`.
 
@@ -167,6 +133,13 @@ def entity_f1_score(
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
         Value of a score that is 0/0. 'warn' means 0 with an `UndefinedMetricWarning`.
         With `np.nan`, averages leave out types without a score.
+    scheme : str or None, default=None
+        The scheme of the tags, as of
+        :func:`~sklearn_structsvm.preprocessing.convert_tags`: other letters are then an
+        error. "runs" are labels without letters.
+    strict : bool, default=False
+        Whether only what is spelled correctly by `scheme` is an entity, as in the strict
+        mode of seqeval: in BIO an ``I-X`` that nothing begins is none.
 
     Returns
     -------
@@ -181,6 +154,7 @@ def entity_f1_score(
 
     See Also
     --------
+    entity_report : The scores of each type of entity.
     entity_precision_score : Fraction of predicted entities that are correct.
     entity_recall_score : Fraction of true entities that are found.
 
@@ -199,7 +173,9 @@ def entity_f1_score(
     >>> entity_f1_score(y_true, y_pred)
     0.8
     """
-    return _entity_score("f1", y_true, y_pred, average, sample_weight, zero_division)
+    return _entity_score(
+        "f1", y_true, y_pred, average, sample_weight, zero_division, scheme, strict
+    )
 
 
 def entity_precision_score(
@@ -209,6 +185,8 @@ def entity_precision_score(
     average: Literal["micro", "macro", "weighted"] | None = "micro",
     sample_weight: ArrayLike | None = None,
     zero_division: float | Literal["warn"] = "warn",
+    scheme: str | None = None,
+    strict: bool = False,
 ) -> Any:
     r"""Precision of predicted entities, :math:`|E \cap \hat E| / |\hat E|`.
 
@@ -226,6 +204,10 @@ def entity_precision_score(
         Weights of the sequences.
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
         Value of the score if no entities are predicted (0/0).
+    scheme : str or None, default=None
+        The scheme of the tags, see :func:`entity_f1_score`.
+    strict : bool, default=False
+        Whether only correct tags spell entities, see :func:`entity_f1_score`.
 
     Returns
     -------
@@ -246,7 +228,7 @@ def entity_precision_score(
     0.666...
     """
     return _entity_score(
-        "precision", y_true, y_pred, average, sample_weight, zero_division
+        "precision", y_true, y_pred, average, sample_weight, zero_division, scheme, strict
     )
 
 
@@ -257,6 +239,8 @@ def entity_recall_score(
     average: Literal["micro", "macro", "weighted"] | None = "micro",
     sample_weight: ArrayLike | None = None,
     zero_division: float | Literal["warn"] = "warn",
+    scheme: str | None = None,
+    strict: bool = False,
 ) -> Any:
     r"""Recall of true entities, :math:`|E \cap \hat E| / |E|`.
 
@@ -274,6 +258,10 @@ def entity_recall_score(
         Weights of the sequences.
     zero_division : {'warn', 0, 1, np.nan}, default='warn'
         Value of the score if there are no true entities (0/0).
+    scheme : str or None, default=None
+        The scheme of the tags, see :func:`entity_f1_score`.
+    strict : bool, default=False
+        Whether only correct tags spell entities, see :func:`entity_f1_score`.
 
     Returns
     -------
@@ -293,7 +281,80 @@ def entity_recall_score(
     >>> entity_recall_score(y_true, y_pred)
     1.0
     """
-    return _entity_score("recall", y_true, y_pred, average, sample_weight, zero_division)
+    return _entity_score(
+        "recall", y_true, y_pred, average, sample_weight, zero_division, scheme, strict
+    )
+
+
+def entity_report(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | Literal["warn"] = "warn",
+    scheme: str | None = None,
+    strict: bool = False,
+) -> dict[str, dict[str, float]]:
+    """Report precision, recall and F1 of each type of entity, and their averages.
+
+    Entities are decoded as in :func:`entity_f1_score`.
+
+    Read more in the :ref:`User Guide <guide-scores>`.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of n sequences of str
+        True and predicted tags, of the same lengths.
+    sample_weight : array-like of shape (n,), default=None
+        Weights of the sequences.
+    zero_division : {'warn', 0, 1, np.nan}, default='warn'
+        Value of a score that is 0/0, see :func:`entity_f1_score`.
+    scheme : str or None, default=None
+        The scheme of the tags, see :func:`entity_f1_score`.
+    strict : bool, default=False
+        Whether only correct tags spell entities, see :func:`entity_f1_score`.
+
+    Returns
+    -------
+    dict of dicts
+        For each type, sorted by name, and for "micro avg", "macro avg" and "weighted
+        avg": "precision", "recall", "f1-score" and "support", the number of true
+        entities. It has the form of :func:`sklearn.metrics.classification_report` with
+        ``output_dict=True``; ``pandas.DataFrame(report).T`` is a table.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`entity_f1_score`.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm.metrics import entity_report
+    >>> y_true = [["B-NP", "I-NP", "B-VP", "B-VP"]]
+    >>> report = entity_report(y_true, [["B-NP", "I-NP", "B-VP", "O"]])
+    >>> report["VP"]["precision"], report["VP"]["recall"]
+    (1.0, 0.5)
+    >>> report["micro avg"]["f1-score"]
+    0.8
+    """
+    names, counts = _entity_counts(y_true, y_pred, sample_weight, scheme, strict)
+    rows = {}
+    for key, metric in (
+        ("precision", "precision"),
+        ("recall", "recall"),
+        ("f1-score", "f1"),
+    ):
+        own = _averaged(metric, counts, None, zero_division, 3) if names else []
+        for name, score in zip(names, own, strict=True):
+            rows.setdefault(name, {})[key] = float(score)
+        for average in ("micro", "macro", "weighted"):
+            score = _averaged(metric, counts, average, zero_division, 3)
+            rows.setdefault(f"{average} avg", {})[key] = score
+    for name, n in zip(names, counts[2], strict=True):
+        rows[name]["support"] = float(n)
+    for average in ("micro", "macro", "weighted"):
+        rows[f"{average} avg"]["support"] = float(counts[2].sum())
+    return {name: rows[name] for name in [*names, *list(rows)[len(names) :]]}
 
 
 # An object shared by the whole process: set_score_request would change it for all.

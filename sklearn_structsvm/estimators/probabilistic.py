@@ -257,8 +257,9 @@ class ProbabilisticClassifier(StructuredClassifier):
 
         The labels must be tags of entities, such as "B-PER", "I-PER" and "O". As in
         :func:`~sklearn_structsvm.metrics.entity_f1_score`, an entity is a type with a
-        first and a last position, and "E-" and "S-" are read as well. Its probability is
-        that of all labelings which have exactly this entity:
+        first and a last position, and tags may be of any scheme; with
+        ``ChainStructure(transitions="runs")`` an entity is a run of a label. Its
+        probability is that of all labelings which have exactly this entity:
 
         .. math::
 

@@ -167,7 +167,7 @@ class TaggingDisplay(Display):
             )
         taggings, tagging_proba = model.predict_k_best(X, k)
         spans = None
-        if hasattr(model, "predict_spans") and has_tags(model.classes_):
+        if hasattr(model, "predict_spans") and has_tags(model.structure_):
             (spans,) = model.predict_spans(X)
         display = cls(
             labels=model.classes_,

@@ -3,6 +3,13 @@
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 from .sequences import SequenceTransformer, split_sequences
+from .tags import convert_tags
 from .words import WordFeatures
 
-__all__ = ["SequenceTransformer", "SplitMatrix", "WordFeatures", "split_sequences"]
+__all__ = [
+    "SequenceTransformer",
+    "SplitMatrix",
+    "WordFeatures",
+    "convert_tags",
+    "split_sequences",
+]

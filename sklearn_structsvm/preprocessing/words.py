@@ -85,8 +85,8 @@ class WordFeatures(  # type: ignore[call-arg]
         features. A word is looked up as it is and then in lower case.
     vectors : mapping or None, default=None
         The embedding of each word, an array, such as a dict or the `KeyedVectors` of
-        gensim. They are looked up like clusters, and stand beside the features, float32.
-        A word without one has zeros.
+        gensim. They are looked up like clusters, and stand beside the features as
+        float32. A word without one has zeros.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from sklearn_structsvm.structures._k_best import check_potentials
 from sklearn_structsvm.structures.base import boxed
 from sklearn_structsvm.structures.chain_curvature import ChainCurvature
 from sklearn_structsvm.structures.forest import ForestStructure
-from sklearn_structsvm.structures.spans import Span, TagTables
+from sklearn_structsvm.structures.spans import Span, TagTables, scheme_of
 
 
 class ChainStructure(ForestStructure):
@@ -57,7 +57,9 @@ class ChainStructure(ForestStructure):
         - None allows all transitions.
         - "bio" is for labels "O", "B-x" and "I-x" of types x: "I-x" may follow only "B-x"
           and "I-x". In "bioes", also called "iobes", chunks of several positions end with
-          "E-x" and single positions are "S-x".
+          "E-x" and single positions are "S-x". "iob1", "bilou" and "bmes" are those of
+          :func:`~sklearn_structsvm.preprocessing.convert_tags`. "runs" allows all, and
+          says that `predict_spans` reads each run of a label but "O" as an entity.
         - A mask of shape (n_classes, n_classes), in the order of `classes_`, is True
           where the next label (column) may follow the previous one (row). An additional
           row says which labels may come first, and an additional column which may come
@@ -111,7 +113,7 @@ class ChainStructure(ForestStructure):
         last_bias: bool = True,
         normalize_loss: bool = True,
         label_costs: ArrayLike | None = None,
-        transitions: Literal["bio", "bioes", "iobes"] | ArrayLike | None = None,
+        transitions: str | ArrayLike | None = None,
     ) -> None:
         self.emission = emission
         self.transition = transition
@@ -174,7 +176,7 @@ class ChainStructure(ForestStructure):
 
     def span_tables(self) -> TagTables:
         """The tables of entity tags. ValueError if the classes are not entity tags."""
-        return TagTables(self.classes_)
+        return TagTables(self.classes_, scheme_of(self.transitions))
 
     def spans(
         self,

@@ -1,6 +1,7 @@
 """Shared by chains and trees: exact decoding, sums, forbidden labels."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,14 @@ class ForestStructure(NodeStructure):
         raise ValueError(
             f"y[{i}] {what} ({self._item} {i}, {self._place} {place - offsets[i]}), "
             "which `transitions` forbids."
+            + tables.told_scheme(self.transitions, self._label_lists(labels, offsets))
         )
+
+    def _label_lists(self, labels, offsets):
+        names = self.classes_.tolist()
+        return [
+            [names[c] for c in labels[start:stop]] for start, stop in pairwise(offsets)
+        ]
 
     def _impossible(self, X, labels):
         if self.allowed_ is None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_structsvm._utils.entity_scores import entities_of, tag_parts
 from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.tags import entities_of, tag_parts
 from sklearn_structsvm.structures._spans import span_probabilities
 
 
@@ -25,19 +25,25 @@ class Span(NamedTuple):
     probability: float
 
 
-def has_tags(classes):
+def has_tags(structure):
     """Whether all labels are entity tags, and at least one is inside an entity."""
-    parts = [tag_parts(label) for label in classes.tolist()]
+    scheme = scheme_of(structure.transitions)
+    parts = [tag_parts(label, scheme) for label in structure.classes_.tolist()]
     return None not in parts and any(prefix != "O" for prefix, _ in parts)
+
+
+def scheme_of(transitions):
+    """The scheme that tags cannot be read without, if `transitions` names it."""
+    return "runs" if isinstance(transitions, str) and transitions == "runs" else None
 
 
 class TagTables:
     """The types of the classes, and the pairs of classes that continue an entity."""
 
-    def __init__(self, classes):
-        parts = []
+    def __init__(self, classes, scheme):
+        parts, self.scheme = [], scheme
         for label in classes.tolist():
-            parts.append(tag_parts(label))
+            parts.append(tag_parts(label, scheme))
             if parts[-1] is None:
                 raise ValueError(
                     "Spans are those of entity tags such as 'B-NP', 'I-NP' and 'O', but "
@@ -56,7 +62,7 @@ class TagTables:
     def stops_of(self, labels):
         """For each position and type the stop of a labeling's span there, or 0."""
         stops = np.zeros((len(labels), len(self.names)), dtype=np.intp)
-        for name, first, last in entities_of(labels.tolist()):
+        for name, first, last in entities_of(labels.tolist(), self.scheme):
             stops[first, self.names.index(name)] = last + 1
         return stops
 

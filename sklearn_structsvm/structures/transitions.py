@@ -12,18 +12,16 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm._utils.labels import listed, plain
+from sklearn_structsvm._utils.tags import (
+    ALIASES,
+    BEYOND,
+    LETTERS,
+    SCHEMES,
+    may_follow,
+    tag_parts,
+    told_schemes,
+)
 from sklearn_structsvm.structures.nodes import depths_of
-
-# The prefixes of each scheme, and for each prefix those that continue a chunk of the same
-# type.
-_BIO_NEXT = {"B": "I", "I": "I"}
-_BIOES_NEXT = {"B": "IE", "I": "IE"}
-SCHEMES = {
-    "bio": ("BIO", _BIO_NEXT),
-    "bioes": ("BIOES", _BIOES_NEXT),
-    "iobes": ("BIOES", _BIOES_NEXT),
-}
-
 
 def allowed_transitions(transitions, classes):
     """The table of a user's `transitions`, or None if they are None.
@@ -60,36 +58,31 @@ def _of_scheme(scheme, classes):
             f"transitions must be one of {names}, a boolean array or a list of "
             f"forbidden pairs; got {scheme!r}."
         )
-    prefixes, inside = SCHEMES[scheme]
-    tags = [_split(label, scheme, prefixes) for label in classes.tolist()]
-    goes_on = "".join(sorted(set("".join(inside.values()))))
-    # An unfinished chunk must continue, if there is a label for its end.
-    must_go_on = inside if "E" in goes_on else {}
-    k = len(tags)
-    allowed = np.ones((k + 1, k + 1), dtype=bool)
-    for a, (before, type_before) in enumerate(tags):
-        allowed[k, a] = before not in goes_on
-        allowed[a, k] = before not in must_go_on
-        for b, (after, type_after) in enumerate(tags):
-            if after in goes_on:
-                allowed[a, b] = after in inside.get(before, "") and (
-                    type_before == type_after
-                )
-            else:
-                allowed[a, b] = before not in must_go_on
-    return allowed
+    own = ALIASES.get(scheme, scheme)
+    tags = [_split(label, own, scheme) for label in classes.tolist()]
+    if own == "runs":
+        return None
+    tags.append(BEYOND)
+    allowed = [[may_follow(own, before, after) for after in tags] for before in tags]
+    return np.array(allowed)
 
 
-def _split(label, scheme, prefixes):
-    """Prefix and type of a tag, as `entity_f1_score` reads them."""
-    if isinstance(label, str):
-        prefix, _, type_ = label.partition("-")
-        if label == "O" or (prefix in tuple(prefixes) and prefix != "O"):
-            return prefix, type_
-    others = ", ".join(f"'{prefix}-...'" for prefix in prefixes if prefix != "O")
+def _split(label, scheme, given):
+    """Role and type of a tag, as `entity_f1_score` reads them."""
+    tag = tag_parts(label, scheme)
+    if tag is not None:
+        return tag
+    if scheme == "runs":
+        raise ValueError(f"transitions='runs' requires strings; got {plain(label)!r}.")
+    others = ", ".join(f"'{letter}-...'" for letter in LETTERS[scheme] if letter != "O")
     raise ValueError(
-        f"transitions={scheme!r} requires the labels 'O', {others}; got {plain(label)!r}."
+        f"transitions={given!r} requires the labels 'O', {others}; got {plain(label)!r}."
     )
+
+
+def told_scheme(transitions, sequences):
+    """Which scheme the labels are of, where `transitions` names another one."""
+    return told_schemes(sequences) if isinstance(transitions, str) else ""
 
 
 def _of_mask(mask, k):

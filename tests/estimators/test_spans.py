@@ -5,7 +5,7 @@ import pytest
 from _seeds import new_rng
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, CRFClassifierCV
-from sklearn_structsvm._utils.entity_scores import entities_of
+from sklearn_structsvm._utils.tags import entities_of
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 
 pytestmark = pytest.mark.filterwarnings(
@@ -25,6 +25,10 @@ CASES = {
         BIO,
     ),
     "bare tags": (ChainStructure(emission="given"), ["B", "I", "O"]),
+    "iob1": (ChainStructure(transitions="iob1"), BIO),
+    "bilou": (ChainStructure(transitions="bilou"), ["B-x", "I-x", "L-x", "O", "U-x"]),
+    "bmes": (ChainStructure(transitions="bmes"), ["B", "E", "M", "O", "S"]),
+    "runs": (ChainStructure(transitions="runs"), ["B-x", "O", "y"]),
     "no O": (ChainStructure(), ["B-x", "I-x", "I-y"]),
 }
 
@@ -34,8 +38,11 @@ def make_tagger(name, rng, scale=1.0):
     structure, classes = CASES[name]
     n_features = len(classes) if structure.emission == "given" else 2
     X = [rng.standard_normal((T, n_features)) for T in (1, 2, 3, 4)]
-    start = "B-x" if "B-x" in classes else "B"
-    y = [np.full(len(x), "S-x" if "S-x" in classes else start) for x in X]
+    # Of which a sequence of any length may consist.
+    one = next(tag for tag in ("S-x", "U-x", "S", "I-x", "B-x", "B") if tag in classes)
+    if structure.transitions != "iob1" and one == "I-x":
+        one = "B-x"
+    y = [np.full(len(x), one) for x in X]
     model = CRFClassifier(structure, classes=classes, max_iter=1, random_state=0)
     model.fit(X, y)
     model.coef_ = scale * rng.standard_normal(len(model.coef_))
@@ -54,10 +61,14 @@ def enumerate_spans(model, x, mask=None):
     p /= p.sum()
     spans = {}
     for labels, share in zip(labelings, p, strict=True):
-        for type_, first, last in entities_of(labels):
+        for type_, first, last in entities_of(labels, scheme_of(model)):
             span = first, last + 1, type_
             spans[span] = spans.get(span, 0.0) + share
     return spans
+
+
+def scheme_of(model):
+    return "runs" if model.structure.transitions == "runs" else None
 
 
 def draw_mask(model, x, rng):
@@ -91,7 +102,8 @@ def test_spans_of_the_prediction(name, scale):
         model.set_params(decoding=decoding)
         found, labelings = model.predict_spans(X), model.predict(X)
         for x, spans, labels in zip(X, found, labelings, strict=True):
-            own = {(first, last + 1, type_) for type_, first, last in entities_of(labels)}
+            entities = entities_of(labels, scheme_of(model))
+            own = {(first, last + 1, type_) for type_, first, last in entities}
             assert [span[:3] for span in spans] == sorted(own)
             expected = enumerate_spans(model, x)
             for *at, p in spans:

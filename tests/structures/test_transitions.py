@@ -196,6 +196,18 @@ def spells(tags, scheme):
     return True
 
 
+def test_schemes_with_other_letters_allow_the_same():
+    tables = []
+    for scheme, letters in (("bioes", "BIES"), ("bilou", "BILU"), ("bmes", "BMES")):
+        classes = ["O", *(f"{letter}-{name}" for letter in letters for name in "XY")]
+        structure = ChainStructure(transitions=scheme)
+        structure.fit([np.zeros((1, 1))], [["O"]], classes=classes)
+        order = np.append([classes.index(name) for name in structure.classes_], 9)
+        place = np.argsort(order)
+        tables.append(structure.allowed_[np.ix_(place, place)])
+    assert (tables[0] == tables[1]).all() and (tables[0] == tables[2]).all()
+
+
 @pytest.mark.parametrize("scheme", ["bio", "bioes", "iobes"])
 def test_a_scheme_allows_what_spells_chunks(scheme):
     prefixes = "BI" if scheme == "bio" else "BIES"
@@ -230,7 +242,7 @@ def test_forbidden_pairs_are_a_mask():
 
 WRONG = {
     "chain": [
-        ("bilou", "'bio', 'bioes', 'iobes'"),
+        ("bi", "'iob1', 'bio', 'bioes', 'bilou', 'bmes'"),
         ("bio", "'B-...', 'I-...'; got 'a'"),
         (np.ones((2, 2)), "must be a boolean.*float64"),
         ([("a", "b"), ("a",)], r"transitions\[1\] must be a forbidden pair"),
