@@ -72,7 +72,7 @@ def split_tag(tag, scheme, name, i, t):
 
 
 def may_follow(scheme, before, after):
-    """Whether a tag may follow another; `BEYOND` is before the first and after the last."""
+    """Whether a tag may follow another; `BEYOND` stands before and behind all."""
     is_same = before.type == after.type
     if scheme == "iob1":
         return after.role != "B" or (before.role != OUTSIDE and is_same)
@@ -98,7 +98,7 @@ def first_fault(scheme, y):
 
 
 def told_schemes(y):
-    """Which schemes the tags of these sequences are of, as a sentence to end a message."""
+    """Which schemes the tags of these sequences are of, to end a message."""
     fitting = [scheme for scheme in LETTERS if first_fault(scheme, y) is None]
     if not fitting:
         return ""

@@ -1,6 +1,7 @@
-"""Data sets: synthetic generators, one small data set included, and two to download."""
+"""Data sets: generators, one small data set included, two to download; tagged text."""
 
 from ._chunking import chunking_attributes
+from ._conll import read_conll, write_conll
 from ._conll2000 import fetch_conll2000
 from ._generators import make_chains, make_hierarchical, make_multilabel
 from ._ocr import fetch_ocr_letters, load_ocr_letters
@@ -19,4 +20,6 @@ __all__ = [
     "make_poses",
     "make_segmentation",
     "make_snakes",
+    "read_conll",
+    "write_conll",
 ]

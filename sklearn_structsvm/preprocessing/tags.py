@@ -54,8 +54,8 @@ def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
     ------
     ValueError
         If `y` is not of the scheme `source`; the message has the first tag that is not,
-        and the schemes that all of `y` are of. If neighboring entities cannot be told apart
-        in "runs".
+        and the schemes that all of `y` are of. If neighboring entities cannot be told
+        apart in "runs".
 
     See Also
     --------
@@ -94,8 +94,8 @@ def _as_runs(entities, n, i):
     for (type_, _, last), (other, first, _) in pairwise(entities):
         if type_ == other and last + 1 == first:
             raise ValueError(
-                f"y[{i}] has an entity {type_!r} at position {first} right behind another "
-                "one: as runs they would be one."
+                f"y[{i}] has an entity {type_!r} at position {first} right behind "
+                "another one: as runs they would be one."
             )
     for type_, first, last in entities:
         tags[first : last + 1] = [type_] * (last - first + 1)

@@ -136,7 +136,13 @@ def default_plan(names, *, affixes, window, ngrams, clusters, gazetteers):
         for size in range(2, longest + 1):
             for first in range(-reach, reach - size + 2):
                 found.append(template([(j, first + k) for k in range(size)]))
-    found += [template([(1, 0), (j, 0)]) for j, _ in in_rows[1:] if ngrams > 1]
+    found += [
+        template([(1, offset), (j, offset + k)])
+        for j, _ in in_rows[1:]
+        for offset in range(-window, window + 1)
+        for k in (-1, 0, 1)
+        if ngrams > 1 and abs(offset + k) <= window
+    ]
     reach = max(window + 1, 1)
     bounds = (START,) * reach, (STOP,) * reach
     return _sorted_plan(attributes, found, bounds, False)

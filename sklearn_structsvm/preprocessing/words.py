@@ -44,7 +44,7 @@ class WordFeatures(  # type: ignore[call-arg]
     chosen once, by cross-validation on two corpora of English; or give the template that
     you have for CRF++ or Wapiti.
 
-    Read more in the :ref:`User Guide <guide-words>`.
+    Read more in the :ref:`User Guide <guide-tag-text>`.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class WordFeatures(  # type: ignore[call-arg]
     ngrams : int, default=2
         Maximum length of sequences of neighboring words that are features: 2 are pairs.
         Of further columns they are one longer, if there are any, and each column makes
-        pairs with the word.
+        pairs with words at most one position apart.
     min_count : int, default=1
         Number of words in `fit` that must have a feature, or it is left out.
     n_features : int or None, default=None
@@ -115,7 +115,7 @@ class WordFeatures(  # type: ignore[call-arg]
       which tell first and last words;
     - pairs of neighbors (``-1:lower=the|lower=cat``);
     - further columns as they are (``column1=NN``), with pairs and triples, and each
-      together with the word (``lower=cat|column1=NN``).
+      together with words (``lower=cat|-1:column1=DT``).
 
     Their columns are in the order of their kinds, and sorted by name within a kind.
     Values of further columns that are no strings are written as strings; None and NaN

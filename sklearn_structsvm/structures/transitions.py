@@ -23,6 +23,7 @@ from sklearn_structsvm._utils.tags import (
 )
 from sklearn_structsvm.structures.nodes import depths_of
 
+
 def allowed_transitions(transitions, classes):
     """The table of a user's `transitions`, or None if they are None.
 

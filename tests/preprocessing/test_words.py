@@ -99,8 +99,12 @@ def expected(x, affixes=4, window=1, ngrams=2):
             for d in range(-window - 1, window + 2):
                 add(d, f"column1={at(parts, t + d)}")
             runs(parts, "column1", window + 1, ngrams + (ngrams > 1))
-            if ngrams > 1:
-                names.append(f"lower={lower[t]}|column1={parts[t]}")
+            for d in range(-window, window + 1):
+                for k in range(max(d - 1, -window), min(d + 1, window) + 1):
+                    if ngrams > 1:
+                        start = f"{d:+d}:" * (d != 0) + f"lower={at(lower, t + d)}|"
+                        own = f"column1={at(parts, t + k)}"
+                        names.append(start + f"{k:+d}:" * (k != 0) + own)
         found.append(sorted(names))
     return found
 
