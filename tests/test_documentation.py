@@ -31,6 +31,7 @@ def pages(folder):
 API, GUIDE = pages("api"), pages("guide")
 PUBLIC = (
     *("", ".metrics", ".structures", ".confusion", ".datasets", ".plotting", ".export"),
+    ".inspection",
 )
 
 

@@ -338,7 +338,7 @@ def entity_report(
     0.8
     """
     names, counts = _entity_counts(y_true, y_pred, sample_weight, scheme, strict)
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     for key, metric in (
         ("precision", "precision"),
         ("recall", "recall"),

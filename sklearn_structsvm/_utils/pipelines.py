@@ -13,3 +13,11 @@ def final_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     if not isinstance(estimator, Pipeline):
         return estimator, X
     return estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+
+
+def names_before_the_end(pipeline: Pipeline) -> Any:
+    """Names of the features of the last step; None if some step has no names."""
+    try:
+        return pipeline[:-1].get_feature_names_out()
+    except AttributeError:  # as of a FeatureHasher
+        return None

@@ -142,6 +142,55 @@ class ProbabilisticClassifier(StructuredClassifier):
                 return np.log(proba, out=proba) if xp is None else xp.log(proba)
             return as_object_array([np.log(item) for item in proba])
 
+    @available_if(structure_has("edge_marginals"))
+    @of_one_fit
+    def predict_edge_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:
+        """Compute the probabilities of pairs of neighboring labels, in chains and trees.
+
+        Parameters
+        ----------
+        X : sequence of n_samples examples
+            Sequences or trees, as in `fit`.
+        allowed : sequence of n_samples entries, or None, default=None
+            The labels that are allowed, as in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), dtype object
+            Item i has shape (T_i - 1, n_classes, n_classes) for a chain: entry (t, a, b)
+            is the probability of class a at position t and b at the next one. For a tree
+            it has an entry for each node with a parent, in the order of the nodes,
+            indexed by the class of the parent first.
+
+        Examples
+        --------
+        >>> from sklearn_structsvm import CRFClassifier
+        >>> from sklearn_structsvm.datasets import make_chains
+        >>> X, y = make_chains(n_samples=10, n_classes=3, random_state=0)
+        >>> model = CRFClassifier("chain", random_state=0).fit(X, y)
+        >>> pairs = model.predict_edge_proba(X)[0]
+        >>> pairs.shape == (len(X[0]) - 1, 3, 3)
+        True
+        >>> bool(abs(pairs.sum(axis=2) - model.predict_proba(X)[0][:-1]).max() < 1e-9)
+        True
+        """
+        X = self._check_X(X)
+        masks = self._check_allowed(X, allowed)
+        k = len(self.classes_)
+        with self._reading() as w:
+            return self._ask(
+                X,
+                lambda X, *own: as_object_array(
+                    one_by_one(
+                        lambda x, *own: self.structure_.edge_marginals(x, w, *own),
+                        X,
+                        *own,
+                    )
+                ),
+                np.empty((0, k, k)),
+                allowed=masks,
+            )
+
     @of_one_fit
     def log_likelihood(self, X: Any, y: Any, *, allowed: Any = None) -> np.ndarray:
         r"""Compute the log-likelihood of the whole labeling of each example.

@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
+from sklearn_structsvm._utils.pipelines import names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
@@ -138,7 +139,7 @@ class ChainWeightsDisplay(Display):
                 f"TreeStructure; got {model!r}."
             )
         if feature_names is None and is_pipeline:
-            feature_names = _names_before_the_end(estimator)
+            feature_names = names_before_the_end(estimator)
         if feature_names is None:
             feature_names = getattr(model, "feature_names_in_", None)
         parts = structure.weight_parts(model.coef_)
@@ -230,14 +231,6 @@ class ChainWeightsDisplay(Display):
             return [first]
         first.remove()
         return list(figure.subplots(1, len(maps)))
-
-
-def _names_before_the_end(pipeline):
-    """Names of the features of the last step; None if some step has no names."""
-    try:
-        return pipeline[:-1].get_feature_names_out()
-    except AttributeError:  # as of a FeatureHasher
-        return None
 
 
 def _heaviest(emission, n_features):

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm.structures import transitions as tables
@@ -267,6 +268,60 @@ class ForestStructure(NodeStructure):
         """
         nodes, _, _ = self._sums(X, None, w, n_threads, allowed)
         return self._split_nodes(X, nodes)
+
+    def edge_marginals(
+        self, x: Any, w: np.ndarray, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Compute the probabilities of the pairs of labels at the edges of one example.
+
+        Sums go from the last nodes to the first ones, and probabilities the other way.
+
+        Parameters
+        ----------
+        x : object
+            One example.
+        w : ndarray of shape (`n_weights_`,)
+            Weight vector.
+        allowed : ndarray of shape (T, n_classes), dtype bool, or None, default=None
+            The labels that nodes may have.
+
+        Returns
+        -------
+        ndarray of shape (n_edges, n_classes, n_classes)
+            Indexed by the label of the previous position, or of the parent, and then by
+            the label itself. Edges are in the order of the latter nodes.
+        """
+        order, parents = self._order(x)
+        theta, transition = self.potentials(x, w)
+        T, k = theta.shape
+        theta = theta if allowed is None else np.where(allowed, theta, -np.inf)
+        if parents is None:
+            parents = np.arange(T) - 1
+        theta = theta[order]
+        transition = np.zeros((k, k)) if transition is None else transition
+        if self.allowed_ is not None:
+            theta[np.ix_(parents < 0, ~self.allowed_[k, :k])] = -np.inf
+            theta[np.ix_(tables.leaves(parents), ~self.allowed_[:k, k])] = -np.inf
+            transition = np.where(self.allowed_[:k, :k], transition, -np.inf)
+        ahead = theta.copy()
+        for v in range(T - 1, -1, -1):
+            if parents[v] >= 0:
+                ahead[parents[v]] += logsumexp(transition + ahead[v], axis=1)
+        if (ahead[parents < 0].max(axis=1) == -np.inf).any():
+            self._refuse_conflicts([x], [allowed], np.ones(1, dtype=bool))
+        nodes, pairs = np.zeros((T, k)), np.zeros((T, k, k))
+        for v in range(T):
+            if parents[v] < 0:
+                nodes[v] = softmax(ahead[v])
+                continue
+            before = nodes[parents[v]]
+            used = before > 0.0
+            steps = softmax((transition + ahead[v])[used], axis=1)
+            pairs[v][used] = before[used, np.newaxis] * steps
+            nodes[v] = pairs[v].sum(axis=0)
+        result = np.empty_like(pairs)
+        result[order] = pairs
+        return result[self._edges(x)[1]]
 
     def entropies(
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None

@@ -177,6 +177,7 @@ ASK = {
     "max_marginals": lambda model, X, y: model.max_marginals(X),
     "predict": lambda model, X, y: model.predict(X),
     "predict_batch": lambda model, X, y: model.predict_batch(X),
+    "predict_edge_proba": lambda model, X, y: model.predict_edge_proba(X),
     "predict_k_best": lambda model, X, y: model.predict_k_best(X, 2),
     "predict_lattice": lambda model, X, y: model.predict_lattice(X),
     "predict_log_proba": lambda model, X, y: model.predict_log_proba(X),
