@@ -56,8 +56,9 @@ def test_every_parameter_is_documented_and_in_the_signature(cls):
 
 def public_functions():
     """All that users call, by name: functions, constructors, methods, properties."""
-    for name in ("", ".confusion", ".confusion.lmo", ".datasets", ".export", ".inspection",
-                 ".metrics", ".plotting", ".preprocessing", ".structures"):  # fmt: skip
+    for name in ("", ".confusion", ".confusion.lmo", ".datasets", ".export",
+                 ".inspection", ".metrics", ".plotting", ".preprocessing",
+                 ".structures"):  # fmt: skip
         module = import_module(f"sklearn_structsvm{name}")
         for value in map(vars(module).get, module.__all__):
             if inspect.isfunction(value):
