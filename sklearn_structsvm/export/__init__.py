@@ -1,4 +1,4 @@
-"""Trained taggers as arrays, for machines with NumPy alone."""
+"""Trained taggers as arrays, for machines with NumPy alone; models of CRFsuite."""
 
 import inspect
 import json
@@ -15,9 +15,10 @@ from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.tokens import TokenVectorizer
 from sklearn_structsvm.estimators.prediction import PredictionMixin
 from sklearn_structsvm.export import numpy_tagger
+from sklearn_structsvm.export.crfsuite import from_crfsuite
 from sklearn_structsvm.structures import ChainStructure
 
-__all__ = ["export_tagger"]
+__all__ = ["export_tagger", "from_crfsuite"]
 
 
 def export_tagger(model: Any, path: str | PathLike[str]) -> None:
