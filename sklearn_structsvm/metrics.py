@@ -6,8 +6,14 @@ called like functions, and have a method ``.scorer()`` for the parameter ``scori
 """
 
 from sklearn_structsvm import confusion
-from sklearn_structsvm._utils import entity_scores, sequence_scores, top_label_scores
+from sklearn_structsvm._utils import (
+    entity_scores,
+    segment_scores,
+    sequence_scores,
+    top_label_scores,
+)
 from sklearn_structsvm._utils.entity_scores import *
+from sklearn_structsvm._utils.segment_scores import *
 from sklearn_structsvm._utils.sequence_scores import *
 from sklearn_structsvm._utils.top_label_scores import *
 from sklearn_structsvm.confusion import *
@@ -29,6 +35,7 @@ from sklearn_structsvm.confusion.recalls import *
 
 __all__ = []
 __all__ += entity_scores.__all__
+__all__ += segment_scores.__all__
 __all__ += sequence_scores.__all__
 __all__ += top_label_scores.__all__
 __all__ += confusion.__all__

@@ -1,10 +1,10 @@
 """The scorers of sequences by name, for `scoring`, beside those of scikit-learn."""
 
-from sklearn_structsvm._utils import entity_scores, sequence_scores
+from sklearn_structsvm._utils import entity_scores, segment_scores, sequence_scores
 
 SCORERS = {
     name.removesuffix("_scorer"): getattr(module, name)
-    for module in (entity_scores, sequence_scores)
+    for module in (entity_scores, segment_scores, sequence_scores)
     for name in module.__all__
     if name.endswith("_scorer")
 }

@@ -1,5 +1,6 @@
 """Predictions of the structured estimators from their weights."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import available_if
-from sklearn_structsvm._utils.labels import refuse_missing, unseen_words
+from sklearn_structsvm._utils.labels import listed, refuse_missing, unseen_words
 from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.threads import count_threads
@@ -26,7 +27,7 @@ from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.coefficients import joined_weights
 from sklearn_structsvm.estimators.named_structures import is_flat, named_structure
-from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.allowed_labels import (
     AllowedLabels,
     NoAllowedLabeling,
@@ -57,13 +58,32 @@ def structure_has(name):
     return check
 
 
-def refuse_allowed_of_dask(allowed):
+def refuse_allowed_of_dask(allowed, name="allowed"):
     """Raise ValueError if labels are restricted in a Dask collection."""
     if allowed is not None:
         raise ValueError(
-            "allowed cannot be used with Dask collections. Compute the parts of X, and "
-            "pass each with its own `allowed`."
+            f"{name} cannot be used with Dask collections. Compute the parts of X, and "
+            f"pass each with its own `{name}`."
         )
+
+
+def check_min_length(min_length, classes):
+    """The least length of runs of each class, intp; an error names what is wrong."""
+    lengths = np.ones(len(classes), dtype=np.intp)
+    if not isinstance(min_length, Mapping):
+        check_integer("min_length", min_length, 1)
+        lengths[:] = min_length
+        return lengths
+    places = {label: k for k, label in enumerate(classes.tolist())}
+    for label, length in min_length.items():
+        if label not in places:
+            raise ValueError(
+                f"min_length has the label {label!r}, which is not one of the classes: "
+                f"{listed(classes)}."
+            )
+        check_integer(f"min_length[{label!r}]", length, 1)
+        lengths[places[label]] = length
+    return lengths
 
 
 def taken(items, places):
@@ -178,6 +198,21 @@ class PredictionMixin:
             allowed, structure._starts(X), structure.classes_, structure._place
         )
 
+    def _ask_runs(self, method, X, min_length, allowed, nothing):
+        """What the chain finds for each example if runs have these least lengths."""
+        structure = self.structure_
+        if not isinstance(structure, ChainStructure):
+            raise ValueError(
+                "min_length requires a ChainStructure; got "
+                f"structure={type(structure).__name__}."
+            )
+        lengths = check_min_length(min_length, structure.classes_)
+        masks, ask = self._check_allowed(X, allowed), getattr(structure, method)
+        with self._reading() as w:
+            return self._ask(
+                X, lambda X, *own: ask(X, w, lengths, *own), nothing, allowed=masks
+            )
+
     def _ask(self, X, call, nothing=None, y=None, allowed=None):
         """call(X), piece by piece, with `nothing` as the result for empty examples.
 
@@ -260,7 +295,9 @@ class PredictionMixin:
         return np.empty((0, len(self.structure_.classes_)))
 
     @of_one_fit
-    def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, *, allowed: Any = None, min_length: Any = None
+    ) -> np.ndarray:
         """Predict the best output for each example.
 
         Parameters
@@ -274,6 +311,11 @@ class PredictionMixin:
             an example is None (all labels), a boolean array of shape (T_i, n_classes) in
             the order of `classes_`, or a sequence with an entry for each position: a
             label, a set or list of labels, or None (or `structures.MISSING`) for any.
+        min_length : int, dict or None, default=None
+            The least number of equal labels in a row, for chains: one number, or a
+            number for each label, ``{"walk": 5}``, and 1 for the others. Also the first
+            and the last run are that long. A sequence that is shorter than all of these
+            numbers gets one label. The labeling is the best one of this kind.
 
         Returns
         -------
@@ -285,14 +327,18 @@ class PredictionMixin:
         Raises
         ------
         ValueError
-            If `allowed`, with the `transitions` of the structure, leaves an example no
-            labeling.
+            If `allowed` or `min_length`, with the `transitions` of the structure, leaves
+            an example no labeling.
         """
         if holds_dask(X):
             check_is_fitted(self)
             refuse_allowed_of_dask(allowed)
+            refuse_allowed_of_dask(min_length, "min_length")
             return map_lazily(self, "predict", X, self._empty_prediction())
         X = self._check_X(X, takes_foreign=True)
+        if min_length is not None:
+            nothing = self._no_labels()
+            return self._ask_runs("decode_runs", X, min_length, allowed, nothing)
         n_threads, masks = self._n_threads(X), self._check_allowed(X, allowed)
         with self._reading() as w:
             return self._ask(

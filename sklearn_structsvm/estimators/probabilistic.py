@@ -40,7 +40,9 @@ class ProbabilisticClassifier(StructuredClassifier):
         )
 
     @of_one_fit
-    def predict(self, X: Any, *, allowed: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, *, allowed: Any = None, min_length: Any = None
+    ) -> np.ndarray:
         """Predict the output of each example according to `decoding`.
 
         Parameters
@@ -54,6 +56,12 @@ class ProbabilisticClassifier(StructuredClassifier):
             example is None (all labels), a boolean array of shape (T_i, n_classes) in the
             order of `classes_`, or a sequence with an entry for each position: a label, a
             set or list of labels, or None (or `structures.MISSING`) for any.
+        min_length : int, dict or None, default=None
+            The least number of equal labels in a row, for chains: one number, or a
+            number for each label, ``{"walk": 5}``, and 1 for the others. Also the first
+            and the last run are that long. A sequence that is shorter than all of these
+            numbers gets one label. The labeling is the most probable one of this kind,
+            for ``decoding="map"``.
 
         Returns
         -------
@@ -65,12 +73,14 @@ class ProbabilisticClassifier(StructuredClassifier):
         Raises
         ------
         ValueError
-            If `allowed`, with the `transitions` of the structure, leaves an example no
-            labeling.
+            If `allowed` or `min_length`, with the `transitions` of the structure, leaves
+            an example no labeling; and for `min_length` with ``decoding="mbr"``.
         """
         check_choice("decoding", self.decoding, DECODINGS)
         if self.decoding == "map" or holds_dask(X):
-            return super().predict(X, allowed=allowed)
+            return super().predict(X, allowed=allowed, min_length=min_length)
+        if min_length is not None:
+            raise ValueError("min_length requires decoding='map'; got decoding='mbr'.")
         X = self._check_X(X, takes_foreign=True)
         structure, n_threads = self.structure_, self._n_threads(X)
         masks = self._check_allowed(X, allowed)
@@ -94,7 +104,9 @@ class ProbabilisticClassifier(StructuredClassifier):
             )
 
     @of_one_fit
-    def predict_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, X: Any, *, allowed: Any = None, min_length: Any = None
+    ) -> np.ndarray:
         """Compute the marginal probabilities of the classes.
 
         Parameters
@@ -104,6 +116,8 @@ class ProbabilisticClassifier(StructuredClassifier):
         allowed : sequence of n_samples entries, or None, default=None
             The labels that are allowed, as in `predict`. Probabilities are conditional on
             them.
+        min_length : int, dict or None, default=None
+            As in `predict`. Probabilities are conditional on runs of that length.
 
         Returns
         -------
@@ -117,7 +131,11 @@ class ProbabilisticClassifier(StructuredClassifier):
         --------
         cross_val_predict_proba : The same, by fits to other sequences.
         """
-        return self._marginals(self._check_X(X, takes_foreign=True), allowed)
+        X = self._check_X(X, takes_foreign=True)
+        if min_length is not None:
+            nothing = self._no_scores()
+            return self._ask_runs("run_marginals", X, min_length, allowed, nothing)
+        return self._marginals(X, allowed)
 
     @of_one_fit
     def predict_log_proba(self, X: Any, *, allowed: Any = None) -> np.ndarray:

@@ -35,6 +35,20 @@ class NoAllowedLabeling(ValueError):
         )
 
 
+class NoLongRuns(NoAllowedLabeling):
+    """No labeling of an item of X has runs that are long enough."""
+
+    def __init__(self, item):
+        super().__init__(item, None)
+
+    def of(self, i, name="allowed"):
+        """The message for item i of X."""
+        return (
+            f"min_length leaves X[{i}] no labeling, with its length, its `{name}` and "
+            "`transitions`."
+        )
+
+
 class AllowedLabels(Sequence):
     """Masks of the labels that nodes may have, of several examples.
 

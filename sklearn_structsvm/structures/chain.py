@@ -11,6 +11,8 @@ from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures._k_best import check_potentials
+from sklearn_structsvm.structures._run_lengths import decode_runs, run_marginals
+from sklearn_structsvm.structures.allowed_labels import NoLongRuns
 from sklearn_structsvm.structures.base import boxed
 from sklearn_structsvm.structures.chain_curvature import ChainCurvature
 from sklearn_structsvm.structures.forest import ForestStructure
@@ -173,6 +175,46 @@ class ChainStructure(ForestStructure):
             "first_bias": slice(0, 1),
             "last_bias": slice(-1, None),
         }
+
+    def _run_potentials(self, x, w, lengths, allowed):
+        """Potentials that score forbidden labelings -inf, and the lengths of runs."""
+        theta, transition = self.potentials(x, w)
+        if transition is None:
+            transition = np.zeros((len(self.classes_), len(self.classes_)))
+        theta, transition = check_potentials(theta, transition)
+        if allowed is not None:
+            theta = np.where(allowed, theta, -np.inf)
+        if self.allowed_ is not None:
+            theta, transition = tables.barred(self.allowed_, theta, transition)
+        if len(theta) < lengths.min():
+            lengths = np.full_like(lengths, len(theta))
+        return theta, transition, lengths
+
+    def decode_runs(
+        self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
+    ) -> Any:
+        """Find the best labelings with runs of at least lengths[k] places of label k."""
+        found = []
+        for i, x in enumerate(X):
+            own = None if allowed is None else allowed[i]
+            labels = decode_runs(*self._run_potentials(x, w, lengths, own))
+            if labels is None:
+                raise NoLongRuns(i)
+            found.append(self.classes_[labels])
+        return boxed(found)
+
+    def run_marginals(
+        self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
+    ) -> Any:
+        """Compute the probabilities of labels, given that runs are that long."""
+        found = []
+        for i, x in enumerate(X):
+            own = None if allowed is None else allowed[i]
+            marginals, log_z = run_marginals(*self._run_potentials(x, w, lengths, own))
+            if log_z == -np.inf:
+                raise NoLongRuns(i)
+            found.append(marginals)
+        return boxed(found)
 
     def span_tables(self) -> TagTables:
         """The tables of entity tags. ValueError if the classes are not entity tags."""
