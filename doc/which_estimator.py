@@ -35,14 +35,24 @@ STEPS = [
         "structural SVM, margin rescaling",
     ),
     (
+        "The same, and you have a classifier of its rows",
+        "StackedStructureClassifier",
+        "a structure over its out-of-fold scores",
+    ),
+    (
         "The same, but near misses must cost less",
         "SlackRescaledSSVM",
         "slack rescaling",
     ),
     (
+        "Any of these, as sets that contain the truth",
+        "ConformalClassifier",
+        "as often as you ask",
+    ),
+    (
         "You do not know C",
         "BCFWClassifierCV",
-        "cross-validation along the whole path",
+        "or CRFClassifierCV: cross-validation along the whole path",
     ),
 ]
 
