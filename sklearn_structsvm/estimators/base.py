@@ -28,6 +28,9 @@ class AtomicFitMixin(FittedAside, DocumentedMixin):
 
     _needs: ClassVar[dict[str, list[Need]]] = {}
 
+    # Not all estimators have this parameter.
+    verbose: int = False
+
     def __getstate__(self):
         return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
 
@@ -234,11 +237,10 @@ class PassReporter:
 
         `row` is the last one of the history, None before the first.
         """
-        # Not all estimators have this parameter.
-        verbose = getattr(self.progress.estimator, "verbose", False)
-        if verbose and row is not None and row["n_iter"] == n_iter:
+        estimator = self.progress.estimator
+        if estimator.verbose and row is not None and row["n_iter"] == n_iter:
             print(
-                f"[{type(self.progress.estimator).__name__}] pass {n_iter}, "
+                f"[{type(estimator).__name__}] pass {n_iter}, "
                 f"{row['seconds']:.1f} s: objective {row['objective']:.6g}, duality gap "
                 f"{row['dual_gap']:.3g}"
             )

@@ -26,6 +26,7 @@ from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.coefficients import joined_weights
+from sklearn_structsvm.estimators.inner import learned, supports
 from sklearn_structsvm.estimators.named_structures import is_flat, named_structure
 from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.allowed_labels import (
@@ -49,11 +50,11 @@ def structure_has(name):
     """Whether an estimator's structure supports `name`."""
 
     def check(estimator):
-        structure = getattr(estimator, "structure_", None)
+        structure = learned(estimator, "structure_")
         if structure is None:
             structure = named_structure(estimator.structure)
         # If it is damaged, the method itself raises the error.
-        return not isinstance(structure, Structure) or hasattr(structure, name)
+        return not isinstance(structure, Structure) or supports(structure, name)
 
     return check
 
@@ -288,7 +289,7 @@ class PredictionMixin:
 
     def _no_labels(self):
         """The labeling of an empty example."""
-        return getattr(self.structure_, "classes_", np.empty(0, dtype=object))[:0]
+        return learned(self.structure_, "classes_", np.empty(0, dtype=object))[:0]
 
     def _no_scores(self):
         """The values for each class, of an empty example."""
@@ -354,7 +355,7 @@ class PredictionMixin:
         X = np.zeros((1, self.n_features_in_))
         return self.structure_.decode_batch(X, self._weights)[:0]
 
-    @available_if(lambda self: is_flat(getattr(self, "structure_", self.structure)))
+    @available_if(lambda self: is_flat(learned(self, "structure_", self.structure)))
     @of_one_fit
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes or labels (flat structures only).

@@ -28,6 +28,7 @@ from sklearn_structsvm.distributed.rows import read_rows
 from sklearn_structsvm.distributed.sequences import read_sequences
 from sklearn_structsvm.estimators.base import require_y
 from sklearn_structsvm.estimators.fingerprints import fingerprints
+from sklearn_structsvm.estimators.inner import feature_attributes
 from sklearn_structsvm.estimators.named_structures import (
     class_options,
     fresh,
@@ -96,8 +97,8 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
         scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
         options["bias"] = scaling
     targets.fit(structure, X, **options)
-    if not flat and hasattr(structure, "n_features_in_"):
-        estimator.n_features_in_ = structure.n_features_in_
+    if not flat:
+        vars(estimator).update(feature_attributes(structure))
     _check_class_weight(structure, estimator.class_weight)
     if warns and isinstance(structure, NodeStructure):
         warn_of_odd_classes(structure, targets.y)
@@ -136,8 +137,7 @@ def bind_remote(estimator, X, y, sample_weight=None):
         structure = ChainStructure() if structure is None else structure
         options = class_options(estimator, structure)
         problem = read_sequences(structure, X, y, sample_weight, **options)
-        if hasattr(problem.structure, "n_features_in_"):
-            estimator.n_features_in_ = problem.structure.n_features_in_
+        vars(estimator).update(feature_attributes(problem.structure))
     try:
         check_scale(estimator, problem)
     except BaseException:

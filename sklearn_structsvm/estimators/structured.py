@@ -13,6 +13,7 @@ from sklearn_structsvm.estimators.coefficients import (
     SparseCoefficientsMixin,
     weight_attributes,
 )
+from sklearn_structsvm.estimators.inner import learned
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
     infer_structure,
@@ -75,7 +76,7 @@ class StructuredClassifier(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # If it is missing, the methods themselves raise the error.
-        traits = traits_of(getattr(self, "structure", None))
+        traits = traits_of(learned(self, "structure"))
         # structure="auto" accepts any data.
         is_auto = traits is None
         if is_auto or traits.flat:

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.pipelines import final_step
+from sklearn_structsvm.estimators.inner import supports
 
 KINDS = ("margin", "least_confidence", "entropy")
 
@@ -91,7 +92,7 @@ def uncertainty(
     if kind == "least_confidence":
         return np.array([1.0 - own[0] for own in values], dtype=np.float64)
     # There is no second labeling.
-    other = 0.0 if hasattr(model, "log_likelihood") else -np.inf
+    other = 0.0 if supports(model, "log_likelihood") else -np.inf
     return np.array(
         [(own[1] if len(own) > 1 else other) - own[0] for own in values],
         dtype=np.float64,
@@ -99,7 +100,7 @@ def uncertainty(
 
 
 def _require(model, method, kind, what):
-    if not hasattr(model, method):
+    if not supports(model, method):
         raise TypeError(
             f"uncertainty with kind={kind!r} requires {what}, or a pipeline that ends in "
             f"one, because it needs {method}; got {model!r}."

@@ -42,6 +42,7 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
+from sklearn_structsvm.estimators.inner import learned
 
 # The number of probabilities that are dense at once, if only some of each row are kept.
 DENSE_AT_ONCE = 2**24
@@ -259,7 +260,7 @@ def _at_once(answer, X, n_labels, params):
     classifier, n = answer.owner, _num_samples(X)
     found = classifier.predict_proba(X, **params)
     if isinstance(found, (list, tuple)):
-        known = getattr(classifier, "classes_", [np.arange(2)] * len(found))
+        known = learned(classifier, "classes_", [np.arange(2)] * len(found))
         answer.of_each(found, len(known))
         pairs = zip(found, known, strict=True)
         columns = [_of_presence(part, classes, n, answer) for part, classes in pairs]

@@ -48,7 +48,6 @@ from sklearn_structsvm.estimators.complex_metric.label_rules import (
     LabelSigmoids,
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
-    feature_attributes,
     refuse_misspelt,
     unwrapped,
 )
@@ -57,6 +56,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     fit_probabilities,
     held_out_parts,
 )
+from sklearn_structsvm.estimators.inner import feature_attributes, supports
 from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
 
@@ -391,7 +391,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         self.metric_ = self._check_combination(n_labels)
         classifier = self._classifier()
         routed = self._routed_fit(fit_params, sample_weight=sample_weight)
-        if self._is_fitted_already() and hasattr(classifier, "fit"):
+        if self._is_fitted_already() and supports(classifier, "fit"):
             # Without `fit` there is no other source.
             check_is_fitted(classifier)
         read = partial(

@@ -23,9 +23,6 @@ from sklearn_structsvm.estimators.complex_metric.mixtures import (
     ClassifierMixture,
     PluginMixture,
 )
-from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
-    feature_attributes,
-)
 from sklearn_structsvm.estimators.complex_metric.pairs import pairs_of
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
@@ -36,6 +33,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
 from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import bounds_uniformly
 from sklearn_structsvm.estimators.complex_metric.thresholds import named_losses
+from sklearn_structsvm.estimators.inner import feature_attributes
 from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Mixture

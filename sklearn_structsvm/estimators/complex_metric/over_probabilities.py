@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Bunch, get_tags
+from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -22,6 +22,7 @@ from sklearn_structsvm._utils.compat import CallbackSupportMixin
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin
+from sklearn_structsvm.estimators.inner import learned, tags_of
 
 
 class OverProbabilities(
@@ -58,9 +59,9 @@ class OverProbabilities(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        classifier = self._classifier()
-        if hasattr(classifier, "__sklearn_tags__"):
-            tags.input_tags = copy.copy(get_tags(classifier).input_tags)
+        own = tags_of(self._classifier())
+        if own is not None:
+            tags.input_tags = copy.copy(own.input_tags)
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -168,19 +169,13 @@ def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
     return routed
 
 
-def feature_attributes(model):
-    """`n_features_in_` and `feature_names_in_`, if the fitted model has them."""
-    names = ("n_features_in_", "feature_names_in_")
-    return {name: getattr(model, name) for name in names if hasattr(model, name)}
-
-
 def unwrapped(model, X):
     """The deciding estimator inside pipelines and the like, and its X."""
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
         elif isinstance(model, (GridSearchCV, RandomizedSearchCV)):
-            model = getattr(model, "best_estimator_", model.estimator)
+            model = learned(model, "best_estimator_", model.estimator)
         elif isinstance(model, Pipeline):
             X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
             model = model[-1]

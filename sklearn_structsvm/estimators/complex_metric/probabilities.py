@@ -24,6 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
+from sklearn_structsvm.estimators.inner import supports
 
 # Quantiles are means of log odds in this many bins of equal weight, or fewer with less
 # than ROWS_PER_BIN different log odds for each. From five to 50 bins do equally well.
@@ -67,7 +68,7 @@ def default_classifier():
 
 def check_classifier(classifier, method, hint="", name="estimator"):
     """Raise TypeError if a classifier lacks a method that is needed."""
-    if not hasattr(classifier, method):
+    if not supports(classifier, method):
         raise TypeError(
             f"{name} must have the method {method}; got {classifier!r}.{hint}"
         )
@@ -164,7 +165,7 @@ def reordered(probabilities, known, classes):
 
 def prefit_classes(classifier, y, what="y holds labels"):
     """The labels of a fitted classifier. ValueError if y has others."""
-    if hasattr(classifier, "fit"):  # else there is no other way for it to be
+    if supports(classifier, "fit"):  # else there is no other way for it to be
         check_is_fitted(classifier)
     classes = np.asarray(classifier.classes_)
     unknown = sorted(set(np.unique(y).tolist()) - set(classes.tolist()), key=str)

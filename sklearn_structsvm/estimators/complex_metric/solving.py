@@ -23,9 +23,6 @@ from sklearn_structsvm.estimators.complex_metric.label_excess import (
     warn_of_few,
 )
 from sklearn_structsvm.estimators.complex_metric.oracles import CommonOracle
-from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
-    feature_attributes,
-)
 from sklearn_structsvm.estimators.complex_metric.single_rule import (
     SingleRule,
     find_single_rule,
@@ -36,6 +33,7 @@ from sklearn_structsvm.estimators.complex_metric.task import (
     promise_words,
     warn_of_empty_counts,
 )
+from sklearn_structsvm.estimators.inner import feature_attributes
 from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,

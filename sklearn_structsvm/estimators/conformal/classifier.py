@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import Bunch, get_tags
+from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
@@ -30,6 +30,12 @@ from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
+from sklearn_structsvm.estimators.inner import (
+    feature_attributes,
+    learned,
+    supports,
+    tags_of,
+)
 
 # The common attributes of this estimator and its inner one.
 TAGS = ("estimator_type", "classifier_tags", "target_tags", "input_tags")
@@ -40,8 +46,8 @@ SCORING = ("predict_proba", "decision_function")
 
 def _inner_has(method):
     def check(self):
-        model = getattr(self, "estimator_", None)
-        return hasattr(self._model() if model is None else model, method)
+        model = learned(self, "estimator_")
+        return supports(self._model() if model is None else model, method)
 
     return check
 
@@ -292,9 +298,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
             self.estimator_ = clone(model)
             self.estimator_.fit(X, data.y, **routed.estimator.fit)
         self._keep(data)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        vars(self).update(feature_attributes(self.estimator_))
 
     def conformalize(
         self,
@@ -438,11 +442,9 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        model = self._model()
-        if hasattr(model, "__sklearn_tags__"):
-            own = get_tags(model)
-            for name in TAGS:
-                setattr(tags, name, copy.deepcopy(getattr(own, name)))
+        own = tags_of(self._model())
+        for name in TAGS if own is not None else ():
+            setattr(tags, name, copy.deepcopy(getattr(own, name)))
         return tags
 
     def _check_parameters(self):

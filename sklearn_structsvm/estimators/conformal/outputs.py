@@ -13,7 +13,9 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.labels import refuse_missing, unique
+from sklearn_structsvm._utils.tables import n_rows
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import unwrapped
+from sklearn_structsvm.estimators.inner import learned, supports
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
 from sklearn_structsvm.structures.hidden_labels import as_entries
@@ -28,8 +30,6 @@ def read_outputs(X, y):
     """The kind of output in y, and y in its form."""
     if sparse.issparse(y):
         return LabelOutputs(), y.toarray()
-    if hasattr(y, "columns"):
-        y = np.asarray(y)
     y = y if isinstance(y, (list, tuple, np.ndarray)) else np.asarray(y)
     first = y[0] if len(y) else None
     if isinstance(first, (str, bytes)) or as_array("y[0]", first).ndim == 0:
@@ -52,7 +52,7 @@ def _are_rows(X):
     """Whether each example is a row of a matrix, or a text or dict that becomes one."""
     if getattr(X, "ndim", 0) == 2:
         return True
-    first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+    first = next(iter(X))
     if isinstance(first, (str, bytes, dict)):
         return True
     try:
@@ -105,7 +105,7 @@ class Outputs:
         """The resolved score. ValueError or TypeError if it is not supported."""
         name = conformity_score
         if name == "auto":
-            name = "lac" if hasattr(model, "predict_proba") else "margin"
+            name = "lac" if supports(model, "predict_proba") else "margin"
         if callable(name):
             if not isinstance(self, ClassOutputs):
                 raise ValueError(
@@ -119,7 +119,7 @@ class Outputs:
             )
         needed = self.method(name)
         final, _ = unwrapped(model, None)
-        if not (hasattr(model, needed) or hasattr(final, needed)):
+        if not (supports(model, needed) or supports(final, needed)):
             hint = " Use conformity_score='margin'." if name != "margin" else ""
             raise TypeError(
                 f"conformity_score={name!r} needs an estimator with {needed}; got "
@@ -198,7 +198,7 @@ class LabelOutputs(Outputs):
 
     def classes_of(self, models, y):
         # scikit-learn's classifiers with several outputs return a list of arrays.
-        classes = getattr(models[0], "classes_", None)
+        classes = learned(models[0], "classes_")
         is_list = isinstance(classes, np.ndarray) and classes.shape == y.shape[1:]
         return classes if is_list else np.arange(y.shape[1])
 
@@ -241,7 +241,7 @@ class NodeOutputs(Outputs):
         name = super().resolved(conformity_score, model)
         if name == "likelihood":
             final, _ = unwrapped(model, None)
-            if not hasattr(final, "structure"):
+            if not supports(final, "structure"):
                 raise TypeError(
                     "conformity_score='likelihood' needs an estimator of this package; "
                     f"got {final!r}."
@@ -346,7 +346,7 @@ def node_lengths(X):
 def _length(x):
     if isinstance(x, tuple) and len(x) in (2, 3) and hasattr(x[0], "shape"):
         x = x[0]
-    return x.shape[0] if hasattr(x, "shape") else len(x)
+    return n_rows(x)
 
 
 def length_strata(X):
@@ -361,7 +361,7 @@ def length_strata(X):
 def hierarchy_of(model):
     """The hierarchy whose leaves an estimator predicts, or None."""
     final, _ = unwrapped(model, None)
-    structure = getattr(final, "structure_", None)
+    structure = learned(final, "structure_")
     is_one = isinstance(structure, HierarchicalStructure)
     return structure._graph if is_one else None
 
