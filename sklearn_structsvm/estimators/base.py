@@ -29,7 +29,7 @@ class AtomicFitMixin(FittedAside, DocumentedMixin):
     _needs: ClassVar[dict[str, list[Need]]] = {}
 
     # Not all estimators have this parameter.
-    verbose: int = False
+    verbose: int = 0
 
     def __getstate__(self):
         return super().__getstate__() | {"_sklearn_structsvm_version": __version__}
