@@ -57,10 +57,10 @@ cdef enum:
 
 # How the graphs of a block are decoded.
 cdef enum:
-    FOREST = 0
-    CUT = 1
-    MESSAGES = 2
-    EXPANSION = 3
+    FOREST
+    CUT
+    MESSAGES
+    EXPANSION
 
 # How often a maximum flow looks at each arc.
 cdef enum:

@@ -47,8 +47,8 @@ from sklearn_structsvm.structures._distance_transform cimport (
 COSTS = ("missed", "linear", "squared")
 
 cdef enum:
-    MISSED = 0
-    LINEAR = 1
+    MISSED
+    LINEAR
 
 # Additions and comparisons per position of a distance transform by hulls along one axis:
 # g; two tests of corners of the hull; two looks at the next corner; the value.

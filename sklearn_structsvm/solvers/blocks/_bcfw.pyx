@@ -27,15 +27,12 @@ cdef enum:
 cdef double DUST = 1e-12
 
 cdef enum:
-    FRANK_WOLFE = 0
-    PAIRWISE = 1
-    AWAY = 2
-    CORRECTIVE = 3
+    FRANK_WOLFE
+    PAIRWISE
+    AWAY
+    CORRECTIVE
 
 CODES = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CORRECTIVE}
-
-# The most passes over the cached labelings in a row.
-MOST_CACHED_PASSES = 100
 
 # A correction stops at this share of the block's previous gap or, if it does not call
 # the oracle, of the mean gap of all blocks: more precision would be wasted while
@@ -73,8 +70,6 @@ cdef class BlockFrankWolfe(BlockDual):
     """
 
     cdef readonly long long n_steps, n_cache_hits
-    # The most cached passes that may be made in a row, see `bcfw`.
-    cdef public int most_cached_passes
     cdef double cache_factor, cache_floor, total_weight
     cdef object step_name
     cdef int kind
@@ -99,7 +94,6 @@ cdef class BlockFrankWolfe(BlockDual):
         self.safeguard = safeguard
         self.total_weight = np.sum(weights)
         self.n_steps = self.n_cache_hits = 0
-        self.most_cached_passes = MOST_CACHED_PASSES
         self.average = average
         self.average_sum = np.zeros(oracle.n_weights if average else 0)
         self.average_loss = 0.0

@@ -52,11 +52,11 @@ from sklearn_structsvm.solvers.blocks._angles cimport (
     slope)
 
 cdef enum:
-    ANGULAR = 0
-    EXACT = 1
-    BISECTING = 2
-    BINARY = 3
-    SARAWAGI = 4
+    ANGULAR
+    EXACT
+    BISECTING
+    BINARY
+    SARAWAGI
 
 SEARCHES = {
     "angular": ANGULAR,

@@ -7,13 +7,11 @@ import numpy as np
 
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.blocks import ascent
-from sklearn_structsvm.solvers.blocks._bcfw import (
-    MOST_CACHED_PASSES,
-    BlockFrankWolfe,
-)
+from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAcceleration
 from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.mixture import MAX_INNER
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
@@ -47,9 +45,8 @@ EXPENSIVE_FOR_PLANES = np.inf
 
 # Passes over the cached labelings between two passes that ask the oracle, for
 # corrections. More passes would solve the wrong problem. If the oracle counts as
-# expensive for corrections, they go on until the remaining gain is at most a share of the
-# last known gap. If that takes too many passes, as with few weights, half as many are
-# made the next time.
+# expensive for corrections, up to `MAX_INNER` go on until the remaining gain is at most a
+# share of the last known gap.
 CACHED_PASSES = 2
 
 # In that case they also happen this many times during a pass. With 30 to 300 matchings
@@ -408,7 +405,7 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None, spares_calls=Fa
         return
     n_passes, enough = CACHED_PASSES, 0.0
     if spares_calls:
-        n_passes = iterate.most_cached_passes
+        n_passes = MAX_INNER
         enough = INNER_SHARE * (iterate.estimated_gap - iterate.proximal_gap())
     make = partial(_make_cached_pass, iterate, iterate.movable_blocks)
     if team is not None:
@@ -419,10 +416,6 @@ def make_cached_passes(iterate, rng, deadline=np.inf, team=None, spares_calls=Fa
             return
         if gap <= enough:
             break
-    if spares_calls:
-        n_next = 2 * n_passes if gap <= enough else n_passes // 2
-        n_next = min(max(n_next, CACHED_PASSES), MOST_CACHED_PASSES)
-        iterate.most_cached_passes = n_next
 
 
 def _make_cached_pass(iterate, blocks, rng, deadline):

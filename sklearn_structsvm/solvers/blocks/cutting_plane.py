@@ -5,11 +5,16 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE, INNER_SHARE_OF_TOL
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
-from sklearn_structsvm.solvers.blocks.mixture import PlaneMixture
+from sklearn_structsvm.solvers.blocks.mixture import (
+    IDLE,
+    MAX_INNER,
+    MOST_KEPT,
+    PlaneMixture,
+)
 from sklearn_structsvm.solvers.loop import (
     CALLBACKS_PER_LOOK,
     STEPS_PER_LOOK,
@@ -20,22 +25,8 @@ from sklearn_structsvm.solvers.loop import (
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import Center
 
-# The program is solved to this share of the gap of the last round. While labelings are
-# missing, a more accurate solution would be wasted.
-INNER_SHARE = 0.3
-
 # Labelings kept per example of an expensive oracle, in the one-slack form.
 PLANE_CACHE_SIZE = 10
-
-# The largest number of passes over the working sets, or of planes from the cache, in one
-# round. A program that needs more continues in the next round, with labelings that matter
-# more.
-MAX_INNER = 30
-
-# Planes over the working sets solve the program if passes over them did not, as on raw
-# columns. They end after this many planes without a gain.
-MAX_CACHED_PLANES = 200
-MAX_IDLE_PLANES = 3
 
 
 def run_cutting_plane(
@@ -195,9 +186,9 @@ class _WorkingSets:
             self.mixture = PlaneMixture(self.iterate, self.n_threads, cached=True)
         self.mixture.start(self.weights)
         n_idle = 0
-        for _ in range(MAX_CACHED_PLANES):
+        for _ in range(MOST_KEPT):
             n_idle = 0 if self.mixture.take() else n_idle + 1
-            is_done = self.mixture.gap() <= target or n_idle > MAX_IDLE_PLANES
+            is_done = self.mixture.gap() <= target or n_idle >= IDLE
             if is_done or perf_counter() >= deadline:
                 return
 

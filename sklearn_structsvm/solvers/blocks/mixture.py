@@ -41,6 +41,14 @@ KEPT_MEMORY = 256 * 2**20
 # as long again, and their number stays the same.
 SEARCH_RTOL = 1e-2
 
+# The largest number of planes, or passes, over the cached labelings between two calls of
+# the oracle. A program that needs more continues later, with labelings that matter more.
+MAX_INNER = 30
+
+# If this many planes in a row, all but the first of them at w, have not raised the dual,
+# there is nothing to gain.
+IDLE = 5
+
 # The number of patterns of clipped weights that are tried for the best mixture in a box.
 MOST_PATTERNS = 20
 

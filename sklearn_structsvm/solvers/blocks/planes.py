@@ -9,7 +9,12 @@ of passes decide whose turn it is, never a clock.
 import numpy as np
 
 from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
-from sklearn_structsvm.solvers.blocks.mixture import MOST_KEPT, PlaneMixture
+from sklearn_structsvm.solvers.blocks.mixture import (
+    IDLE,
+    MAX_INNER,
+    MOST_KEPT,
+    PlaneMixture,
+)
 from sklearn_structsvm.solvers.loop import certified
 
 # More weights than this are not mixed, since the planes would take a quarter of a GB.
@@ -31,15 +36,13 @@ MOST_PASSES = 1000.0
 FEW_WEIGHTS = 64
 SURELY = 2.0
 
-# Otherwise, the pace of block steps is first examined after this share of the passes that
-# planes need (at least 8 and at most 16 passes), and then each time the number of passes
-# has doubled. Planes begin if block steps are expected to need SURELY times as many
+# Otherwise, the pace of block steps is first examined after this many passes, or twice as
+# many on a path, and then each time the number of passes has doubled. Planes begin if block steps are expected to need SURELY times as many
 # passes as planes; below that, neither is far behind the other. With more than
 # FEW_WEIGHTS, they must also be expected to need twice the passes already made. On a
 # path, planes serve several values of λ: they begin if the forecast is twice the passes
 # made.
-SECOND_LOOK = 0.2
-SECOND_LOOKS = (8, 16)
+SECOND_LOOK = 8
 
 # The pace of planes is examined after each PACE of them, but not before there are that
 # many more planes than weights, since until then they hardly describe the risk. A turn is
@@ -53,11 +56,6 @@ MANY = 100.0
 # Python, this takes 11 calls instead of 71. A third of this share needs a few calls less,
 # but takes longer.
 CACHED_PLANES_SHARE = 0.3
-MOST_CACHED = 30
-
-# If this many planes in a row, all but the first of them at w, have not raised the dual,
-# it is the turn of the blocks.
-IDLE = 5
 
 
 class Planes:
@@ -78,7 +76,7 @@ class Planes:
     is_path : bool
         Whether more values of λ will follow, so that planes serve several.
     mixes_cached : bool
-        Whether up to `MOST_CACHED` planes over the cached labelings follow each plane.
+        Whether up to `MAX_INNER` planes over the cached labelings follow each plane.
     last_tol : float or None
         The tolerance of the last of several runs, to which all of them lead: it decides
         whether planes pay, even in runs whose own tolerance is larger. None means that
@@ -102,9 +100,7 @@ class Planes:
         self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
         self.turn = 2.0 * max(self.need, MANY)
         self.is_path = is_path
-        earliest, latest = SECOND_LOOKS
-        look = latest if is_path else SECOND_LOOK * self.need
-        self.second_look = int(np.clip(look, earliest, latest))
+        self.second_look = 2 * SECOND_LOOK if is_path else SECOND_LOOK
         self.mixture, self.has_turn, self.n_taken = None, False, 0
         self.certified = self.first_gap = np.inf
         self.restart(forecast, accelerator)
@@ -222,7 +218,7 @@ class Planes:
     def make_pass(self):
         """Add a plane, and move to the best mixture."""
         self.n_idle = 0 if self.mixture.take() else self.n_idle + 1
-        for _ in range(MOST_CACHED if self.mixes_cached else 0):
+        for _ in range(MAX_INNER if self.mixes_cached else 0):
             if self.mixture.take_cached() <= CACHED_PLANES_SHARE * self.gap():
                 break
         self.iterate.keep_weights(self.mixture.best, self.mixture.objective)
