@@ -37,11 +37,11 @@ FEW_WEIGHTS = 64
 SURELY = 2.0
 
 # Otherwise, the pace of block steps is first examined after this many passes, or twice as
-# many on a path, and then each time the number of passes has doubled. Planes begin if block steps are expected to need SURELY times as many
-# passes as planes; below that, neither is far behind the other. With more than
-# FEW_WEIGHTS, they must also be expected to need twice the passes already made. On a
-# path, planes serve several values of λ: they begin if the forecast is twice the passes
-# made.
+# many on a path, and then each time the number of passes has doubled. Planes begin if
+# block steps are expected to need SURELY times as many passes as planes; below that,
+# neither is far behind the other. With more than FEW_WEIGHTS, they must also be expected
+# to need twice the passes already made. On a path, planes serve several values of λ: they
+# begin if the forecast is twice the passes made.
 SECOND_LOOK = 8
 
 # The pace of planes is examined after each PACE of them, but not before there are that
