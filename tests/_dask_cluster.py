@@ -12,6 +12,8 @@ from time import monotonic, sleep
 
 import pytest
 
+from sklearn_structsvm.distributed import dask_workers
+
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
@@ -99,6 +101,24 @@ def kill_worker(client, address):
     (pid,) = client.run(os.getpid, workers=[address]).values()
     # Windows has only one way.
     os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def each_message(monkeypatch, number, call, name="tell"):
+    """Call before the message with this number, with the workers that get it.
+
+    The homes of the workers at each message, and the replies.
+    """
+    original, homes, replies = getattr(dask_workers.ClusterWorkers, name), [], []
+
+    def send(workers, *args):
+        homes.append(workers.homes)
+        if len(homes) == number:
+            call(workers)
+        replies.append(original(workers, *args))
+        return replies[-1]
+
+    monkeypatch.setattr(dask_workers.ClusterWorkers, name, send)
+    return homes, replies
 
 
 # What workers are made to do; they import this file.

@@ -7,6 +7,8 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import label_binarize
 
+dask = pytest.importorskip("dask")
+bag = pytest.importorskip("dask.bag")
 da = pytest.importorskip("dask.array")
 
 # Rows in chunks of unrelated sizes, including one row and none.
@@ -35,6 +37,14 @@ def divided(data, sizes=SIZES):
     if sparse.issparse(data):
         return divided(data.toarray(), sizes).map_blocks(sparse.csr_array)
     return da.from_array(data, chunks=(sizes, *data.shape[1:]))
+
+
+def in_bag(items, n_parts=3):
+    """A dask.bag of this many parts and one that is empty."""
+    items = list(items)
+    parts = np.array_split(np.arange(len(items)), n_parts)
+    lists = [dask.delayed([items[i] for i in part]) for part in parts]
+    return bag.from_delayed([*lists, dask.delayed([])])
 
 
 def problems():

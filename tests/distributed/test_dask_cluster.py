@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _dask_cluster import check_nothing_is_left, kill_worker, tasks
+from _dask_cluster import check_nothing_is_left, each_message, kill_worker, tasks
 from _dask_data import (
     EXACT,
     check_the_same,
@@ -109,15 +109,11 @@ def test_replies_of_many_shards_are_merged_by_the_workers(client, monkeypatch):
 
 def test_an_interrupted_fit_leaves_nothing_behind(client, monkeypatch):
     X, y, _ = rows()
-    ask, questions = dask_workers.ClusterWorkers.ask, []
 
-    def interrupted(workers, question):
-        questions.append(question.name)
-        if len(questions) == 8:
-            raise KeyboardInterrupt
-        return ask(workers, question)
+    def interrupt(workers):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", interrupted)
+    each_message(monkeypatch, 8, interrupt, "ask")
     model = SubLBFGSClassifier(C=0.01, solver="hybrid")
     with pytest.raises(KeyboardInterrupt):
         model.fit(divided(X), divided(y))
@@ -142,16 +138,10 @@ def test_a_fit_goes_on_where_a_worker_is_killed(
     X, y, s, _ = problems()[kind]
     model = clone(model)
     here = clone(model).fit(X, y, sample_weight=s)
-    ask, homes = dask_workers.ClusterWorkers.ask, []
-
-    def ask_and_kill(workers, question):
-        homes.append(workers.homes)
-        if len(homes) == at:
-            kill_worker(own_client, workers.homes[0])
-        return ask(workers, question)
-
     monkeypatch.setattr(dask_workers, "LARGE_MESSAGE", large)
-    monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
+    homes, _ = each_message(
+        monkeypatch, at, lambda workers: kill_worker(own_client, workers.homes[0]), "ask"
+    )
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert len(homes) > at + 10
     # Another one took over.
@@ -167,15 +157,9 @@ def test_rows_that_nobody_can_compute_again_are_an_error(own_client, monkeypatch
         da.from_delayed(dask.delayed(half), shape=(150, X.shape[1]), dtype=X.dtype)
         for half in halves
     ]
-    ask, asked = dask_workers.ClusterWorkers.ask, []
-
-    def ask_and_kill(workers, question):
-        asked.append(question.name)
-        if len(asked) == 10:
-            kill_worker(own_client, workers.homes[0])
-        return ask(workers, question)
-
-    monkeypatch.setattr(dask_workers.ClusterWorkers, "ask", ask_and_kill)
+    each_message(
+        monkeypatch, 10, lambda workers: kill_worker(own_client, workers.homes[0]), "ask"
+    )
     with pytest.raises(RuntimeError, match="a worker was lost with rows"):
         model = SubLBFGSClassifier(**EXACT, solver="hybrid")
         model.fit(da.concatenate(chunks), divided(y, (150, 150)))

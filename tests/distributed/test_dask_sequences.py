@@ -5,7 +5,8 @@ from time import sleep
 
 import numpy as np
 import pytest
-from _dask_cluster import check_nothing_is_left, kill_worker
+from _dask_cluster import check_nothing_is_left, each_message, kill_worker
+from _dask_data import in_bag
 from _estimators import PythonMulticlass, assert_same_optimum
 from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
 from _seeds import new_rng, new_seed
@@ -172,14 +173,6 @@ def test_rounds_of_parts_reach_the_optimum(kind):
 # Estimators.
 
 
-def divided(items, n_parts=3):
-    """A bag of this many parts, the last of them empty."""
-    items = list(items)
-    parts = np.array_split(np.arange(len(items)), n_parts)
-    lists = [dask.delayed([items[i] for i in part]) for part in parts]
-    return bag.from_delayed([*lists, dask.delayed([])])
-
-
 def chains(n=60):
     return make_chains(n_samples=n, random_state=new_seed(0))
 
@@ -233,11 +226,11 @@ def test_the_optimum_is_that_of_the_fit_in_memory(kind, monkeypatch):
     s = new_rng(1).uniform(0.5, 2.0, size=len(X))
     here = clone(model).fit(X, y, sample_weight=s)
     monkeypatch.setattr("sklearn_structsvm.distributed.sequences.n_places", lambda: 3)
-    model.fit(divided(X), divided(y), sample_weight=divided(s))
+    model.fit(in_bag(X), in_bag(y), sample_weight=in_bag(s))
     check_the_optimum(model, X, y, s, here)
     if kind == "slack":
         assert model.n_queries_ >= model.n_oracle_calls_
-    predicted = model.predict(divided(X))
+    predicted = model.predict(in_bag(X))
     assert isinstance(predicted, bag.Bag)
     given = predicted.compute(scheduler="sync")
     for labels, expected in zip(given, model.predict(X), strict=True):
@@ -250,7 +243,7 @@ def test_delayed_parts_do_as_well():
     parts = [dask.delayed(list)(X[i : i + 20]) for i in (0, 20, 40)]
     labels = [dask.delayed(list)(y[i : i + 20]) for i in (0, 20, 40)]
     model.fit(parts, labels)
-    here = clone(model).fit(divided(X), divided(y))
+    here = clone(model).fit(in_bag(X), in_bag(y))
     np.testing.assert_array_equal(model.coef_, here.coef_)
     predicted = dask.compute(*model.predict(parts))
     assert [len(part) for part in predicted] == [20, 20, 20]
@@ -270,7 +263,7 @@ def test_delayed_parts_do_as_well():
 def test_what_needs_data_in_memory_says_so(model, message):
     X, y = chains(9)
     with pytest.raises(ValueError, match=message):
-        model.fit(divided(X), divided(y))
+        model.fit(in_bag(X), in_bag(y))
     assert not hasattr(model, "coef_")
 
 
@@ -278,26 +271,26 @@ def test_wrong_parts_are_errors_before_any_work():
     X, y = chains(9)
     model = BCFWClassifier()
     with pytest.raises(TypeError, match="one row per example: pass a Dask array or da"):
-        BCFWClassifier(MulticlassStructure()).fit(divided(X), divided(y))
+        BCFWClassifier(MulticlassStructure()).fit(in_bag(X), in_bag(y))
     with pytest.raises(ValueError, match="class_weight cannot be used with Python"):
         own = BCFWClassifier(PythonMulticlass(), class_weight="balanced")
-        own.fit(divided(X), divided(y))
+        own.fit(in_bag(X), in_bag(y))
     with pytest.raises(ValueError, match="same number of parts; got 4, 3"):
-        model.fit(divided(X), divided(y, 2))
+        model.fit(in_bag(X), in_bag(y, 2))
     with pytest.raises(TypeError, match="y must be a dask.bag"):
-        model.fit(divided(X), y)
+        model.fit(in_bag(X), y)
     with pytest.raises(ValueError, match="Part 1 has 3 examples in X, but 2 in y"):
-        model.fit(divided(X), divided(y[:7]))
+        model.fit(in_bag(X), in_bag(y[:7]))
     with pytest.raises(ValueError, match="X is empty"):
-        model.fit(divided([]), divided([]))
+        model.fit(in_bag([]), in_bag([]))
     other = [*X[:-1], X[-1][:, :3]]
     with pytest.raises(ValueError, match="features"):
-        model.fit(divided(other), divided(y))
+        model.fit(in_bag(other), in_bag(y))
     huge = [*X[:-1], 1e160 * X[-1]]
     with pytest.raises(ValueError, match="X has features as large as .*overflow"):
-        model.fit(divided(huge), divided(y))
+        model.fit(in_bag(huge), in_bag(y))
     with pytest.raises(ValueError, match="Part 1: "):
-        model.fit(divided(X), divided(y), sample_weight=divided([1, 1, 1, -1, *[1] * 5]))
+        model.fit(in_bag(X), in_bag(y), sample_weight=in_bag([1, 1, 1, -1, *[1] * 5]))
 
 
 class Strays(PythonMulticlass):
@@ -314,7 +307,7 @@ def test_errors_of_a_structure_on_a_worker_tell_of_which_part_they_are(monkeypat
     X[7] = np.full(4, 7.0)
     message = "joint_feature of Strays must have indices from 0 to 11; got the index 99"
     with pytest.raises(ValueError, match=f"{message} for example 3") as caught:
-        BCFWClassifier(Strays()).fit(divided(X, 3), divided(y, 3))
+        BCFWClassifier(Strays()).fit(in_bag(X, 3), in_bag(y, 3))
     assert caught.value.__notes__ == [
         "The example is one of part 1, 3, counted on from its start."
     ]
@@ -365,11 +358,11 @@ def test_a_cluster_reaches_the_optimum(client, kind):
     model, X, y = problems()[kind]
     s = np.ones(len(X))
     here = clone(model).fit(X, y)
-    model.fit(divided(X), divided(y))
+    model.fit(in_bag(X), in_bag(y))
     check_the_optimum(model, X, y, s, here)
-    again = clone(model).fit(divided(X), divided(y))
+    again = clone(model).fit(in_bag(X), in_bag(y))
     np.testing.assert_array_equal(again.coef_, model.coef_)
-    assert len(model.predict(divided(X)).compute()) == len(X)
+    assert len(model.predict(in_bag(X)).compute()) == len(X)
     check_nothing_is_left(client)
 
 
@@ -378,22 +371,16 @@ def test_a_cluster_reaches_the_optimum(client, kind):
 def test_a_killed_worker_changes_nothing_but_time(own_client, large, monkeypatch):
     model, X, y = problems()["chains"]
     here = clone(model).fit(X, y)
-    told, replies = [], []
-    tell = dask_workers.ClusterWorkers.tell
 
-    def tell_and_kill(workers, function, message, merge):
-        told.append(workers.homes)
-        if len(told) == 6:
-            kill_worker(own_client, workers.homes[0])
-            # What is sent to all before the scheduler knows waits for the dead one.
-            while not large and workers.homes[0] in own_client.nthreads():
-                sleep(0.05)
-        replies.append(tell(workers, function, message, merge))
-        return replies[-1]
+    def kill(workers):
+        kill_worker(own_client, workers.homes[0])
+        # What is sent to all before the scheduler knows waits for the dead one.
+        while not large and workers.homes[0] in own_client.nthreads():
+            sleep(0.05)
 
     monkeypatch.setattr(dask_workers, "LARGE_MESSAGE", large)
-    monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
-    model.fit(divided(X), divided(y))
+    _, replies = each_message(monkeypatch, 6, kill)
+    model.fit(in_bag(X), in_bag(y))
     assert any(reply.is_new for reply in replies[5:])
     assert not any(reply.is_new for reply in replies[:5])
     check_the_optimum(model, X, y, np.ones(len(X)), here)
@@ -404,17 +391,11 @@ def test_sums_go_on_where_a_worker_is_lost(own_client, monkeypatch):
     X, y = chains()
     model = CRFClassifier(C=0.05, tol=1e-6, random_state=0)
     here = clone(model).fit(X, y)
-    told, tell = [], dask_workers.ClusterWorkers.tell
-
-    def tell_and_kill(workers, function, message, merge):
-        told.append(function)
-        if len(told) == 4:
-            kill_worker(own_client, workers.homes[0])
-        return tell(workers, function, message, merge)
-
-    monkeypatch.setattr(dask_workers.ClusterWorkers, "tell", tell_and_kill)
-    model.fit(divided(X), divided(y))
-    assert len(told) > 4
+    homes, _ = each_message(
+        monkeypatch, 4, lambda workers: kill_worker(own_client, workers.homes[0])
+    )
+    model.fit(in_bag(X), in_bag(y))
+    assert len(homes) > 4
     assert_same_optimum(model, here, model.C * len(X))
 
 
@@ -430,6 +411,6 @@ def test_interrupted_fits_leave_nothing_behind(client, monkeypatch):
     monkeypatch.setattr(blocks.DistributedBlocks, "make_pass", interrupted)
     model = BCFWClassifier(C=0.05)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(divided(X), divided(y))
+        model.fit(in_bag(X), in_bag(y))
     assert not hasattr(model, "coef_")
     check_nothing_is_left(client)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _dask_data import da, divided, problems, rows
+from _dask_data import bag, da, divided, in_bag, problems, rows
 from _estimators import assert_same_optimum
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -22,21 +22,11 @@ from sklearn_structsvm.structures import (
     grid_edges,
 )
 
-dask = pytest.importorskip("dask")
-bag = pytest.importorskip("dask.bag")
-
 FIT = {"C": 0.1, "tol": 1e-7, "max_iter": 10**4, "random_state": 0}
 
 
 def chains(n=40):
     return make_chains(n, n_classes=3, random_state=new_seed(0))
-
-
-def in_bag(items):
-    """Four parts, the last of them empty."""
-    parts = np.array_split(np.arange(len(items)), 3)
-    lists = [dask.delayed([items[i] for i in part]) for part in parts]
-    return bag.from_delayed([*lists, dask.delayed([])])
 
 
 def shards_of(structure, X, y, p, k=3):
