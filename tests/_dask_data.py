@@ -1,5 +1,7 @@
 """Dask collections of small problems, and the claims that their fits share."""
 
+import pickle
+
 import numpy as np
 import pytest
 from _seeds import new_rng, new_seed
@@ -45,6 +47,22 @@ def in_bag(items, n_parts=3):
     parts = np.array_split(np.arange(len(items)), n_parts)
     lists = [dask.delayed([items[i] for i in part]) for part in parts]
     return bag.from_delayed([*lists, dask.delayed([])])
+
+
+def disturbed_passes(iterate, rng):
+    """Passes after which parts are lost with their workers, or handed over to others."""
+    shards = iterate.workers.shards
+    fresh = [pickle.dumps(shard) for shard in shards]
+    for k in range(12):
+        iterate.make_pass(None)
+        event, j = rng.integers(4), rng.integers(len(shards))
+        if event < 2:
+            shards[j] = pickle.loads([fresh[j], pickle.dumps(shards[j])][event])
+        if k == 3:
+            iterate.set_kappa(9 * iterate.lam)
+        if k > 3:
+            iterate.extrapolate(0.5)
+        yield
 
 
 def problems():

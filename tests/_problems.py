@@ -44,6 +44,24 @@ def uneven_weights(n=8, empty=(2,)):
     return weights / weights.sum()
 
 
+def random_box(rng, d, size=1.0, has_box=True):
+    """Bounds around 0 and the solver's options; none, which are infinite, without a box."""
+    if not has_box:
+        return np.full(d, -np.inf), np.full(d, np.inf), {}
+    lower, upper = -rng.uniform(0.0, size, size=d), rng.uniform(0.0, size, size=d)
+    return lower, upper, {"lower": lower, "upper": upper}
+
+
+def odd_box(d):
+    """Bounds that bind, that do not contain 0, that are open, and that are points."""
+    lower, upper, _ = random_box(new_rng(1), d, 0.4)
+    lower[0], upper[0] = 0.2, 0.5
+    upper[1] = np.inf
+    lower[2] = -np.inf
+    lower[3] = upper[3] = -0.1
+    return lower, upper
+
+
 def assert_same_weights(weights, expected, rtol=1e-12):
     """Up to a share of the largest one."""
     atol = rtol * np.abs(expected).max()

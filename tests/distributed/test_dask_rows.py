@@ -1,11 +1,18 @@
 """Dual steps on rows in parts: their certificate, the optimum, and what comes after."""
 
-import pickle
-
 import numpy as np
 import pytest
 from _dask_cluster import check_nothing_is_left, kill_worker
-from _dask_data import COSTS, EXACT, check_the_same, da, divided, problems, rows
+from _dask_data import (
+    COSTS,
+    EXACT,
+    check_the_same,
+    da,
+    disturbed_passes,
+    divided,
+    problems,
+    rows,
+)
 from _estimators import assert_same_optimum
 from _problems import LAYOUTS, alpha_of_moves, random_problem
 from _seeds import new_rng, new_seed
@@ -49,22 +56,9 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, layout):
         )
         for k, mine in enumerate(parts)
     ]
-    fresh = [pickle.dumps(shard) for shard in shards]
     sizes = N, K, problem.structure.n_weights_
     iterate = DistributedBlocks(LocalWorkers(shards), *sizes, LAM)
-    for k in range(12):
-        iterate.make_pass(None)
-        event, j = rng.integers(4), rng.integers(K)
-        if event == 0:
-            # Lost with its worker.
-            shards[j] = pickle.loads(fresh[j])
-        elif event == 1:
-            # Handed over to another one.
-            shards[j] = pickle.loads(pickle.dumps(shards[j]))
-        if k == 3:
-            iterate.set_kappa(9 * LAM)
-        if k > 3:
-            iterate.extrapolate(0.5)
+    for _ in disturbed_passes(iterate, rng):
         row, weights = certify(iterate)
         moves = np.empty((N, shards[0].iterate.k))
         for mine, shard in zip(parts, shards, strict=True):

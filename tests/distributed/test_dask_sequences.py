@@ -6,9 +6,9 @@ from time import sleep
 import numpy as np
 import pytest
 from _dask_cluster import check_nothing_is_left, each_message, kill_worker
-from _dask_data import in_bag
+from _dask_data import disturbed_passes, in_bag
 from _estimators import PythonMulticlass, assert_same_optimum
-from _problems import KINDS, dual_of_box, explicit_alpha, random_problem
+from _problems import KINDS, dual_of_box, explicit_alpha, random_box, random_problem
 from _seeds import new_rng, new_seed
 from _wrong_rows import row_of
 from scipy import sparse
@@ -94,28 +94,10 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, step, has_box):
     problem, rng = random_problem(kind, n=N), new_rng(1)
     p = rng.uniform(0.2, 1.0, size=N)
     p /= p.sum()
-    d = problem.listed.d
-    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    if has_box:
-        lower, upper = -rng.uniform(size=d), rng.uniform(size=d)
+    lower, upper, _ = random_box(rng, problem.listed.d, has_box=has_box)
     bounds = (lower, upper) if has_box else None
     iterate = make_iterate(problem, 3, p, bounds, step)
-    shards = iterate.workers.shards
-    fresh = [pickle.dumps(shard) for shard in shards]
-    for k in range(12):
-        iterate.make_pass(None)
-        event = rng.integers(4)
-        j = rng.integers(3)
-        if event == 0:
-            # Lost with its worker.
-            shards[j] = pickle.loads(fresh[j])
-        elif event == 1:
-            # Handed over to another one.
-            shards[j] = pickle.loads(pickle.dumps(shards[j]))
-        if k == 3:
-            iterate.set_kappa(9 * LAM)
-        if k > 3:
-            iterate.extrapolate(0.5)
+    for _ in disturbed_passes(iterate, rng):
         row, weights, lowest = certify(iterate)
         v, loss = problem.listed.dual_point(whole_alpha(problem, iterate), LAM, p)
         dual = dual_of_box(v, loss, LAM, lower, upper)

@@ -9,6 +9,7 @@ from _problems import (
     explicit_alpha,
     explicit_distributions,
     optimum,
+    random_box,
     random_problem,
     uneven_weights,
 )
@@ -45,11 +46,7 @@ def wander(solver, seed=0):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gap_at_the_weights_is_primal_minus_dual(kind, step, has_box):
     problem = random_problem(kind)
-    rng, d = new_rng(1), problem.listed.d
-    lower, upper = -rng.uniform(0.0, 0.4, size=d), rng.uniform(0.0, 0.4, size=d)
-    box = {"lower": lower, "upper": upper} if has_box else {}
-    if not has_box:
-        lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    lower, upper, box = random_box(new_rng(1), problem.listed.d, 0.4, has_box)
     p = uneven_weights(empty=())
     solver = problem.solver(LAM, p, step=step, **box)
     for _ in wander(solver):
@@ -113,11 +110,8 @@ def test_random_problems_are_solved_to_eight_digits(kind):
         lam, step = 10.0 ** rng.uniform(-2.0, 1.0), str(rng.choice(STEPS[1:]))
         p = rng.uniform(0.2, 1.0, size=N)
         p /= p.sum()
-        d = problem.listed.d
-        lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-        if has_box := rng.random() < 0.4:
-            lower, upper = -rng.uniform(0.0, 0.5, size=d), rng.uniform(0.0, 0.5, size=d)
-        box = {"lower": lower, "upper": upper} if has_box else {}
+        has_box = rng.random() < 0.4
+        lower, upper, box = random_box(rng, problem.listed.d, 0.5, has_box)
         solver = problem.solver(lam, p, step=step, **box)
         options = {"tol": 1e-9, "max_iter": 3000, "rng": seed}
         result = run_bcfw(solver, acceleration=True, **options)

@@ -6,6 +6,7 @@ from _problems import (
     KINDS,
     PRESENTED,
     assert_same_weights,
+    odd_box,
     random_problem,
     uneven_weights,
 )
@@ -16,17 +17,6 @@ from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 
 LAM = 0.05
 N = 8
-
-
-def bounds(d):
-    """They bind, do not contain 0, are open, are points."""
-    rng = new_rng(1)
-    lower, upper = -rng.uniform(0.0, 0.4, size=d), rng.uniform(0.0, 0.4, size=d)
-    lower[0], upper[0] = 0.2, 0.5
-    upper[1] = np.inf
-    lower[2] = -np.inf
-    lower[3] = upper[3] = -0.1
-    return lower, upper
 
 
 @pytest.mark.parametrize("variant", ["plain", "weighted", "in a box"])
@@ -41,7 +31,7 @@ def test_iterates_are_those_of_the_textbook(kind, layout, step, variant):
         p = uneven_weights()
         blocks = blocks[blocks != 2]
     elif variant == "in a box":
-        box["lower"], box["upper"] = bounds(problem.listed.d)
+        box["lower"], box["upper"] = odd_box(problem.listed.d)
     mine = problem.solver(LAM, p, step=step, **box)
     reference = Textbook(problem.listed, LAM, p, step=step, **box)
     for some in np.array_split(blocks, 5):
@@ -171,7 +161,7 @@ def test_batch_steps_are_those_of_the_textbook(kind, layout, has_box):
     problem, p = random_problem(kind, layout), uneven_weights()
     listed = problem.listed
     free = np.full(listed.d, np.inf)
-    lower, upper = bounds(listed.d) if has_box else (-free, free)
+    lower, upper = odd_box(listed.d) if has_box else (-free, free)
     box = {"lower": lower, "upper": upper} if has_box else {}
     mine = problem.solver(LAM, p, **box)
     v, loss = np.zeros(listed.d), 0.0

@@ -7,6 +7,7 @@ from _problems import (
     PRESENTED,
     explicit_alpha,
     list_structure,
+    odd_box,
     optimum,
     random_problem,
     uneven_weights,
@@ -20,17 +21,6 @@ from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 
 LAM, N = 0.05, 8
-
-
-def boxes(d):
-    """Bounds that bind, that do not contain 0, that are open, and that are points."""
-    rng = new_rng(1)
-    lower, upper = -rng.uniform(0.0, 0.4, size=d), rng.uniform(0.0, 0.4, size=d)
-    lower[0], upper[0] = 0.2, 0.5
-    upper[1] = np.inf
-    lower[2] = -np.inf
-    lower[3] = upper[3] = -0.1
-    return lower, upper
 
 
 def quadratic_program(listed, lam, p, lower, upper):
@@ -63,7 +53,7 @@ def weights_of_examples():
 @pytest.mark.parametrize("kind", KINDS)
 def test_block_and_batch_steps_reach_the_optimum_of_a_quadratic_program(kind):
     problem, p, lam = random_problem(kind), weights_of_examples(), 0.3
-    lower, upper = boxes(problem.listed.d)
+    lower, upper = odd_box(problem.listed.d)
     best = quadratic_program(problem.listed, lam, p, lower, upper)
     for step, algorithm, tol in [
         ("fw", "block", 1e-3),
@@ -98,7 +88,7 @@ def dual_objective(v, loss, lower, upper):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gap_is_primal_minus_dual(kind, average):
     problem = random_problem(kind)
-    lower, upper = boxes(problem.listed.d)
+    lower, upper = odd_box(problem.listed.d)
     solver = problem.solver(
         LAM, step="pairwise", lower=lower, upper=upper, average=average
     )
@@ -121,7 +111,7 @@ def test_the_gap_is_primal_minus_dual(kind, average):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_step_decreases_the_dual(kind, step):
     problem = random_problem(kind)
-    lower, upper = boxes(problem.listed.d)
+    lower, upper = odd_box(problem.listed.d)
     solver = problem.solver(LAM, step=step, lower=lower, upper=upper)
     last = -np.inf
     for i in visits(N, passes=30):
@@ -148,7 +138,7 @@ def test_infinite_bounds_change_nothing(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_restored_state_is_within_the_box_at_any_lambda(kind):
     problem = random_problem(kind)
-    lower, upper = boxes(problem.listed.d)
+    lower, upper = odd_box(problem.listed.d)
     old = problem.solver(LAM, step="pairwise", lower=lower, upper=upper)
     old.run(visits(N, passes=5))
     new = problem.solver(0.2, step="pairwise", lower=lower, upper=upper)

@@ -12,6 +12,7 @@ from _problems import (
     dual_of_box,
     explicit_alpha,
     explicit_distributions,
+    random_box,
     random_problem,
     uneven_weights,
 )
@@ -54,11 +55,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
     rng = new_rng(1)
     p = uneven_weights(N, (3,))
     problem = random_problem(kind, layout, n=N)
-    d = problem.listed.d
-    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
-    if has_box:
-        lower, upper = -rng.uniform(size=d), rng.uniform(size=d)
-    box = {"lower": lower, "upper": upper} if has_box else {}
+    lower, upper, box = random_box(rng, problem.listed.d, has_box=has_box)
     solver = problem.solver(LAM, p, step=step, **box)
     with Team(solver, 3) as team:
         if sigma is not None:

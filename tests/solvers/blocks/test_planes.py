@@ -12,6 +12,7 @@ from _problems import (
     dual_of_box,
     explicit_alpha,
     optimum,
+    random_box,
     random_problem,
 )
 from _references import visits
@@ -195,11 +196,7 @@ def test_planes_serve_objectives_less_a_plane_and_then_less_another(kind, step):
 )
 def test_a_mixture_is_the_best_of_all(kind, step, is_boxed):
     problem, rng = random_problem(kind), new_rng(2)
-    d = problem.listed.d
-    box, lower, upper = {}, np.full(d, -np.inf), np.full(d, np.inf)
-    if is_boxed:
-        lower, upper = -rng.uniform(0.0, 0.3, size=d), rng.uniform(0.0, 0.3, size=d)
-        box = {"lower": lower, "upper": upper}
+    lower, upper, box = random_box(rng, problem.listed.d, 0.3, is_boxed)
     iterate = start(problem, step, **box)
     planes, before = begin(iterate), iterate.dual_objective
     for _ in range(12):
