@@ -155,18 +155,16 @@ def represented():
         if isinstance(thing, type) and issubclass(thing, DocumentedMixin):
             # Those without parameters are what one subclasses.
             if name not in ("ConfusionMetric", "Constraint", "Structure"):
-                yield pytest.param(thing, entry, id=entry)
+                yield thing, entry
 
 
-@pytest.mark.parametrize(("kind", "entry"), [*represented()])
-def test_html_representations_link_to_the_page_of_the_class(kind, entry):
-    needed = [
-        name
-        for name, parameter in inspect.signature(kind).parameters.items()
-        if parameter.default is parameter.empty
-    ]
-    page = f"{DOCUMENTATION}generated/{entry}.html"
-    assert f'href="{page}"' in kind(**dict.fromkeys(needed))._repr_html_()
+def test_html_representations_link_to_the_page_of_the_class():
+    for kind, entry in represented():
+        parameters = inspect.signature(kind).parameters.items()
+        needed = [name for name, own in parameters if own.default is own.empty]
+        page = f"{DOCUMENTATION}generated/{entry}.html"
+        shown = kind(**dict.fromkeys(needed))._repr_html_()
+        assert f'href="{page}"' in shown, entry
 
 
 def test_subclasses_of_users_do_not_link_to_pages_that_are_not_there():
@@ -181,22 +179,12 @@ def test_the_address_of_the_documentation_is_that_of_the_project():
     assert urls["Documentation"] == DOCUMENTATION
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(name for name in sklearn_structsvm.__all__ if name[0].isupper()),
-        *structures.__all__,
-    ],
-)
-def test_every_estimator_and_structure_is_in_the_guide(name):
-    assert re.search(rf"\b{name}\b", GUIDE)
-
-
-@pytest.mark.parametrize("name", metrics.METRICS)
-def test_every_metric_is_in_the_table_of_the_guide(name):
-    assert f'``"{name}"``' in GUIDE, (
-        f"The table of doc/guide/complex_metrics.rst has no row of {name!r}."
-    )
+def test_every_estimator_structure_and_metric_is_in_the_guide():
+    estimators = [name for name in sklearn_structsvm.__all__ if name[0].isupper()]
+    for name in (*estimators, *structures.__all__):
+        assert re.search(rf"\b{name}\b", GUIDE), name
+    missing = [name for name in metrics.METRICS if f'``"{name}"``' not in GUIDE]
+    assert not missing, f"The table of doc/guide/complex_metrics.rst lacks {missing}."
 
 
 CONCEPTS = re.findall(
@@ -230,15 +218,10 @@ def test_the_map_for_contributors_has_every_room():
         assert [*package.glob(f"*/{name}/__init__.py")], name
 
 
-@pytest.mark.parametrize(
-    "target",
-    re.findall(
-        r"\]\((?!https?:)([^)]+)\)",
-        (DOC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8"),
-    ),
-)
-def test_every_link_for_contributors_leads_to_a_file(target):
-    assert (DOC.parent / target).exists()
+def test_every_link_for_contributors_leads_to_a_file():
+    text = (DOC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
+        assert (DOC.parent / target).exists(), target
 
 
 def test_every_example_has_its_place_in_the_gallery():
@@ -257,9 +240,9 @@ def test_every_figure_is_in_the_guide_once():
     assert sorted(name for name, _ in FIGURES) == scripts
 
 
-@pytest.mark.parametrize(("name", "options"), FIGURES)
-def test_every_figure_is_described_for_those_who_cannot_see_it(name, options):
-    assert re.match(r"   :alt: \S.{40,}", options)
+def test_every_figure_is_described_for_those_who_cannot_see_it():
+    for name, options in FIGURES:
+        assert re.match(r"   :alt: \S.{40,}", options), name
 
 
 @pytest.mark.parametrize(
@@ -271,18 +254,11 @@ def test_every_snippet_of_the_readme_runs(snippet, capsys):
     assert capsys.readouterr().out.count("\n") >= snippet.count("print(")
 
 
-@pytest.mark.parametrize(
-    "target", re.findall(r"(?:\]\(|src=\")(?!https?:)([^)\"]+)", README)
-)
-def test_every_link_of_the_readme_leads_to_a_file(target):
-    assert (DOC.parent / target).exists()
-
-
-@pytest.mark.parametrize(
-    "page", re.findall(rf"\]\({DOCUMENTATION}([^)\"]+)\.html\)", README)
-)
-def test_every_link_of_the_readme_to_the_site_leads_to_a_page(page):
-    assert (DOC / f"{page}.rst").exists()
+def test_every_link_of_the_readme_leads_to_a_file_or_a_page():
+    for target in re.findall(r"(?:\]\(|src=\")(?!https?:)([^)\"]+)", README):
+        assert (DOC.parent / target).exists(), target
+    for page in re.findall(rf"\]\({DOCUMENTATION}([^)\"]+)\.html\)", README):
+        assert (DOC / f"{page}.rst").exists(), page
 
 
 def test_the_readme_shows_no_source_of_the_site():

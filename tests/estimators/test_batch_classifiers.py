@@ -842,7 +842,7 @@ for_each_solver = pytest.mark.parametrize("name", SOLVERS)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("scale", [-1e150, 1e160, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [-1e150, 1e300])
 @for_each_solver
 def test_features_whose_squares_overflow_are_refused(name, scale, layout):
     X, y = make_data("binary")

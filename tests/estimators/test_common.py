@@ -77,7 +77,7 @@ ACCURATE_ALREADY = [
     ),
 ]
 COMPLEX = [
-    ComplexMetricClassifier(),
+    ComplexMetricClassifier(cv=2),
     ComplexMetricClassifier(metric="h_mean", confusion="labels", cv=None),
     ComplexMetricClassifier(metric="min_max", cv=None),
     ComplexMetricClassifier(metric="micro_f1", cv=None),
