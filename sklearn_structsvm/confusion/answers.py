@@ -13,13 +13,9 @@ def gate_methods(kind, checks):
 
     The matrices that they get are read-only: a solver goes on with them.
 
-    Parameters
-    ----------
-    kind : type
-        Nothing is done to a class of the library, whose methods are tested.
-    checks : dict
-        By the name of a method: (answer, value, argument) -> the checked value, for the
-        method's first argument.
+    `kind`: nothing is done to a class of the library, whose methods are tested.
+    `checks`: by the name of a method: (answer, value, argument) -> the checked value,
+    for the method's first argument.
     """
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return

@@ -40,19 +40,10 @@ N_DRAWS = 100
 class RateSum:
     """One condition: Σ_r costs[r] rate[r] <= bound.
 
-    Attributes
-    ----------
-    costs : ndarray of shape (R,)
-        Positive.
-    k, n : ndarray of shape (R,)
-        How many examples each rate counts, and among how many.
-    bound : float
-    independent : bool
-        Whether the counts are of different examples.
-    unit : float
-        A change of the condition's violation by 1 is one of the sum by this.
-    among : list of ndarray of bool, shape (m, k, k)
-        What the rates are among: entries of the counts.
+    `costs` (R,): positive. `k`, `n` (R,): how many examples each rate counts, and among
+    how many. `independent`: whether the counts are of different examples. `unit`: a
+    change of the condition's violation by 1 is one of the sum by this. `among` (list of
+    (m, k, k) bool): what the rates are among: entries of the counts.
     """
 
     costs: np.ndarray
@@ -91,17 +82,8 @@ class RateSum:
 def rate_sums(constraint, cells, counts):
     """The `RateSum` of each linear condition of a constraint.
 
-    Parameters
-    ----------
-    constraint : Constraint
-    cells : Cells
-        Of the sample that shares are taken from.
-    counts : ndarray of shape (m, k, k)
-        Held-out examples by cell, label and prediction.
-
-    Returns
-    -------
-    list of RateSum
+    `cells`: of the sample that shares are taken from. `counts` (m, k, k): held-out
+    examples by cell, label and prediction.
     """
     if constraint.has_levels:
         return _precision_sums(constraint, cells, counts)
@@ -222,16 +204,7 @@ def one_standard_error(constraint, cells, counts):
     sqrt(v_a + v) for the least v of the other groups: two groups together by at least
     σ_ab, and by no more if all v are equal.
 
-    Parameters
-    ----------
-    constraint : Constraint
-    cells : Cells
-    counts : ndarray of shape (m, k, k)
-        By cell, label and prediction.
-
-    Returns
-    -------
-    ndarray
+    `counts` (m, k, k): by cell, label and prediction.
     """
     halves = np.zeros(0, dtype=int)
     if not constraint.has_levels:
@@ -282,17 +255,8 @@ def expected_violation(constraint, cells, counts):
     the one that counts. Predictions of each cell and label are drawn anew
     `N_DRAWS` times, with the rates of the sample (parametric bootstrap).
 
-    Parameters
-    ----------
-    constraint : Constraint
-    cells : Cells
-        Of the sample.
-    counts : ndarray of shape (m, k, k)
-        By cell, label and prediction; they need not be integers.
-
-    Returns
-    -------
-    float
+    `cells`: of the sample. `counts` (m, k, k): by cell, label and prediction; they need
+    not be integers.
     """
     # Rounding of a mixture may leave -1e-18.
     counts = np.maximum(counts, 0.0)

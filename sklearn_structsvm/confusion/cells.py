@@ -223,17 +223,8 @@ def positive_index(classes, pos_label, name):
     It is `pos_label`; or else 1 of the labels 0 and 1 or -1 and 1, and True of booleans.
     For other labels there is no default.
 
-    Parameters
-    ----------
-    classes : array-like of shape (k,)
-    pos_label : label or None
-    name : str
-        Name of the object that needs the label.
-
-    Raises
-    ------
-    ValueError
-        If the label is unknown, or if it must be given. The message lists the labels.
+    `classes` (k,). ValueError if the label is unknown, or if it must be given. The
+    message lists the labels.
     """
     if pos_label is not None:
         return label_index(classes, pos_label, "pos_label")

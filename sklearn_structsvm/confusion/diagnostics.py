@@ -11,24 +11,14 @@ N_BINS = 10
 def label_diagnostics(proba, truth, weights, predicted):
     """Shares of all rows, by label.
 
-    Parameters
-    ----------
-    proba : {ndarray, sparse matrix} of shape (n, L)
-        Probabilities. Entries that are not stored are 0.
-    truth : {ndarray, sparse matrix} of shape (n, L)
-        Indicator of the true labels.
-    weights : ndarray of shape (n,)
-    predicted : ndarray of shape (L,)
-        Shares of the rows for which each label is predicted.
-
-    Returns
-    -------
-    dict of ndarray of shape (L,)
-        "share" of the rows that have the label; "expected_share", the mean probability;
-        "predicted_share"; "rows" and "predicted_rows", these shares of the effective
-        number of rows; and "calibration_error", the expected calibration error over
-        `N_BINS` bins of equal width: the mean distance of the mean probability of a bin
-        from the share of its rows that have the label.
+    `weights` (n,). `proba` (n, L), also sparse: probabilities. Entries that are not
+    stored are 0. `truth` (n, L), also sparse: indicator of the true labels. `predicted`
+    (L,): shares of the rows for which each label is predicted. Returns a dict of (L,):
+    "share" of the rows that have the label; "expected_share", the mean probability;
+    "predicted_share"; "rows" and "predicted_rows", these shares of the effective number
+    of rows; and "calibration_error", the expected calibration error over `N_BINS` bins
+    of equal width: the mean distance of the mean probability of a bin from the share of
+    its rows that have the label.
     """
     p, y = sparse.csr_array(proba), sparse.csr_array(truth)
     total, n_labels = weights.sum(), p.shape[1]

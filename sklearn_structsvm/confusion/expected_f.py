@@ -19,38 +19,16 @@ def best_sets(rows, beta=1.0, only=0):
     labels with positive probability. The algorithm of [2]_ has the same order for
     rational β²; the general one of [3]_ is for dependent labels. 0/0 is 0.
 
-    Parameters
-    ----------
-    rows : LabelRows
-    beta : float
-        β.
-    only : int, default=0
-        The only allowed size of a set, for `values`. 0 allows all sizes.
+    `beta`: β. `only`: the only allowed size of a set, for `values`. 0 allows all sizes.
+    Returns `matrix` (CSR (n, L), int64): the indicator of the sets; `values` (n,):
+    their expected F-measures.
 
-    Returns
-    -------
-    matrix : CSR of shape (n, L), int64
-        The indicator of the sets.
-    values : ndarray of shape (n,)
-        Their expected F-measures.
-
-    References
-    ----------
     .. [1] Lewis, "Evaluating and optimizing autonomous text classification systems",
        SIGIR 1995.
     .. [2] Ye, Chai, Lee, Chieu, "Optimizing F-measures: a tale of two approaches", ICML
        2012.
     .. [3] Waegeman, Dembczyński, Jachnik, Cheng, Hüllermeier, "On the Bayes-optimality of
        F-measure maximizers", JMLR 2014.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.expected_f import best_sets
-    >>> from sklearn_structsvm.confusion.label_rows import LabelRows
-    >>> matrix, values = best_sets(LabelRows.of(np.array([[0.4, 0.3, 0.1]])))
-    >>> matrix.toarray().tolist()
-    [[1, 1, 0]]
     """
     beta = as_floats("beta", beta)
     if not abs(beta) <= MOST_BETA:

@@ -23,12 +23,9 @@ class FunctionMetric(ConfusionMetric):
 
     Nothing is known of it but its values, so that there is no bound on the optimum.
 
-    Parameters
-    ----------
-    function : callable
-        A score of labels and predictions, or what scikit-learn's `make_scorer` returns.
-    n_examples : int
-        How many examples a function is shown that takes no `sample_weight`.
+    `function`: a score of labels and predictions, or what scikit-learn's `make_scorer`
+    returns. `n_examples`: how many examples a function is shown that takes no
+    `sample_weight`.
     """
 
     def __init__(self, function: Callable[..., Any], n_examples: int = 1000) -> None:

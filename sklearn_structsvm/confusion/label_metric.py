@@ -16,12 +16,8 @@ class LabelMean(ConfusionMetric):
     With a single label it is ψ₂ itself. This is the micro-average if the pairs of rows
     and labels are the examples.
 
-    Parameters
-    ----------
-    metric : ConfusionMetric
-        ψ₂, resolved to the classes 0 and 1.
-    weights : ndarray of shape (L,) or None, default=None
-        Of the labels, with sum 1; None means 1/L each.
+    `metric`: ψ₂, resolved to the classes 0 and 1. `weights` (L,): of the labels, with
+    sum 1; None means 1/L each.
     """
 
     needs_groups = True
@@ -68,15 +64,8 @@ class LabelMean(ConfusionMetric):
 def label_weights(average, shares):
     """Weights of the labels in a mean, from the shares of rows that have them.
 
-    Parameters
-    ----------
-    average : {"macro", "weighted"}
-    shares : ndarray of shape (L,)
-
-    Returns
-    -------
-    ndarray of shape (L,) or None
-        With sum 1; None means 1/L each.
+    `average` ({"macro", "weighted"}), `shares` (L,). Returns (L,) with sum 1, or None,
+    which means 1/L each.
     """
     total = shares.sum()
     return shares / total if average == "weighted" and total > 0.0 else None
@@ -88,24 +77,14 @@ class LabelLoss:
     For a fixed share p of examples with the label, the matrix is a function of t, the
     share that is correctly predicted, and q, the share that is predicted.
 
-    Parameters
-    ----------
-    metric : ConfusionMetric
-        Resolved to the classes 0 and 1.
-    prior : float
-        p.
-    support : float, default=0.0
-        A share of the rows. If ψ₂ is 0/0 where the label is never (or always) predicted,
-        as is precision, this many more rows are (or are not), with the share p of hits.
-        The best precision of few rows is mostly chance.
+    `metric`: resolved to the classes 0 and 1. `prior`: p. `support`: a share of the
+    rows. If ψ₂ is 0/0 where the label is never (or always) predicted, as is precision,
+    this many more rows are (or are not), with the share p of hits. The best precision
+    of few rows is mostly chance.
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (2, 3) or None
-        (a, b) with ψ₂ = (a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), and 1 if the
-        denominator is 0; None if ψ₂ has no such form.
-    linear : bool
-        Whether b_1 = b_2 = 0.
+    Attributes: `coefficients` (2, 3): (a, b) with ψ₂ = (a_0 + a_1 t + a_2 q) / (b_0 +
+    b_1 t + b_2 q), and 1 if the denominator is 0; None if ψ₂ has no such form.
+    `linear`: whether b_1 = b_2 = 0.
     """
 
     def __init__(self, metric, prior, support=0.0):
@@ -160,10 +139,7 @@ class LabelLoss:
 def ratio_values(coefficients, hits, predicted):
     """(a_0 + a_1 t + a_2 q) / (b_0 + b_1 t + b_2 q), 1 if the denominator is 0.
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (2, 3) or (2, 3, L)
-    hits, predicted : ndarrays, of shape (L,) in the second case
+    `coefficients` (2, 3) or (2, 3, L).
     """
     (a0, a1, a2), (b0, b1, b2) = coefficients
     numerators = a0 + a1 * hits + a2 * predicted
@@ -192,11 +168,7 @@ def matrices_of_hits(hits, predicted, prior):
 def label_confusions(truth, predicted, weights):
     """Shares of the rows by label, (L, 2, 2): there or not, predicted or not.
 
-    Parameters
-    ----------
-    truth, predicted : CSR of shape (n, L)
-        Indicators.
-    weights : ndarray of shape (n,)
+    `weights` (n,). `truth`, `predicted` (CSR (n, L)): indicators.
     """
     total = weights.sum()
     hits = predicted.multiply(truth).T @ weights / total

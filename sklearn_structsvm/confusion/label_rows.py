@@ -14,15 +14,9 @@ from sklearn_structsvm._utils.tolerances import FOREIGN_ROUNDING
 class LabelRows:
     """η of shape (n, L), stored by row. Entries that are not stored are 0.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n + 1,), intp
-    labels : ndarray of int32
-        The label of each entry. A label occurs at most once per row.
-    eta : ndarray of float64
-        In (0, 1].
-    n_labels : int
-        L.
+    `starts` (n + 1,), intp. `labels` (ndarray of int32): the label of each entry. A
+    label occurs at most once per row. `eta` (ndarray of float64): in (0, 1].
+    `n_labels`: L.
     """
 
     starts: np.ndarray
@@ -37,10 +31,7 @@ class LabelRows:
     def of(cls, probabilities, name="probabilities"):
         """Read an array or a sparse matrix, without making it dense.
 
-        Raises
-        ------
-        ValueError
-            If the shape is wrong, or if a number is not a probability.
+        ValueError if the shape is wrong, or if a number is not a probability.
         """
         if sparse.issparse(probabilities):
             check_sparse(probabilities, name)

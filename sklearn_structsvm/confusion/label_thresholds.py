@@ -18,34 +18,19 @@ def best_metric_threshold(
 ):
     """The threshold above which predicting a label minimizes ψ₂, by trying all.
 
-    Parameters
-    ----------
-    eta : ndarray of shape (m,)
-        Nonzero probabilities of the label.
-    hits : ndarray of shape (m,)
-        Weights of the examples that have the label, and 0 for the others. To count
-        probabilities, the probabilities times the weights.
-    weights : ndarray of shape (m,)
-    rest : float
-        Hits among the examples whose probability is 0.
-    metric : ConfusionMetric
-        ψ₂, resolved to the classes 0 and 1.
-    constraints : sequence of Constraint
-        On the label's matrix.
-    total, positives : float
-        Weights of all examples, and of those that have the label.
-    support : float, default=0.0
-        As for `LabelLoss`, in the units of the weights.
-
-    Returns
-    -------
-    threshold : float
-        Midway between two probabilities, inf to predict none, -inf to predict all. Among
-        equally good ones the highest.
-    loss : float
-        ψ₂, or inf if no threshold meets the constraints.
-    violation : float
-        The smallest violation over all thresholds; -inf without constraints.
+    `weights` (m,).
+    `eta` (m,): nonzero probabilities of the label.
+    `hits` (m,): weights of the examples that have the label, and 0 for the others. To
+      count probabilities, the probabilities times the weights.
+    `rest`: hits among the examples whose probability is 0.
+    `metric`: ψ₂, resolved to the classes 0 and 1.
+    `constraints` (sequence of Constraint): on the label's matrix.
+    `total`, `positives`: weights of all examples, and of those that have the label.
+    `support`: as for `LabelLoss`, in the units of the weights.
+    Returns `threshold`: midway between two probabilities, inf to predict none, -inf to
+      predict all. Among equally good ones the highest; `loss`: ψ₂, or inf if no
+      threshold meets the constraints; `violation`: the smallest violation over all
+      thresholds; -inf without constraints.
     """
     order = np.argsort(-eta)
     eta = eta[order]

@@ -252,15 +252,7 @@ def gradient_by_differences(value, C):
     smaller than a step, differences are one-sided and of second order, so no matrix with
     a negative entry is evaluated. Rows without mass get 0.
 
-    Parameters
-    ----------
-    value : callable
-        (..., k, k) → float.
-    C : ndarray of shape (..., k, k)
-
-    Returns
-    -------
-    gradient : ndarray of the shape of C
+    `C` (..., k, k). `value`: (..., k, k) → float. Returns an array of the shape of C.
     """
     C = np.array(C, dtype=np.float64)
     gradient = np.zeros_like(C)

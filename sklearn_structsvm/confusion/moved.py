@@ -39,14 +39,9 @@ class Moved(Constraint):
     moves the rate by b / <D, C>, which is more. A convex function and a mean
     cost move by b. No condition is stricter than `spare_of` the constraint allows.
 
-    Parameters
-    ----------
-    constraint : Constraint
-        Without levels.
-    by : float or ndarray of shape (p,)
-        One number for all conditions, or one for each. If `of_rates`, these may be those
-        in halves (see `Conditions`) or those of `linear`, otherwise they are the latter.
-    of_rates : bool, default=True
+    `constraint`: without levels. `by` (float or (p,)): one number for all conditions,
+    or one for each. If `of_rates`, these may be those in halves (see `Conditions`) or
+    those of `linear`, otherwise they are the latter.
     """
 
     def __init__(self, constraint, by, of_rates=True):

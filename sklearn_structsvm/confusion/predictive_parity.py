@@ -212,11 +212,6 @@ class PredictiveParity(GroupParity):
 
 class _PrecisionsBetween(Constraint):
     """Bounds (index, mask, low, high) on precisions; those that say nothing are left out.
-
-    Parameters
-    ----------
-    parity : PredictiveParity
-    rows : list of (int, ndarray of shape (m,), float, float)
     """
 
     needs_groups = True

@@ -23,61 +23,29 @@ class ConfusionProblem:
     examples gets the sum over the cells, and a metric that needs groups the sum over the
     cells of each group.
 
-    Parameters
-    ----------
-    metric : ConfusionMetric
-        Resolved to the classes.
-    oracle : callable
-        L (m, k, k) → (C, handle, bound): a classifier of small <L, C>, whatever stands
-        for it, and a number that <L, C'> is not below for any C' in 𝒞 if `exact`. A
-        fitted `PluginLMO` or `ThresholdLMO`, or the `CheckedLMO` of any other.
-    cells : Cells
-        Its `priors` are the row sums of all of 𝒞.
-    constraints : sequence of Constraint, default=()
+    `metric`: resolved to the classes. `oracle`: L (m, k, k) → (C, handle, bound): a
+    classifier of small <L, C>, whatever stands for it, and a number that <L, C'> is not
+    below for any C' in 𝒞 if `exact`. A fitted `PluginLMO` or `ThresholdLMO`, or the
+    `CheckedLMO` of any other. `cells`: its `priors` are the row sums of all of 𝒞.
 
-    Attributes
-    ----------
-    shape : tuple
-        (m, k, k).
-    priors : ndarray of shape (m, k)
-    convex, smooth : bool
-        As the metric is.
-    exact : bool
-        Whether the oracle's bounds hold.
-    separable : bool
-        Whether C[a] depends on L[a] only, for each cell a.
-    examples : callable or None
-        () -> cells and masses of the examples, or None; see `PluginLMO`.
-    piece_halves : None
-        No piece of a metric belongs to a parity in halves.
-    n_terms : int
-        The number of examples, of which entries of C are sums.
-    unit : float
-        The relative error of what the oracle and the metric compute, if it is not that of
-        doubles; else 0.0.
-    conditions : Conditions
-        The linear ones of all constraints, parities in halves. D has ones (for a lower
-        half zeros) where a condition is not one on a rate multiplied by <D[p], C>.
-    linear : (ndarray of shape (p, m, k, k), ndarray of shape (p,))
-        The same without halves: G and h of each pair of groups.
-    convex_constraints : list of ConvexConstraint
-        The φ_q.
-    leveled : list of Constraint
-        Constraints that are linear at given levels only. Neither `linear` nor
-        `convex_constraints` has them; `between` makes them linear.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.column_generation import (
-    ...     run_column_generation,
-    ... )
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("g_mean", probabilities)
-    >>> result = run_column_generation(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
+    Attributes: `priors` (m, k).
+    `shape`: (m, k, k).
+    `convex`, `smooth`: as the metric is.
+    `exact`: whether the oracle's bounds hold.
+    `separable`: whether C[a] depends on L[a] only, for each cell a.
+    `examples`: () -> cells and masses of the examples, or None; see `PluginLMO`.
+    `piece_halves` (None): no piece of a metric belongs to a parity in halves.
+    `n_terms`: the number of examples, of which entries of C are sums.
+    `unit`: the relative error of what the oracle and the metric compute, if it is not
+      that of doubles; else 0.0.
+    `conditions`: the linear ones of all constraints, parities in halves. D has ones
+      (for a lower half zeros) where a condition is not one on a rate multiplied by
+      <D[p], C>.
+    `linear` (p, m, k, k), (p,): the same without halves: G and h of each pair of
+      groups.
+    `convex_constraints` (list of ConvexConstraint): the φ_q.
+    `leveled` (list of Constraint): constraints that are linear at given levels only.
+      Neither `linear` nor `convex_constraints` has them; `between` makes them linear.
     """
 
     piece_halves = None
@@ -138,28 +106,12 @@ class ConfusionProblem:
     ):
         """The problem of all plug-in rules of given class probabilities.
 
-        Parameters
-        ----------
-        metric : str or ConfusionMetric
-        probabilities : array-like of shape (n, k)
-            Of the labels 0, ..., k - 1.
-        y : array-like of shape (n,) or None, default=None
-            Labels to count (for two classes exactly, over all thresholds). None counts
-            the probabilities.
-        constraints : sequence of Constraint, default=()
-        sample_weight : array-like of shape (n,) or None, default=None
-        sensitive_features : array-like of shape (n,) or (n, p) or None, default=None
-            Each group is a cell.
-
-        Returns
-        -------
-        ConfusionProblem
-
-        Raises
-        ------
-        ValueError
-            If the metric or a constraint rejects the data, or if the probabilities,
-            labels, weights or groups are invalid.
+        `metric` (str or ConfusionMetric), `sample_weight` (n,) or None. `probabilities`
+        (n, k): of the labels 0, ..., k - 1. `y` (n,): labels to count (for two classes
+        exactly, over all thresholds). None counts the probabilities.
+        `sensitive_features` (n,) or (n, p) or None: each group is a cell. Returns a
+        `ConfusionProblem`. ValueError if the metric or a constraint rejects the data,
+        or if the probabilities, labels, weights or groups are invalid.
         """
         n, k = np.shape(probabilities)
         codes = groups = names = None
@@ -195,11 +147,8 @@ class ConfusionProblem:
     def between(self, low, high, strict=False):
         """The problem with linear conditions for a box of levels.
 
-        Parameters
-        ----------
-        low, high : ndarray of shape (n_levels,)
-        strict : bool
-            False: conditions that are necessary. True: sufficient ones.
+        `low`, `high` (n_levels,). `strict`: False: conditions that are necessary. True:
+        sufficient ones.
         """
         constraints, start = [], 0
         for constraint in self.constraints:
@@ -350,13 +299,7 @@ class ConfusionProblem:
     def features(self, tensors):
         """Linear functions of each tensor that determine ψ and the constraints.
 
-        Parameters
-        ----------
-        tensors : ndarray of shape (T, m, k, k)
-
-        Returns
-        -------
-        ndarray of shape (T, f)
+        `tensors` (T, m, k, k). Returns (T, f).
         """
         n = len(tensors)
         if self.convex_constraints:
@@ -420,11 +363,7 @@ class ConfusionProblem:
 class LinearProblem(ConfusionProblem):
     """min <L, C> under the constraints of another problem.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        Its metric depends on the same entries of C.
-    L : ndarray of shape (m, k, k)
+    `L` (m, k, k). `problem`: its metric depends on the same entries of C.
     """
 
     def __init__(self, problem, L):

@@ -62,10 +62,7 @@ class RateConstraint(SelectiveConstraint):
     positive (no example of the class in the group), which `empty_counts` names. Without
     bounds the object represents the metric that `resolve` returns.
 
-    Attributes
-    ----------
-    more_is_better : bool
-        Whether larger values of the rate are better.
+    `more_is_better`: whether larger values of the rate are better.
     """
 
     more_is_better = True
@@ -298,11 +295,7 @@ def check_number(value, name, low, high):
 class RateMetric(OneClassMetric):
     """The metric that a rate without bounds represents.
 
-    Parameters
-    ----------
-    rate : RateConstraint
-    pos_label : label or None
-        The class.
+    `pos_label` or None: the class.
     """
 
     def __init__(self, rate, pos_label=None):

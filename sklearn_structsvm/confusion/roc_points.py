@@ -13,26 +13,13 @@ class RocPoints:
     scores. Its part of the confusion tensor is of shape (2, 2). With individual costs it
     also contributes to the slab, see `CostLMO`.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,), float32 or float64
-        Probabilities of class 1.
-    shares : ndarray of shape (n,)
-        The share of each example that counts as class 1 (0 or 1 for a label).
-    weights : ndarray of shape (n,)
-    cells : ndarray of shape (n,)
-    n_cells : int
-    costs : ndarray of shape (n, 2) or None
-        Costs of predictions.
-    cost_range : (float, float) or None
-        The mean costs that the slab represents as 0 and 1.
+    `weights` (n,), `cells` (n,). `scores` (n,), float32 or float64: probabilities of
+    class 1. `shares` (n,): the share of each example that counts as class 1 (0 or 1 for
+    a label). `costs` (n, 2) or None: costs of predictions. `cost_range` (float, float)
+    or None: the mean costs that the slab represents as 0 and 1.
 
-    Attributes
-    ----------
-    shape : tuple
-        The shape of the tensor, including the slab.
-    sizes : list of int
-        The number of points of each cell; 1 for a cell without examples.
+    Attributes: `shape`: the shape of the tensor, including the slab. `sizes`: the
+    number of points of each cell; 1 for a cell without examples.
     """
 
     def __init__(
@@ -69,14 +56,7 @@ class RocPoints:
     def parts(self, L):
         """<L, C> as a constant plus a part for each cell.
 
-        Parameters
-        ----------
-        L : ndarray of the shape of the tensor
-
-        Returns
-        -------
-        constant : float
-        parts : list of ndarray of shape (size,)
+        Returns `constant`; `parts` (list of (size,)).
         """
         parts = [np.tensordot(C, L[a]) for a, C in enumerate(self.tensors)]
         if not self.costs:
@@ -99,11 +79,7 @@ class RocPoints:
     def losses(self, points, fallback):
         """The loss tensor (m, 2, 2) of the rule with these thresholds.
 
-        Parameters
-        ----------
-        points : sequence of int
-        fallback : ndarray of shape (m, 2, 2)
-            The losses of cells without examples.
+        `fallback` (m, 2, 2): the losses of cells without examples.
         """
         L = np.zeros((len(self.tensors), 2, 2))
         for a, t in enumerate(points):
@@ -129,14 +105,8 @@ class RocPoints:
 def short_number(low, high):
     """A short decimal θ with low <= θ < high, far from both if possible.
 
-    Parameters
-    ----------
-    low, high : np.float32 or np.float64
-        Two scores with low < high. The condition holds in their precision.
-
-    Returns
-    -------
-    float
+    `low`, `high` (np.float32 or np.float64): two scores with low < high. The condition
+    holds in their precision.
     """
     gap = float(high) - float(low)
     middle = float(low) + gap / 2.0

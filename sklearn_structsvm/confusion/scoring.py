@@ -27,12 +27,8 @@ WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 class Scored(DocumentedMixin):
     """Mixin that makes an object with `measured(C, cells)` callable.
 
-    Attributes
-    ----------
-    greater_is_better : bool
-        Whether larger results of `measured` are better.
-    needs_costs : bool
-        Whether it depends on individual costs of the examples.
+    `greater_is_better`: whether larger results of `measured` are better. `needs_costs`:
+    whether it depends on individual costs of the examples.
     """
 
     greater_is_better = True

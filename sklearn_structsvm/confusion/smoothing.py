@@ -38,11 +38,6 @@ def nearest_to_zero(*probabilities, at_least=NEAREST):
     """The replacement for 0: half of the smallest positive probability, if not too small.
 
     A forest of 50 trees that says 0 does not mean one in a billion.
-
-    Parameters
-    ----------
-    *probabilities : ndarrays
-    at_least : float
     """
     least = [P.min(where=P > 0.0, initial=1.0) for P in probabilities]
     return max(at_least, float(min(least)) / 2.0)
@@ -59,22 +54,9 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
 
     Newton's method on a strictly convex function, with steps halved until it falls.
 
-    Parameters
-    ----------
-    z : ndarray of shape (m,)
-        Log odds.
-    hits : ndarray of shape (m,)
-        Weights of the examples with each z that have the label.
-    weights : ndarray of shape (m,)
-        Weights of all examples.
-    around : (float, float)
-        Mean of the prior, which is the start.
-    precision : float
-        Precision of the prior.
-
-    Returns
-    -------
-    ndarray of shape (2,)
+    `z` (m,): log odds. `hits` (m,): weights of the examples with each z that have the
+    label. `weights` (m,): weights of all examples. `around` (float, float): mean of the
+    prior, which is the start. `precision`: precision of the prior.
     """
     mean = np.asarray(around, dtype=np.float64)
 
@@ -113,26 +95,14 @@ def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     The sigmoid of a probability of 0 is 0. If all probabilities are 0, no hits are left,
     so a rule does not predict a label everywhere that was never learned.
 
-    Parameters
-    ----------
-    eta : ndarray of shape (m,)
-        Probabilities of the label, of the examples for which they are not 0.
-    hits : ndarray of shape (m,)
-        Weights of those that have the label, 0 of the others.
-    weights : ndarray of shape (m,)
-    rest : float
-        Hits among the examples whose probability is 0.
-    n : float
-        The effective number of all examples that have the label.
-    sigmoid : (float, float)
-        Its a and b.
-    floor : float
-        As for `log_odds`.
-
-    Returns
-    -------
-    hits : ndarray of shape (m,)
-    rest : float
+    `weights` (m,).
+    `eta` (m,): probabilities of the label, of the examples for which they are not 0.
+    `hits` (m,): weights of those that have the label, 0 of the others.
+    `rest`: hits among the examples whose probability is 0.
+    `n`: the effective number of all examples that have the label.
+    `sigmoid` (float, float): its a and b.
+    `floor`: as for `log_odds`.
+    Returns `hits` (m,); `rest`.
     """
     a, b = sigmoid
     share = n / (n + LABELS_FOR_HALF) if len(eta) else 0.0
@@ -154,20 +124,8 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
     cell best, each from all others. So thresholds of groups differ as much as their
     labels say, and not as their noise.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Probabilities of the positive class.
-    positive : ndarray of shape (n,)
-        1 for positive examples, 0 for others.
-    weights : ndarray of shape (n,)
-        Of any scale.
-    cells : ndarray of shape (n,)
-    n_cells : int
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    `cells` (n,). `scores` (n,): probabilities of the positive class. `positive` (n,): 1
+    for positive examples, 0 for others. `weights` (n,): of any scale. Returns (n,).
     """
     z = log_odds(scores, nearest_to_zero(scores, 1.0 - scores))
     counted = effective_weights(weights)
@@ -269,24 +227,10 @@ def fit_softmax(Z, y, weights, shares, precision):
     softmax(a (Z - log π) + log π). Whatever a is, its most probable class under balanced
     costs is then that of Z. The precision of a is that of a sigmoid.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, k)
-        Logarithms of class probabilities.
-    y : ndarray of shape (n,)
-        Codes of the labels.
-    weights : ndarray of shape (n,)
-        Numbers of examples.
-    shares : ndarray of shape (k,)
-        π, of the labels; log π counts as 0 for a class without examples.
-    precision : float
-        Of b.
-
-    Returns
-    -------
-    found : ndarray of shape (k + 1,)
-    loss : float
-        The minimum: the negative logarithm of likelihood times prior.
+    `Z` (n, k): logarithms of class probabilities. `y` (n,): codes of the labels.
+    `weights` (n,): numbers of examples. `shares` (k,): π, of the labels; log π counts
+    as 0 for a class without examples. `precision`: of b. Returns `found` (k + 1,);
+    `loss`: the minimum: the negative logarithm of likelihood times prior.
     """
     prior = np.log(np.where(shares > 0.0, shares, 1.0))
     Z = Z.astype(np.float64, copy=False) - prior

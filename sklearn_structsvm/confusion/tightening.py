@@ -33,21 +33,7 @@ MAX_PAIRS = 10_000
 def uniform_deviation(n, error):
     """The value that Kolmogorov's statistic exceeds with at most this probability.
 
-    Parameters
-    ----------
-    n : float or ndarray
-    error : float
-
-    Returns
-    -------
-    float or ndarray
-        At most 1, which it is for none.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.confusion.tightening import uniform_deviation
-    >>> print(f"{uniform_deviation(100, 0.05):.3f}")
-    0.136
+    Returns at most 1, which it is for no examples.
     """
     # Of half an example no more is known than of none.
     return np.minimum(np.sqrt(np.log(2.0 / error) / (2.0 * np.maximum(n, 0.5))), 1.0)
@@ -57,13 +43,8 @@ def uniform_deviation(n, error):
 class ConfidenceBounds:
     """By how much the conditions of one constraint may be off on new examples.
 
-    Attributes
-    ----------
-    constraint : Constraint
-    values : ndarray of shape (p,)
-        One for each linear condition.
-    groups : list of length p
-        The group that is the largest part of each: its index, None without groups.
+    `values` (p,): one for each linear condition. `groups` (list of length p): the group
+    that is the largest part of each: its index, None without groups.
     """
 
     constraint: Constraint
@@ -82,24 +63,10 @@ class ConfidenceBounds:
 def find_bounds(constraints, cells, sizes, confidence):
     """`ConfidenceBounds` of each constraint; together they hold with `confidence`.
 
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-        Linear; at least one.
-    cells : Cells
-        With the row sums of the sample's labels.
-    sizes : ndarray of shape (2, m, k)
-        Sums of the weights of the examples by cell and label, and of their squares.
-    confidence : float
-
-    Returns
-    -------
-    list of ConfidenceBounds
-
-    Raises
-    ------
-    ValueError
-        For a constraint that is not linear.
+    `constraints` (sequence of Constraint): linear; at least one. `cells`: with the row
+    sums of the sample's labels. `sizes` (2, m, k): sums of the weights of the examples
+    by cell and label, and of their squares. ValueError for a constraint that is not
+    linear.
     """
     refuse_curved(constraints)
     refuse_many_pairs(constraints, cells)

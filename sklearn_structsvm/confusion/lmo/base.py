@@ -15,18 +15,11 @@ from sklearn_structsvm.confusion.lmo.arguments import as_cells
 class Minimizer:
     """What a `ConfusionProblem` asks of its oracle, besides to be called.
 
-    Attributes
-    ----------
-    exact : bool
-        Whether its bounds are true.
-    separable : bool
-        Whether C[a] depends on L[a] only, for each cell a.
-    n_terms : int
-        The number of examples, of which entries of C are sums.
-    unit : float
-        The unit roundoff of the numbers by which choices are made.
-    cost_range : tuple of two floats, or None
-        The least and the largest mean cost, if there are individual costs.
+    `exact`: whether its bounds are true. `separable`: whether C[a] depends on L[a]
+    only, for each cell a. `n_terms`: the number of examples, of which entries of C are
+    sums. `unit`: the unit roundoff of the numbers by which choices are made.
+    `cost_range` (tuple of two floats or None): the least and the largest mean cost, if
+    there are individual costs.
     """
 
     exact = separable = False

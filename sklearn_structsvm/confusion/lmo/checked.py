@@ -15,24 +15,11 @@ from sklearn_structsvm.confusion.lmo.base import Minimizer
 class CheckedLMO(Minimizer):
     """A fitted LMO, whose confusion tensors and bounds are checked.
 
-    Parameters
-    ----------
-    lmo : LMO
-        Fitted.
-    y : array-like of shape (n,)
-        Labels as 0, ..., k - 1.
-    cells : array-like of shape (n,) or None
-    sample_weight : array-like of shape (n,) or None
-    n_cells : int
-    n_classes : int
+    `cells` (n,) or None, `sample_weight` (n,) or None. `lmo`: fitted. `y` (n,): labels
+    as 0, ..., k - 1.
 
-    Attributes
-    ----------
-    shape_ : tuple
-        (m, k, k).
-    priors_ : ndarray of shape (m, k)
-    exact : bool
-        The attribute `lmo.exact`.
+    Attributes: `priors_` (m, k). `shape_`: (m, k, k). `exact`: the attribute
+    `lmo.exact`.
     """
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):
@@ -51,26 +38,11 @@ class CheckedLMO(Minimizer):
     def __call__(self, L):
         """Ask the LMO.
 
-        Parameters
-        ----------
-        L : array-like of shape (m, k, k)
-
-        Returns
-        -------
-        C : ndarray of shape (m, k, k)
-        handle : (ndarray of shape (m, k, k), object)
-            L and the LMO's own handle.
-        bound : float
-            The LMO's bound, or <L, C> if it has none, which is valid only if the LMO is
-            exact.
-
-        Raises
-        ------
-        TypeError
-            If the result is not (C, handle) or (C, handle, bound).
-        ValueError
-            If C is not the confusion tensor of any classifier, or the bound is above the
-            cost of C.
+        `L` (m, k, k). Returns `C` (m, k, k); `handle` ((m, k, k), object): L and the
+        LMO's own handle; `bound`: the LMO's bound, or <L, C> if it has none, which is
+        valid only if the LMO is exact. TypeError if the result is not (C, handle) or
+        (C, handle, bound). ValueError if C is not the confusion tensor of any
+        classifier, or the bound is above the cost of C.
         """
         L = as_losses(L, self.shape_).copy()
         found = self.lmo(L.copy())

@@ -36,26 +36,14 @@ class CostLMO(Minimizer):
     less for label 0 than for label 1. In other cells, such a rule would be the best for a
     few rows by chance, and wrong for others.
 
-    Parameters
-    ----------
-    counted : {"probabilities", "labels"}
-        As for `PluginLMO`.
+    `counted` ({"probabilities", "labels"}): as for `PluginLMO`.
 
-    Attributes
-    ----------
-    exact : bool
-        Whether bounds are true: for "probabilities", and for thresholds.
-    knows_costs : bool
-        Whether rules depend on the costs of the example.
-    cost_range : (float, float)
-        The least and the largest mean cost.
-    uniform_cost : float
-        The mean cost of labels that are drawn at random.
-    mean_costs : ndarray of shape (m, k, k)
-        What stands for costs that are not known.
+    Attributes: `exact`: whether bounds are true: for "probabilities", and for
+    thresholds. `knows_costs`: whether rules depend on the costs of the example.
+    `cost_range` (float, float): the least and the largest mean cost. `uniform_cost`:
+    the mean cost of labels that are drawn at random. `mean_costs` (m, k, k): what
+    stands for costs that are not known.
 
-    References
-    ----------
     .. [1] Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
     """
 

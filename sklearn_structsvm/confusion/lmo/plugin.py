@@ -40,48 +40,22 @@ class PluginLMO(Minimizer, LMO):
     the groups, it contains those of the pairs (group, label), with groups varying
     slowest. Handles are loss tensors.
 
-    Parameters
-    ----------
-    counted : {"probabilities", "labels"}, default="probabilities"
-        What C is. "probabilities": C[a, i, j] is the mean of η_i(x) over the predictions
-        j in cell a, the confusion under the model; for it the plug-in rule is the best
-        of all classifiers. "labels": shares of the sample's labels, as in Algorithm 9;
-        for them the rule is a good classifier, not the best one.
-    n_groups : int, default=1
-        g, where the rules are not to see the groups: P has g k columns, and of the m
-        cells the first m / g are of the first group, and so on. A rule sees no more of a
-        cell than its place among those of its group.
-    n_threads : int, default=1
-        No bit of a result depends on it.
+    `counted` ({"probabilities", "labels"}): what C is. "probabilities": C[a, i, j] is
+    the mean of η_i(x) over the predictions j in cell a, the confusion under the model;
+    for it the plug-in rule is the best of all classifiers. "labels": shares of the
+    sample's labels, as in Algorithm 9; for them the rule is a good classifier, not the
+    best one. `n_groups`: g, where the rules are not to see the groups: P has g k
+    columns, and of the m cells the first m / g are of the first group, and so on. A
+    rule sees no more of a cell than its place among those of its group. `n_threads`: no
+    bit of a result depends on it.
 
-    Attributes
-    ----------
-    exact : bool
-        Whether bounds are true: for "probabilities".
-    shape_ : tuple
-        (m, k, k).
-    priors_ : ndarray of shape (m, k)
-        Σ_j C[a, i, j], which no classifier changes.
-    n_terms : int
-        The number of examples, of which entries are sums.
-    unit : float
-        The unit roundoff of the probabilities, by which choices are made.
+    Attributes: `exact`: whether bounds are true: for "probabilities". `shape_`: (m, k,
+    k). `priors_` (m, k): Σ_j C[a, i, j], which no classifier changes. `n_terms`: the
+    number of examples, of which entries are sums. `unit`: the unit roundoff of the
+    probabilities, by which choices are made.
 
-    Notes
-    -----
     If off-diagonal costs are sums of one number for the label and one for the
     prediction, a row takes k multiplications; else it takes k².
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
-    >>> P = [[0.75, 0.25], [0.5, 0.5]]
-    >>> lmo = PluginLMO().fit(P)
-    >>> C, handle, bound = lmo([[[0.0, 1.0], [2.0, 0.0]]])
-    >>> C.tolist(), bound
-    ([[[0.375, 0.25], [0.125, 0.25]]], 0.5)
-    >>> lmo.predict(handle, P)
-    array([0, 1])
     """
 
     def __init__(self, counted="probabilities", *, n_groups=1, n_threads=1):
@@ -102,28 +76,13 @@ class PluginLMO(Minimizer, LMO):
     def fit(self, P, y=None, sample_weight=None, cells=None, n_cells=None):
         """Read the sample once.
 
-        Parameters
-        ----------
-        P : array-like of shape (n, g k)
-            Class probabilities of each example. float32 values are processed in float32,
-            in half the time, and others in float64.
-        y : array-like of shape (n,) or None
-            Labels as 0, ..., k - 1; not needed if only probabilities are counted.
-        sample_weight : array-like of shape (n,) or None
-        cells : array-like of shape (n,) or None
-            Cell of each example, 0, ..., n_cells - 1; None for all zero.
-        n_cells : int or None
-            m; one more than the largest of `cells` if None.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            For probabilities that are negative or do not sum to one, labels or cells out
-            of range, weights that are negative, not finite or all zero.
+        `sample_weight` (n,) or None. `P` (n, g k): class probabilities of each example.
+        float32 values are processed in float32, in half the time, and others in
+        float64. `y` (n,) or None: labels as 0, ..., k - 1; not needed if only
+        probabilities are counted. `cells` (n,): cell of each example, 0, ..., n_cells -
+        1; None for all zero. `n_cells`: m; one more than the largest of `cells` if
+        None. ValueError for probabilities that are negative or do not sum to one,
+        labels or cells out of range, weights that are negative, not finite or all zero.
         """
         P = as_probabilities(P)
         n, k = len(P), _n_labels(P, self.n_groups)
@@ -166,18 +125,9 @@ class PluginLMO(Minimizer, LMO):
     def __call__(self, L):
         """The plug-in classifier of L.
 
-        Parameters
-        ----------
-        L : array-like of shape (m, k, k)
-
-        Returns
-        -------
-        C : ndarray of shape (m, k, k)
-            Its confusion tensor.
-        handle : ndarray of shape (m, k, k)
-            A copy of L, from which `predict` predicts.
-        bound : float
-            <L, C>, which is the minimum over all classifiers if `exact`.
+        `L` (m, k, k). Returns `C` (m, k, k): its confusion tensor; `handle` (m, k, k):
+        a copy of L, from which `predict` predicts; `bound`: <L, C>, which is the
+        minimum over all classifiers if `exact`.
         """
         L = as_losses(L, self.shape_).copy()
         C = self._confusion(L, self.counted)
@@ -186,31 +136,16 @@ class PluginLMO(Minimizer, LMO):
     def confusion(self, L, counted=None):
         """Confusion tensor of the plug-in classifier of L.
 
-        Parameters
-        ----------
-        L : array-like of shape (m, k, k)
-        counted : {"probabilities", "labels"} or None
-            Same as `counted` of the class, which is the default.
-
-        Returns
-        -------
-        ndarray of shape (m, k, k)
+        `L` (m, k, k). `counted` ({"probabilities", "labels"} or None): same as
+        `counted` of the class, which is the default. Returns (m, k, k).
         """
         return self._confusion(as_losses(L, self.shape_), counted or self.counted)
 
     def predict(self, handle, P, cells=None):
         """Labels that the plug-in classifier of a loss tensor gives.
 
-        Parameters
-        ----------
-        handle : array-like of shape (m, k, k)
-        P : array-like of shape (n, k)
-            Class probabilities.
-        cells : array-like of shape (n,) or None
-
-        Returns
-        -------
-        ndarray of shape (n,)
+        `handle` (m, k, k), `cells` (n,) or None. `P` (n, k): class probabilities.
+        Returns (n,).
         """
         return predict_plugin(
             P, handle, cells, n_groups=self.n_groups, n_threads=self.n_threads
@@ -223,15 +158,8 @@ class PluginLMO(Minimizer, LMO):
     def mixture_confusion(self, Ls, weights, counted=None):
         """Confusion tensor of a randomized classifier, the mean over its parts.
 
-        Parameters
-        ----------
-        Ls : sequence of T arrays of shape (m, k, k)
-        weights : array-like of shape (T,)
-        counted : {"probabilities", "labels"} or None
-
-        Returns
-        -------
-        ndarray of shape (m, k, k)
+        `weights` (T,), `counted` ({"probabilities", "labels"} or None). Returns (m, k,
+        k).
         """
         tensors = [self.confusion(L, counted) for L in Ls]
         return np.tensordot(weights, tensors, axes=1)
@@ -249,15 +177,8 @@ class PluginLMO(Minimizer, LMO):
 def by_pair(L, n_groups):
     """Convert loss tensors from cells and labels to pairs (group, label).
 
-    Parameters
-    ----------
-    L : ndarray of shape (..., g p, k, q)
-        Losses for p cells in each of g groups. The result is a copy if g > 1.
-    n_groups : int
-
-    Returns
-    -------
-    ndarray of shape (..., p, g k, q)
+    `L` (..., g p, k, q): losses for p cells in each of g groups. The result is a copy
+    if g > 1. Returns (..., p, g k, q).
     """
     if n_groups == 1:
         return L
@@ -291,28 +212,11 @@ def _n_labels(P, n_groups):
 def predict_plugin(P, L, cells=None, *, n_groups=1, n_threads=1):
     """Predictions of the plug-in classifier of a loss tensor.
 
-    Parameters
-    ----------
-    P : array-like of shape (n, g k)
-        Probabilities of the classes, or of the pairs of group and label if g > 1.
-    L : array-like of shape (g p, k, k), or (k, k)
-    cells : array-like of shape (n,) or None
-        The cell of each row within its group, 0, ..., p - 1. None means all zero.
-    n_groups : int
-        g.
-    n_threads : int
-
-    Returns
-    -------
-    ndarray of shape (n,), intp
-        argmin_j Σ_i η_i L[a, i, j], or with groups argmin_j Σ_ai η_ai L[a, i, j]; the
-        first one in case of ties.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.confusion.lmo.plugin import predict_plugin
-    >>> predict_plugin([[0.7, 0.3], [0.95, 0.05]], [[0.0, 1.0], [5.0, 0.0]])
-    array([1, 0])
+    `L` (g p, k, k), or (k, k). `P` (n, g k): probabilities of the classes, or of the
+    pairs of group and label if g > 1. `cells` (n,): the cell of each row within its
+    group, 0, ..., p - 1. None means all zero. `n_groups`: g. Returns (n,), intp:
+    argmin_j Σ_i η_i L[a, i, j], or with groups argmin_j Σ_ai η_ai L[a, i, j]; the first
+    one in case of ties.
     """
     P = as_probabilities(P)
     n, k = len(P), _n_labels(P, n_groups)
@@ -326,19 +230,9 @@ def predict_plugin(P, L, cells=None, *, n_groups=1, n_threads=1):
 def mixture_proba(P, Ls, weights, cells=None, *, n_groups=1, n_threads=1):
     """How probable each prediction of a randomized plug-in classifier is.
 
-    Parameters
-    ----------
-    P : array-like of shape (n, g k)
-    Ls : array-like of shape (T, g p, k, k)
-    weights : array-like of shape (T,)
-        The probability of each plug-in classifier.
-    cells, n_groups : as of `predict_plugin`
-    n_threads : int
-
-    Returns
-    -------
-    ndarray of shape (n, k), float64
-        Sum of the weights of the classifiers that predict each class.
+    `P` (n, g k), `Ls` (T, g p, k, k). `weights` (T,): the probability of each plug-in
+    classifier. `cells`, `n_groups` as of `predict_plugin`. Returns (n, k), float64: sum
+    of the weights of the classifiers that predict each class.
     """
     P = as_probabilities(P)
     n, k = len(P), _n_labels(P, n_groups)
@@ -378,21 +272,10 @@ def likely_choices(P, weights, n_threads):
 def segments(key, weights, ties):
     """The rows in the order of their keys, without rows of weight zero.
 
-    Parameters
-    ----------
-    key : ndarray of shape (n,), int
-        Not negative.
-    weights : ndarray of shape (n,) or None
-    ties : ndarray of shape (n,), int, or None
-        Order of the rows with equal keys. Not negative.
-
-    Returns
-    -------
-    order : ndarray of shape (n_kept,), intp
-    ends : ndarray, intp
-        The end of each occurring key's rows in `order`.
-    keys : ndarray, intp
-        The keys that occur, ascending.
+    `weights` (n,) or None. `key` (n,), int: not negative. `ties` (n,), int or None:
+    order of the rows with equal keys. Not negative. Returns `order` (n_kept,), intp;
+    `ends` (ndarray, intp): the end of each occurring key's rows in `order`; `keys`
+    (ndarray, intp): the keys that occur, ascending.
     """
     if ties is None:
         order = _stable_order(key)

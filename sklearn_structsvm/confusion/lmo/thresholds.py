@@ -18,28 +18,11 @@ class ThresholdLMO(PluginLMO):
     sort computes. One of its vertices is the best of all these classifiers and of their
     mixtures. So bounds are valid for the labels, not only for the model.
 
-    Parameters
-    ----------
-    smooth : bool, default=False
-        Whether to smooth the labels by `smoothed_shares`. The vertices are then the best
-        for the smoothed labels, while `confusion` and `mixture_confusion` still count the
-        labels.
-    n_threads : int, default=1
+    `smooth`: whether to smooth the labels by `smoothed_shares`. The vertices are then
+    the best for the smoothed labels, while `confusion` and `mixture_confusion` still
+    count the labels.
 
-    Attributes
-    ----------
-    exact : bool
-        True.
-    shape_, priors_
-        As for `PluginLMO`.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
-    >>> lmo = ThresholdLMO().fit([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]], [0, 1, 1])
-    >>> C, handle, bound = lmo([[[0.0, 1.0], [1.0, 0.0]]])
-    >>> bound, lmo.predict(handle, [[0.81, 0.19], [0.79, 0.21]])
-    (0.0, array([0, 1]))
+    Attributes: `exact`: True. `shape_`, `priors_`: as for `PluginLMO`.
     """
 
     exact = True
@@ -51,26 +34,10 @@ class ThresholdLMO(PluginLMO):
     def fit(self, P, y, sample_weight=None, cells=None, n_cells=None, shares=None):
         """Make the polygons.
 
-        Parameters
-        ----------
-        P : array-like of shape (n, 2)
-            As for `PluginLMO`.
-        y : array-like of shape (n,)
-            Labels 0 and 1.
-        sample_weight : array-like of shape (n,) or None
-        cells : array-like of shape (n,) or None
-        n_cells : int or None
-        shares : ndarray of shape (n,) or None
-            The smoothed labels, if they are known.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As for `PluginLMO`, and if there are not two classes.
+        `sample_weight` (n,) or None, `cells` (n,) or None. `P` (n, 2): as for
+        `PluginLMO`. `y` (n,): labels 0 and 1. `shares` (n,) or None: the smoothed
+        labels, if they are known. ValueError as for `PluginLMO`, and if there are not
+        two classes.
         """
         if np.ndim(P) != 2 or np.shape(P)[1] != 2:
             raise ValueError(
@@ -131,20 +98,10 @@ class ThresholdLMO(PluginLMO):
     def __call__(self, L):
         """The best thresholds for L.
 
-        Parameters
-        ----------
-        L : array-like of shape (m, 2, 2)
-
-        Returns
-        -------
-        C : ndarray of shape (m, 2, 2)
-            Their confusion tensor on the labels.
-        handle : ndarray of shape (m, 2, 2)
-            A loss tensor whose plug-in classifier has these thresholds. They lie midway
-            between two probabilities, so no example is tied. For a cell without examples,
-            it is L.
-        bound : float
-            <L, C>, the minimum over all thresholds.
+        `L` (m, 2, 2). Returns `C` (m, 2, 2): their confusion tensor on the labels;
+        `handle` (m, 2, 2): a loss tensor whose plug-in classifier has these thresholds.
+        They lie midway between two probabilities, so no example is tied. For a cell
+        without examples, it is L; `bound`: <L, C>, the minimum over all thresholds.
         """
         L = as_losses(L, self.shape_)
         found = np.empty(len(L), dtype=np.intp)

@@ -25,14 +25,9 @@ MAX_ENUMERATED = 2**20
 class LabelSets:
     """k labels for each row, and their sums.
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n, k), int32
-    eta : ndarray of shape (n, k)
-        Their probabilities.
-    hits, predicted : ndarrays of shape (L,)
-        t and q of each label: the expected share of rows for which it is correctly
-        predicted, and the share for which it is predicted.
+    `labels` (n, k), int32. `eta` (n, k): their probabilities. `hits`, `predicted` (L,):
+    t and q of each label: the expected share of rows for which it is correctly
+    predicted, and the share for which it is predicted.
     """
 
     labels: np.ndarray
@@ -58,37 +53,11 @@ class TopLabelsLMO(Minimizer):
     linear in η_l, and the labels with the k largest gains form the best set. So bounds
     are valid, also for mixtures.
 
-    Parameters
-    ----------
-    rows : LabelRows
-    k : int
-        From 1 to the number of labels.
-    sample_weight : array-like of shape (n,) or None
+    `sample_weight` (n,) or None. `k`: from 1 to the number of labels.
 
-    Attributes
-    ----------
-    exact : bool
-        True.
-    shape_ : tuple
-        (L, 2, 2).
-    priors_ : ndarray of shape (L, 2)
-    prior : ndarray of shape (L,)
-        p: the expected share of the rows that have each label.
-    weights : ndarray of shape (n,)
-        Weights that sum to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.label_rows import LabelRows
-    >>> from sklearn_structsvm.confusion.lmo.top_labels import TopLabelsLMO
-    >>> rows = LabelRows.of(np.array([[0.9, 0.2, 0.1], [0.8, 0.7, 0.1]]))
-    >>> lmo = TopLabelsLMO(rows, 1)
-    >>> L = np.zeros((3, 2, 2))
-    >>> L[:, 1, 1] = -1.0, -2.0, -4.0
-    >>> C, handle, bound = lmo(L)
-    >>> lmo.choose(handle).labels.ravel().tolist()
-    [0, 1]
+    Attributes: `priors_` (L, 2). `exact`: True. `shape_`: (L, 2, 2). `prior` (L,): p:
+    the expected share of the rows that have each label. `weights` (n,): weights that
+    sum to 1.
     """
 
     exact = True
@@ -116,14 +85,8 @@ class TopLabelsLMO(Minimizer):
     def choose(self, gains):
         """The k labels with the largest gains in each row.
 
-        Parameters
-        ----------
-        gains : ndarray of shape (L, 2), or loss tensor (L, 2, 2)
-            Predicting label l for a row gains gains[l, 0] + gains[l, 1] η_l.
-
-        Returns
-        -------
-        LabelSets
+        `gains` (L, 2), or loss tensor (L, 2, 2): predicting label l for a row gains
+        gains[l, 0] + gains[l, 1] η_l. Returns `LabelSets`.
         """
         if np.ndim(gains) == 3:
             gains = gains_of_losses(gains)
@@ -139,19 +102,9 @@ class TopLabelsLMO(Minimizer):
     def ascend(self, sets, coefficients, order):
         """One pass over the rows, in which each takes the best labels given all others.
 
-        Parameters
-        ----------
-        sets : LabelSets
-            They are not modified.
-        coefficients : ndarray of shape (L, 6)
-            Coefficients of the labels' losses, see `LabelLoss`.
-        order : ndarray of shape (L,), int32
-            Among the labels that a row does not store, the first k of this order are
-            tried.
-
-        Returns
-        -------
-        LabelSets
+        `sets`: they are not modified. `coefficients` (L, 6): coefficients of the
+        labels' losses, see `LabelLoss`. `order` (L,), int32: among the labels that a
+        row does not store, the first k of this order are tried. Returns `LabelSets`.
         """
         labels, eta = sets.labels.copy(), sets.eta.copy()
         rows = self.rows
@@ -165,15 +118,8 @@ class TopLabelsLMO(Minimizer):
     def enumerated(self, losses):
         """The best of all choices of k labels per row, if there are few.
 
-        Parameters
-        ----------
-        losses : callable
-            Maps t and q, each of shape (m, L), to the losses of the labels, (m, L).
-
-        Returns
-        -------
-        LabelSets or None
-            None if there are too many choices, or only one.
+        `losses`: maps t and q, each of shape (m, L), to the losses of the labels, (m,
+        L). Returns `LabelSets`, or None if there are too many choices, or only one.
         """
         n, n_labels = len(self.rows), self.rows.n_labels
         n_choices = comb(n_labels, self.k)
@@ -209,11 +155,7 @@ def gains_of_losses(L):
 def best_labels(rows, gains, k, room=None):
     """The k labels with the largest gains per row, best first, then by label.
 
-    Returns
-    -------
-    labels : ndarray of shape (n, k), int32
-    eta : ndarray of shape (n, k)
-        Their probabilities.
+    Returns `labels` (n, k), int32; `eta` (n, k): their probabilities.
     """
     n = len(rows)
     gains = np.ascontiguousarray(gains, dtype=np.float64)

@@ -135,11 +135,7 @@ class ConstantClassifier:
 class RelabeledClassifier:
     """A classifier fitted to 0, 1, ..., as some libraries require.
 
-    Parameters
-    ----------
-    classifier : fitted classifier
-    labels : ndarray
-        The meaning of its labels.
+    `labels`: the meaning of its labels.
     """
 
     def __init__(self, classifier, labels):
@@ -155,24 +151,9 @@ class RelabeledClassifier:
 def fit_weighted(classifier, X, y, weights):
     """Fit a classifier with a weight for each example, in any way it supports.
 
-    Parameters
-    ----------
-    classifier : classifier
-        It will be fitted.
-    X : as `classifier` takes it
-    y : ndarray of shape (n,)
-        Labels 0, 1, ...
-    weights : ndarray of shape (n,)
-
-    Returns
-    -------
-    classifier
-
-    Raises
-    ------
-    TypeError
-        If it takes neither `sample_weight` nor, if these are equal within each class,
-        `class_weight`.
+    `weights` (n,). `classifier`: it will be fitted. `X` as `classifier` takes it. `y`
+    (n,): labels 0, 1, ... TypeError if it takes neither `sample_weight` nor, if these
+    are equal within each class, `class_weight`.
     """
     if has_fit_parameter(classifier, "sample_weight"):
         return classifier.fit(X, y, sample_weight=weights)
