@@ -18,12 +18,9 @@ from sklearn_structsvm.estimators.options import Need, check_needs
 class AtomicFitMixin(FittedAside, DocumentedMixin):
     """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`.
 
-    Attributes
-    ----------
-    _needs : dict
-        By the names of parameters, what they need of others. Parameters that all solvers
-        have, such as `tol`, need nothing. Neither do those that are ignored so that one
-        grid can contain several solvers.
+    `_needs`: by the names of parameters, what they need of others. Parameters that all
+    solvers have, such as `tol`, need nothing. Neither do those that are ignored so that
+    one grid can contain several solvers.
     """
 
     _needs: ClassVar[dict[str, list[Need]]] = {}
@@ -57,20 +54,10 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
 
     Callbacks may hold out data, and are torn down however the fit ends.
 
-    Parameters
-    ----------
-    estimator : AtomicFitMixin
-    fit_within : callable or None
-        None for the method ``_fit_within`` of the estimator.
-    **arguments : dict
-        The arguments of its `fit`: X, y and metadata, with those that only its inner
-        estimators know in a dict `fit_params`. They go to
-        ``fit_within(draft, fit, **arguments)``.
-
-    Returns
-    -------
-    estimator
-        The same one.
+    `fit_within`: None for the method ``_fit_within`` of the estimator. `**arguments`:
+    the arguments of its `fit`: X, y and metadata, with those that only its inner
+    estimators know in a dict `fit_params`. They go to ``fit_within(draft, fit,
+    **arguments)``. Returns the estimator.
     """
     with damage_refused(estimator), Fit(estimator) as fit, ExitStack() as stack:
         draft = fit.estimator
@@ -97,18 +84,9 @@ class Fit:
     replace those of the previous fit, all at once. Until then, and if the block raises
     before, the model stays as it was.
 
-    Parameters
-    ----------
-    estimator : AtomicFitMixin
-
-    Attributes
-    ----------
-    estimator : AtomicFitMixin
-        The draft. It has no fitted attributes yet.
-    previous : dict
-        The attributes of the previous fit.
-    data : dict
-        X, y and metadata, for callbacks.
+    Attributes: `estimator` (AtomicFitMixin): the draft. It has no fitted attributes
+    yet. `previous`: the attributes of the previous fit. `data`: X, y and metadata, for
+    callbacks.
     """
 
     def __init__(self, estimator):
@@ -163,13 +141,8 @@ def require_y(estimator, y):
 class FitProgress:
     """A fit, or a part of one, that is reported to callbacks.
 
-    Parameters
-    ----------
-    estimator : estimator with CallbackSupportMixin
-    data : dict
-        X, y and metadata, which are passed to the callbacks.
-    context : CallbackContext or None
-        The context of scikit-learn, or None if there are no callbacks.
+    `data`: X, y and metadata, which are passed to the callbacks. `context`: the context
+    of scikit-learn, or None if there are no callbacks.
     """
 
     def __init__(self, estimator, data, context):
@@ -215,12 +188,7 @@ class FitProgress:
 class PassReporter:
     """Reports each pass of a solver to callbacks, and to `verbose`.
 
-    Parameters
-    ----------
-    progress : FitProgress
-        The passes are its parts.
-    snapshot : callable or None
-        As for `FitProgress.end`.
+    `progress`: the passes are its parts. `snapshot` or None: as for `FitProgress.end`.
     """
 
     def __init__(self, progress, snapshot):

@@ -29,24 +29,14 @@ from sklearn_structsvm.risks import (
 class BatchLoss:
     """Properties of a loss that do not depend on the data.
 
-    Attributes
-    ----------
-    make_risk : callable
-        (model, problem, options) -> Risk, for an estimator `model` with the parameters
-        `loss`, `k` and `class_weight`, and the options that all risks take.
-    multi_class, multi_label : bool
-        Whether it is defined for more than two classes, and for several labels.
-    of_sample : bool
-        Whether it is a loss of the whole sample, not a sum over rows.
-    is_order : bool
-        Whether it depends on the order of the scores alone, so that an intercept is a
-        threshold that is set after training.
-    takes_k : bool
-        Whether it depends on the first k rows, given by the parameter `k`.
-    takes_class_weight : bool
-    takes_label_costs : bool
-    is_smooth : bool
-        Whether its risk is a `SmoothRisk`.
+    `make_risk`: (model, problem, options) -> Risk, for an estimator `model` with the
+    parameters `loss`, `k` and `class_weight`, and the options that all risks take.
+    `multi_class`, `multi_label`: whether it is defined for more than two classes, and
+    for several labels. `of_sample`: whether it is a loss of the whole sample, not a sum
+    over rows. `is_order`: whether it depends on the order of the scores alone, so that
+    an intercept is a threshold that is set after training. `takes_k`: whether it
+    depends on the first k rows, given by the parameter `k`. `is_smooth`: whether its
+    risk is a `SmoothRisk`.
     """
 
     make_risk: Callable[..., Any]

@@ -19,12 +19,7 @@ def check_ranges(owner, values, constraints):
     scikit-learn's `skip_parameter_validation` skips the other checks of parameters, but
     with other numbers certificates are wrong, and memory is not what kernels expect.
 
-    Parameters
-    ----------
-    owner : str
-        The class or function.
-    values, constraints : dict
-        By the names of parameters.
+    `owner`: the class or function. `values`, `constraints`: by the names of parameters.
     """
     for name, allowed in constraints.items():
         # Anything beside an interval may allow other numbers.

@@ -48,13 +48,9 @@ CV_CONSTRAINTS = {
 class FoldPath:
     """The results of a fold.
 
-    Attributes
-    ----------
-    scores, gaps : list of float
-        Scores, and duality gaps on the training part (NaN if unknown), for the first
-        values of C.
-    stopped_by : "max_iter", "max_time" or None
-        The limit that ended the path before the other values.
+    `scores`, `gaps`: scores, and duality gaps on the training part (NaN if unknown),
+    for the first values of C. `stopped_by` ("max_iter", "max_time" or None): the limit
+    that ended the path before the other values.
     """
 
     scores: list[float]
@@ -82,12 +78,9 @@ class CrossValidatedMixin:
     def _follow(self):
         """A picklable function that computes the solutions of a fold.
 
-        Returns
-        -------
-        callable
-            (estimator, X, y, weights, Cs) -> path, stopped_by: an iterator that turns the
-            estimator into the one for the next C and yields its duality gap, and the
-            `stopped_by` of a `FoldPath`.
+        Returns (estimator, X, y, weights, Cs) -> path, stopped_by: an iterator that
+        turns the estimator into the one for the next C and yields its duality gap, and
+        the `stopped_by` of a `FoldPath`.
         """
         raise NotImplementedError
 
@@ -221,10 +214,7 @@ class CrossValidatedMixin:
     def _scores_and_gaps(self, problem, Cs, paths):
         """Scores and gaps of each C and fold, NaN after a path was cut short.
 
-        Raises
-        ------
-        ValueError
-            If a path has no score at all.
+        ValueError if a path has no score at all.
         """
         scores_path, gaps_path = np.full((2, len(Cs), len(paths)), np.nan)
         for k, path in enumerate(paths):
@@ -377,9 +367,7 @@ def _best(means):
 def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, follow):
     """Scores on the test part, for each C that a path reaches.
 
-    Returns
-    -------
-    FoldPath
+    Returns a `FoldPath`.
     """
     estimator = clone(estimator)
     X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)

@@ -31,20 +31,15 @@ def frank_wolfe(
 ):
     """Frank-Wolfe steps, starting from the previous fit's dual point if possible.
 
-    Parameters
-    ----------
-    estimator : StructuredClassifier
-        With the parameters `step`, `sampling` and `acceleration`.
-    problem : LocalProblem or RemoteProblem
-    previous : dict
-        Attributes of the previous fit.
-    average, bounds, cache : as for `start_bcfw`
-    algorithm : as for `run_bcfw`
-        Batch steps are plain and keep no active sets.
-    wrap : callable
-        A picklable function from the structure's oracle to the oracle in use.
-    l1_ratio : as for `start_bcfw`
-    **others : as for `find_warm_start`
+    `problem` (LocalProblem or RemoteProblem).
+    `estimator` (StructuredClassifier): with the parameters `step`, `sampling` and
+      `acceleration`.
+    `previous`: attributes of the previous fit.
+    `average`, `bounds`, `cache` as for `start_bcfw`.
+    `algorithm` as for `run_bcfw`. Batch steps are plain and keep no active sets.
+    `wrap`: a picklable function from the structure's oracle to the oracle in use.
+    `l1_ratio` as for `start_bcfw`.
+    `**others` as for `find_warm_start`.
     """
     step = estimator.step
     is_batch = algorithm == "batch"

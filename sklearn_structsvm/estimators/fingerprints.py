@@ -17,14 +17,7 @@ SIZE = 8
 def fingerprints(X, y):
     """Two fingerprints for each example: of its labels, and of all its data.
 
-    Parameters
-    ----------
-    X, y : as checked
-        Rows or items, and labels of each.
-
-    Returns
-    -------
-    ndarray of shape (n, 2), dtype uint64
+    `X`, `y` as checked. Rows or items, and labels of each. Returns (n, 2), uint64.
     """
     labels = list(map(_number, _parts(y)))
     both = [
@@ -40,17 +33,8 @@ def places_before(before, now, by_labels=True):
     This is the same example, at any place, or else one with other features but the same
     labels and place.
 
-    Parameters
-    ----------
-    before, now : ndarrays of shape (n, 2) and (m, 2)
-        Of `fingerprints`.
-    by_labels : bool
-        Whether features may differ.
-
-    Returns
-    -------
-    ndarray of shape (m,), dtype intp
-        -1 for a new example. All other numbers are unique.
+    `before`, `now` (n, 2) and (m, 2): of `fingerprints`. `by_labels`: whether features
+    may differ. Returns (m,) intp: -1 for a new example. All other numbers are unique.
     """
     waiting = {}
     for i, number in enumerate(before[:, 1].tolist()):

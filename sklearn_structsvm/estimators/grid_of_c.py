@@ -22,10 +22,7 @@ CS_CONSTRAINT = [Interval(Integral, 2, MOST_CS, closed="both"), "array-like"]
 def given_grid(Cs):
     """The given values, sorted and without duplicates, or None for a number of values.
 
-    Raises
-    ------
-    ValueError
-        If they are not positive, finite numbers.
+    ValueError if they are not positive, finite numbers.
     """
     if isinstance(Cs, Integral):
         return None
@@ -62,12 +59,8 @@ def warm_fits(estimator, problem, Cs):
 def warn_of_gaps(estimator, problem, Cs, is_short, fits, where):
     """Warn if fits ended above `tol`.
 
-    Parameters
-    ----------
-    is_short : ndarray of shape (n_Cs, n), dtype bool
-        For each C, the fits above `tol`.
-    fits, where : str
-        Names for the fits, and for the place of their gaps.
+    `is_short` (n_Cs, n) bool: for each C, the fits above `tol`. `fits`, `where`: names
+    for the fits, and for the place of their gaps.
     """
     if is_short.any():
         advice = cut_words(

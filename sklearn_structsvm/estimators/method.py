@@ -21,23 +21,16 @@ from sklearn_structsvm.solvers.loop import History
 class Method:
     """A solver with its problem and options.
 
-    Attributes
-    ----------
-    name : str
-        The name in the warning about convergence.
-    solve : callable
-        (on_pass, history) -> SolverResult.
-    iterate : Iterate or None
-        The object that `solve` modifies, if it is a consistent dual point at any moment.
-    certify : callable or None
-        () -> the arguments of `History.note` for the iterate.
-    kept : dict or None
-        See `WarmStart`. With it, an interrupted run leaves the estimator with the current
-        iterate.
-    resolved : dict
-        The resolved values of "auto", by the names of fitted attributes.
-    count_queries : callable or None
-        SolverResult -> the decoder calls of all searches, for estimators that count them.
+    `name`: the name in the warning about convergence.
+    `solve`: (on_pass, history) -> SolverResult.
+    `iterate` or None: the object that `solve` modifies, if it is a consistent dual
+      point at any moment.
+    `certify` or None: () -> the arguments of `History.note` for the iterate.
+    `kept` or None: see `WarmStart`. With it, an interrupted run leaves the estimator
+      with the current iterate.
+    `resolved`: the resolved values of "auto", by the names of fitted attributes.
+    `count_queries` or None: SolverResult -> the decoder calls of all searches, for
+      estimators that count them.
     """
 
     name: str
@@ -65,12 +58,7 @@ class Method:
 def run(fit, problem, method):
     """Solve a problem within a fit: report progress, store results, warn.
 
-    Parameters
-    ----------
-    fit : Fit
-        Of a `StructuredClassifier`.
-    problem : LocalProblem or RemoteProblem
-    method : Method
+    `problem` (LocalProblem or RemoteProblem). `fit`: of a `StructuredClassifier`.
     """
     estimator, structure = fit.estimator, problem.structure
     wrong = wrong_words(structure, estimator.loss)

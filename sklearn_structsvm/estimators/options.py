@@ -12,20 +12,11 @@ import numpy as np
 class Need:
     """A requirement of a parameter for another one.
 
-    Attributes
-    ----------
-    values : tuple or None
-        The values of the parameter with this requirement. None means all values except
-        the default, False and empty ones.
-    other : str
-        The other parameter.
-    allowed : tuple
-        Its allowed values, or types of values.
-    given : dict
-        The requirement applies only if other parameters have these values. By default it
-        always applies.
-    hint : str
-        Additional sentences for the error.
+    `values`: the values of the parameter with this requirement. None means all values
+    except the default, False and empty ones. `other`: the other parameter. `allowed`:
+    its allowed values, or types of values. `given`: the requirement applies only if
+    other parameters have these values. By default it always applies. `hint`: additional
+    sentences for the error.
     """
 
     values: tuple[Any, ...] | None

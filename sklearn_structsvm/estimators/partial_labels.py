@@ -36,13 +36,7 @@ KEPT = ("factors", "starts", "weights")
 def likelihood_steps(estimator, problem, start, dual):
     """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, then convex ones.
 
-    Parameters
-    ----------
-    estimator : CRFClassifier
-    problem : LocalProblem
-    start : WarmStart
-    dual : BlockOracle or None
-        A new dual state, or None for L-BFGS alone.
+    `dual` (BlockOracle): a new dual state, or None for L-BFGS alone.
     """
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
@@ -77,15 +71,8 @@ def likelihood_steps(estimator, problem, start, dual):
 def hinge_steps(estimator, problem, start, method, options):
     """Steps of a `BCFWClassifier`: convex ones, by block Frank-Wolfe steps.
 
-    Parameters
-    ----------
-    estimator : BCFWClassifier
-    problem : LocalProblem
-    start : WarmStart
-    method : Method
-        Of block Frank-Wolfe with all labels known.
-    options : dict
-        Of `run_bcfw`, beside the limits.
+    `method`: of block Frank-Wolfe with all labels known. `options`: of `run_bcfw`,
+    beside the limits.
     """
     iterate, w = method.iterate, start_weights(problem, start)
     n_threads = count_threads(estimator.n_jobs)
@@ -129,12 +116,7 @@ def first_fit(estimator, problem, n_threads):
 
 
 class Completions:
-    """Scores of the best labelings by a structure's own `complete`: A of hinges.
-
-    Attributes
-    ----------
-    n_calls : int
-    """
+    """Scores of the best labelings by a structure's own `complete`: A of hinges."""
 
     def __init__(self, problem):
         self.problem, self.n_calls = problem, 0

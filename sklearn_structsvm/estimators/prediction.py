@@ -219,14 +219,9 @@ class PredictionMixin:
 
         Copies of X, such as contiguous rows of float64, need memory for one piece only.
 
-        Parameters
-        ----------
-        X, y : as of `_check_X`, and labels of it or None
-        call : callable
-            (X, and y and allowed if given, of some nonempty examples) -> a result for
-            each.
-        nothing : number or any other object
-        allowed : AllowedLabels or None
+        `nothing` (number or any other object). `X`, `y` as of `_check_X`, and labels of
+        it or None. `call`: (X, and y and allowed if given, of some nonempty examples)
+        -> a result for each.
         """
         structure = self.structure_
         if structure.flat:

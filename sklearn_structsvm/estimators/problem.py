@@ -56,10 +56,8 @@ def bind_data(estimator, X, y, sample_weight=None):
     `intercept_scaling` of the estimator, and sets its `n_features_in_` (and
     `feature_names_in_`).
 
-    Returns
-    -------
-    LocalProblem or RemoteProblem
-        A context manager that releases remote data at its end.
+    Returns a LocalProblem or RemoteProblem, a context manager that releases remote data
+    at its end.
     """
     if holds_dask(X, y, sample_weight):
         return bind_remote(estimator, X, y, sample_weight)
@@ -150,21 +148,10 @@ def bind_remote(estimator, X, y, sample_weight=None):
 class LocalProblem:
     """Training data in memory, bound to a fitted structure.
 
-    Attributes
-    ----------
-    structure : Structure
-    X : as checked
-    targets : Targets
-        y, and what is known of it.
-    weights : ndarray of shape (n,)
-        s_i / Σs.
-    total : float
-        Σs, so that λ = 1 / (C total).
-    given : (X, y)
-        The same including empty examples, which fits do not see, and with hidden labels
-        as they were passed.
-    risk : Risk or None
-        The risk of a batch solver, after `make_risk`.
+    `X` as checked. `targets`: y, and what is known of it. `weights` (n,): s_i / Σs.
+    `total`: Σs, so that λ = 1 / (C total). `given` (X, y): the same including empty
+    examples, which fits do not see, and with hidden labels as they were passed. `risk`
+    or None: the risk of a batch solver, after `make_risk`.
     """
 
     structure: Structure

@@ -40,15 +40,8 @@ CUTTING_PLANES = "which solves the same problem by cutting planes"
 def convergence_message(estimator, problem, result, name, hint=""):
     """The warning about a result that is not within `tol`.
 
-    Parameters
-    ----------
-    estimator : StructuredClassifier
-    problem : LocalProblem or RemoteProblem
-    result : SolverResult
-    name : str
-        Name of the method.
-    hint : str
-        Sentences on why no solver may close the gap.
+    `problem` (LocalProblem or RemoteProblem). `name`: name of the method. `hint`:
+    sentences on why no solver may close the gap.
     """
     gap = f"a duality gap of {result.gap:.3g} > tol={estimator.tol:.3g}"
     scaling, limit = scaling_words(estimator, problem), result.status

@@ -335,18 +335,10 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 class RowTask:
     """The rows of all items, their labels, and how a classifier scores them.
 
-    Parameters
-    ----------
-    table : array, CSR matrix, data frame or list of n rows
-    known : ndarray of shape (m,) or None
-        The places of the rows that have a label.
-    labels : ndarray of shape (m,) or None
-    weights : ndarray of shape (m,) or None
-    method : str
-        The parameter `stack_method`.
-    classes : ndarray of shape (k,)
-    least : float
-        What probabilities are raised to.
+    `table` (array, CSR matrix, data frame or list of n rows), `labels` (m,) or None,
+    `weights` (m,) or None, `classes` (k,). `known` (m,) or None: the places of the rows
+    that have a label. `method`: the parameter `stack_method`. `least`: what
+    probabilities are raised to.
     """
 
     def __init__(self, table, known, labels, weights, method, classes, least):

@@ -18,11 +18,8 @@ def as_it_is(oracle):
 class BlockSteps:
     """Frank-Wolfe steps.
 
-    Attributes
-    ----------
-    step, cache, average, bounds, l1_ratio : as for `start_bcfw`
-    wrap : callable
-        A picklable function from the structure's oracle to the oracle in use.
+    `step`, `cache`, `average`, `bounds`, `l1_ratio` as for `start_bcfw`. `wrap`: a
+    picklable function from the structure's oracle to the oracle in use.
     """
 
     step: str
@@ -35,12 +32,8 @@ class BlockSteps:
     def start(self, examples, lam, state=None):
         """An iterate, and the resolved options by the names of fitted attributes.
 
-        Parameters
-        ----------
-        examples : Examples or LocalProblem
-        lam : float
-        state : dict or None
-            The state of an iterate over the same examples.
+        `examples` (Examples or LocalProblem). `state` or None: the state of an iterate
+        over the same examples.
         """
         iterate, step, cache = start_bcfw(
             self.wrap(examples.make_oracle()),

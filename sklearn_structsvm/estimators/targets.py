@@ -11,15 +11,10 @@ from sklearn_structsvm.structures.hidden_labels import find_unnamed, first_hidde
 class Targets:
     """Labelings that are known.
 
-    Attributes
-    ----------
-    y : sequence
-        Labelings as checked; if labels are hidden, any that fit what is known.
-    given : sequence
-        The same as a refit takes them: hidden labels are as they were passed.
-    allowed : AllowedLabels or None
-        If labels of nodes are hidden: those that the nodes may have.
-    has_hidden : bool
+    `y`: labelings as checked; if labels are hidden, any that fit what is known.
+    `given`: the same as a refit takes them: hidden labels are as they were passed.
+    `allowed` (AllowedLabels or None): if labels of nodes are hidden: those that the
+    nodes may have.
     """
 
     allowed, has_hidden = None, False
@@ -59,12 +54,7 @@ class Targets:
 class PartialTargets(Targets):
     """Labelings of nodes, some of whose labels are hidden.
 
-    Parameters
-    ----------
-    y, entries
-        As `split_hidden` of a structure returns them.
-    given : sequence
-        y as passed.
+    `y`, `entries`: as `split_hidden` of a structure returns them. `given`: y as passed.
     """
 
     has_hidden = True

@@ -16,20 +16,12 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 class WarmStart:
     """The start of a fit.
 
-    Attributes
-    ----------
-    kept : dict or None
-        The identity of the examples and of the structure, which is kept with the state.
-        None if no state is kept.
-    state : dict or None
-        The dual point of the previous fit, or None if it cannot be reused.
-    places : ndarray of shape (n,), dtype intp, or None
-        The place of each example in the previous fit, or -1 if it is new. None if no
-        place has changed.
-    sizes : ndarray of shape (m,), dtype intp, or None
-        The number of labels of each previous example, 1 for rows.
-    has_moved : bool
-        Whether the state is of other examples, or of other weights of the same ones.
+    `kept`: the identity of the examples and of the structure, which is kept with the
+    state. None if no state is kept. `state`: the dual point of the previous fit, or
+    None if it cannot be reused. `places` (n,) intp: the place of each example in the
+    previous fit, or -1 if it is new. None if no place has changed. `sizes` (m,) intp or
+    None: the number of labels of each previous example, 1 for rows. `has_moved`:
+    whether the state is of other examples, or of other weights of the same ones.
     """
 
     kept: dict | None = None
@@ -101,16 +93,9 @@ class WarmStart:
 def find_warm_start(estimator, problem, previous, entries, **others):
     """The `WarmStart` for an estimator's parameter `warm_start`.
 
-    Parameters
-    ----------
-    estimator : StructuredClassifier
-    problem : LocalProblem or RemoteProblem
-    previous : dict
-        Attributes of the previous fit.
-    entries : tuple of str
-        The entries of every state.
-    **others : dict
-        Parameters on which the state depends, besides the examples and the structure.
+    `problem` (LocalProblem or RemoteProblem). `previous`: attributes of the previous
+    fit. `entries`: the entries of every state. `**others`: parameters on which the
+    state depends, besides the examples and the structure.
     """
     if not estimator.warm_start:
         return WarmStart()
@@ -144,10 +129,7 @@ def find_warm_start(estimator, problem, previous, entries, **others):
 def check_rows(name, rows, n, n_columns=None):
     """An array of n rows of numbers, as it is.
 
-    Raises
-    ------
-    ValueError
-        Naming it.
+    ValueError naming it.
     """
     is_array = isinstance(rows, np.ndarray) and rows.dtype.kind in "fiu" and rows.ndim > 0
     if not is_array or len(rows) != n or n_columns not in (None, *rows.shape[1:]):

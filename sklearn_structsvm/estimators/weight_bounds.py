@@ -9,15 +9,8 @@ from sklearn_structsvm.structures.answers import bounds_of
 def check_bounds(coef_bounds, structure):
     """`coef_bounds`, within those of the structure, as two vectors of the length of w.
 
-    Returns
-    -------
-    tuple of two ndarrays, or None
-        None if there are no bounds.
-
-    Raises
-    ------
-    ValueError
-        For NaN, a shape other than that of `coef_`, or lower > upper.
+    Returns two arrays, or None if there are no bounds. ValueError for NaN, a shape
+    other than that of `coef_`, or lower > upper.
     """
     own = bounds_of(structure)
     if coef_bounds is None:

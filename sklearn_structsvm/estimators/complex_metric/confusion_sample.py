@@ -38,13 +38,8 @@ _PROGRAM_ITER = 200
 class ConfusionSample:
     """A task, the oracle of its examples' class probabilities, and a solver for it.
 
-    Attributes
-    ----------
-    task : Task
-    cells : Cells
-        With the row sums that the oracle counts.
-    lmo : PluginLMO or ThresholdLMO
-    problem : ConfusionProblem
+    `lmo` (PluginLMO or ThresholdLMO). `cells`: with the row sums that the oracle
+    counts.
     """
 
     def __init__(self, task, P, confusion):
@@ -58,11 +53,7 @@ class ConfusionSample:
     def of_estimator(cls, estimator, X, y, sample_weight, sensitive_features):
         """The sample of a fitted ComplexMetricClassifier and any examples.
 
-        Raises
-        ------
-        NotFittedError
-        TypeError
-            For other estimators, and if `lmo` is not "plugin".
+        TypeError for other estimators, and if `lmo` is not "plugin".
         """
         check_is_fitted(estimator)
         is_known = isinstance(estimator, RandomizedClassifier)
@@ -105,16 +96,9 @@ class ConfusionSample:
     def of_predictions(cls, y_true, y_proba, problem, metadata, confusion):
         """The sample of given labels and probabilities, without an estimator.
 
-        Parameters
-        ----------
-        problem : (metric or None, constraints)
-        metadata : (labels, sample_weight, sensitive_features), each may be None
-
-        Raises
-        ------
-        ValueError
-            If the probabilities do not match the labels, or the metric or a constraint
-            refuses the data.
+        `problem` (metric or None, constraints), `metadata` (labels, sample_weight,
+        sensitive_features), each may be None. ValueError if the probabilities do not
+        match the labels, or the metric or a constraint refuses the data.
         """
         (metric, constraints), (labels, sample_weight, groups) = problem, metadata
         y = as_labels(y_true, "y_true")
@@ -150,13 +134,9 @@ class ConfusionSample:
     def solve(self, solver, options):
         """The mixture that a solver finds, and the confusion tensors of its iterates.
 
-        Returns
-        -------
-        confusions : ndarray of shape (n_mixture, m, k, k)
-            One per classifier; empty if no classifier meets the constraints.
-        weights : ndarray of shape (n_mixture,)
-        path : list of ndarray of shape (m, k, k)
-            One per row of the history, and the final one.
+        Returns `confusions` (n_mixture, m, k, k): one per classifier; empty if no
+        classifier meets the constraints; `weights` (n_mixture,); `path` (list of (m, k,
+        k)): one per row of the history, and the final one.
         """
         history, path = History(), []
 
@@ -179,29 +159,14 @@ class ConfusionSample:
 class ConfusionPlane:
     """Two entries of a confusion tensor as coordinates.
 
-    Parameters
-    ----------
-    cells : Cells
-    entries : pair, each a label or a pair (label, prediction), or None
-        A label stands for its diagonal entry; None for the first two labels.
-    normalize : bool
-        Whether to divide by the row sum, so that entries are shares of a label's
-        examples, such as recalls.
-    group : group or None
-        Count only the examples of this group.
+    `entries` (pair, each a label or a pair (label, prediction)): a label stands for its
+    diagonal entry; None for the first two labels. `normalize`: whether to divide by the
+    row sum, so that entries are shares of a label's examples, such as recalls. `group`
+    or None: count only the examples of this group.
 
-    Attributes
-    ----------
-    U : ndarray of shape (2, m, k, k)
-        The coordinates of C are <U[0], C> and <U[1], C>.
-    names : list of two str
-    limits : ndarray of shape (2,)
-        Upper bounds of the coordinates.
-
-    Raises
-    ------
-    ValueError
-        For entries, labels or groups that do not exist or have no examples.
+    Attributes: `U` (2, m, k, k): the coordinates of C are <U[0], C> and <U[1], C>.
+    `limits` (2,): upper bounds of the coordinates. ValueError for entries, labels or
+    groups that do not exist or have no examples.
     """
 
     def __init__(self, cells, entries=None, *, normalize=True, group=None):
@@ -263,10 +228,8 @@ class ConfusionPlane:
 
         They do for two classes, with one coordinate per label and without groups.
 
-        Returns
-        -------
-        (x, y, values), arrays of shape (n,), (n,) and (n, n), or None
-            values[b, a] is the score at x[a] and y[b].
+        Returns None, or x (n,), y (n,) and values (n, n), where values[b, a] is the
+        score at x[a] and y[b].
         """
         (first, _), (second, _) = self.indices
         if (

@@ -38,16 +38,9 @@ class LabelCorrection:
     plug-in rule is a rule based on η, and the best one if they are correct. (Algorithm 9
     of Narasimhan et al. counts labels instead, without a certificate.)
 
-    Parameters
-    ----------
-    floor : float
-        Smaller probabilities are replaced by this.
-    calibration : ndarray of shape (k + 1,)
-        a, and b of each class.
-    shares : ndarray of shape (k,)
-        π, of the labels.
-    factors : ndarray of shape (k, k)
-        For part b and class i.
+    `floor`: smaller probabilities are replaced by this. `calibration` (k + 1,): a, and
+    b of each class. `shares` (k,): π, of the labels. `factors` (k, k): for part b and
+    class i.
     """
 
     def __init__(self, floor, calibration, shares, factors):
@@ -58,13 +51,7 @@ class LabelCorrection:
     def fit(cls, P, y, weights):
         """The correction for labels.
 
-        Parameters
-        ----------
-        P : ndarray of shape (n, k)
-        y : ndarray of shape (n,)
-            Codes of the labels.
-        weights : ndarray of shape (n,)
-            Of any scale.
+        `P` (n, k). `y` (n,): codes of the labels. `weights` (n,): of any scale.
         """
         k = P.shape[1]
         weights = effective_weights(weights)
@@ -101,16 +88,8 @@ def wanted_counts(by_label, by_model, own):
     labels in each part. The chosen t best predicts the part of an error from all other
     errors of the class.
 
-    Parameters
-    ----------
-    by_label, by_model : ndarrays of shape (k, k)
-        N and M, for part b and class i.
-    own : ndarray of shape (k,)
-        λ.
-
-    Returns
-    -------
-    ndarray of shape (k, k)
+    `by_label`, `by_model` (k, k): N and M, for part b and class i. `own` (k,): λ.
+    Returns (k, k).
     """
     errors = ~np.eye(len(own), dtype=bool)
     wanted = own * by_label + (1.0 - own) * by_model

@@ -54,17 +54,8 @@ LAST_SHIFT, STEP = -4.0, 0.25
 class HeldOut:
     """Rows that no rule is chosen by.
 
-    Attributes
-    ----------
-    given : Given
-    predict_params : dict
-        For `predict_proba` of the classifier.
-    task : Task
-        Of these rows.
-    cells : Cells
-        Of all rows.
-    share : float
-        Of these rows among all.
+    `predict_params`: for `predict_proba` of the classifier. `task`: of these rows.
+    `cells`: of all rows. `share`: of these rows among all.
     """
 
     given: Any
@@ -101,17 +92,9 @@ class HeldOut:
 def hold_out(estimator, task, given):
     """Divide the rows at random into those to choose rules by and those to test them by.
 
-    Returns
-    -------
-    held_out : HeldOut or None
-        None if there is nothing to test: no constraints, or none that are tested.
-    task, given
-        Of the other rows.
-
-    Raises
-    ------
-    ValueError
-        For constraints that are not on rates, and weights that are not all equal.
+    Returns the `HeldOut`, or None if there are no constraints, or none that are tested;
+    and the task and what is given of the other rows. ValueError for constraints that
+    are not on rates, and weights that are not all equal.
     """
     is_tested = estimator.constraint_confidence is not None
     if not is_tested or bounds_uniformly(estimator) or not task.constraints:
@@ -178,16 +161,8 @@ class _Rule:
 class CertifiedSearch:
     """Finds the loosest rule that held-out rows certify.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-    oracle : PluginOracle or ClassifierOracle
-    found : dict
-        Fitted attributes that are known before.
-    solve : callable
-        (problem, max_time) -> Solved.
-    held_out : HeldOut
-    n_threads : int
+    `oracle` (PluginOracle or ClassifierOracle). `found`: fitted attributes that are
+    known before. `solve`: (problem, max_time) -> Solved.
     """
 
     def __init__(self, estimator, oracle, found, solve, held_out, n_threads):
@@ -206,10 +181,7 @@ class CertifiedSearch:
     def run(self):
         """The certified `_Rule`.
 
-        Raises
-        ------
-        InfeasibleConstraintError
-            If none is, with the number of examples that would do.
+        InfeasibleConstraintError if none is, with the number of examples that would do.
         """
         plain = self.known[0.0] = self.rule(0.0)
         n = len(self.held_out.task.y)

@@ -227,14 +227,7 @@ def label_probabilities(classifier, X, n_labels, n_candidates=None, **params):
     forests do. With `n_candidates`, the result is a CSR matrix with that many largest
     probabilities of each row, computed for a few rows at a time.
 
-    Returns
-    -------
-    ndarray or sparse matrix
-
-    Raises
-    ------
-    ValueError
-        For a result of another form or shape.
+    ValueError for a result of another form or shape.
     """
     answer = Answer("predict_proba", classifier)
     if n_candidates is None:

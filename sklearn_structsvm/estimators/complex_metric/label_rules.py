@@ -57,9 +57,7 @@ SUPPORT = 3.0
 class ThresholdRule:
     """Label l is predicted if η_l > values[l].
 
-    Parameters
-    ----------
-    values : ndarray of shape (L,)
+    `values` (L,).
     """
 
     def __init__(self, values):
@@ -87,10 +85,7 @@ class ThresholdRule:
 class TopLabelsRule:
     """The k labels of the largest gains[l, 0] + gains[l, 1] η_l.
 
-    Parameters
-    ----------
-    gains : ndarray of shape (L, 2)
-    k : int
+    `gains` (L, 2).
     """
 
     def __init__(self, gains, k):
@@ -105,12 +100,7 @@ class TopLabelsRule:
 
 
 class ExpectedFRule:
-    """The set of the largest expected F-measure.
-
-    Parameters
-    ----------
-    beta : float
-    """
+    """The set of the largest expected F-measure."""
 
     def __init__(self, beta):
         self.beta = beta
@@ -124,19 +114,10 @@ class ExpectedFRule:
 class Choice:
     """A rule found for some rows.
 
-    Attributes
-    ----------
-    rule : object
-        Has `indicator(rows)`.
-    objective, bound : float
-        The objective of the rule, and a bound for all rules of its kind.
-    n_iter : int
-    status : str
-        As for `SolverResult`.
-    sets : LabelSets or None
-        Sets for exactly these rows that are at least as good as the rule's.
-    history : dict of ndarray or None
-        The history of the search, if there was one.
+    `rule`: has `indicator(rows)`. `objective`, `bound`: the objective of the rule, and
+    a bound for all rules of its kind. `status`: as for `SolverResult`. `sets` or None:
+    sets for exactly these rows that are at least as good as the rule's. `history` or
+    None: the history of the search, if there was one.
     """
 
     rule: object
@@ -151,27 +132,11 @@ class Choice:
 def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink=False):
     """A threshold for each label (or one for all, if "micro"), by exhaustive search.
 
-    Parameters
-    ----------
-    rows : LabelRows
-    weights : ndarray of shape (n,)
-    truth : CSR of shape (n, L) or None
-        Labels to count; None counts the probabilities.
-    metric : ConfusionMetric
-        Resolved to the classes 0 and 1.
-    average : {"macro", "weighted", "micro"}
-    constraints : sequence of Constraint
-    shrink : bool, default=False
-        Whether the counted labels are moved toward the probabilities, rare labels most,
-        and precisions of few rows toward the label's share.
-
-    Returns
-    -------
-    Choice
-
-    Raises
-    ------
-    InfeasibleConstraintError
+    `weights` (n,), `average` ({"macro", "weighted", "micro"}). `truth` (CSR (n, L)):
+    labels to count; None counts the probabilities. `metric`: resolved to the classes 0
+    and 1. `shrink`: whether the counted labels are moved toward the probabilities, rare
+    labels most, and precisions of few rows toward the label's share. Returns a
+    `Choice`.
     """
     weights = effective_weights(weights)
     columns = list(_label_columns(rows, weights, truth))
@@ -237,12 +202,7 @@ def _shrunk(columns):
 class LabelSigmoids:
     """Replaces η by σ(a logit η + b), with a and b for each label; 0 stays 0.
 
-    Parameters
-    ----------
-    values : ndarray of shape (L, 2)
-        a and b.
-    floor : float
-        As for `log_odds`.
+    `values` (L, 2): a and b. `floor`: as for `log_odds`.
     """
 
     def __init__(self, values, floor):
@@ -283,22 +243,11 @@ def choose_top_labels(
 ):
     """Exactly k labels per row, counting probabilities.
 
-    Parameters
-    ----------
-    rows, weights, metric : as of `choose_thresholds`
-    k : int
-    average : {"macro", "weighted", "micro"}
-    shrink : bool, default=False
-        Whether precisions of few rows are moved toward the label's share.
-    on_pass : callable or None
-        As for `run_passes`, with a callable () -> the rule so far after the others;
-        called where there is a search.
-    **limits
-        tol, max_iter and max_time of a search.
-
-    Returns
-    -------
-    Choice
+    `average` ({"macro", "weighted", "micro"}). `rows`, `weights`, `metric` as of
+    `choose_thresholds`. `shrink`: whether precisions of few rows are moved toward the
+    label's share. `on_pass` or None: as for `run_passes`, with a callable () -> the
+    rule so far after the others; called where there is a search. `**limits`: tol,
+    max_iter and max_time of a search. Returns a `Choice`.
     """
     lmo = TopLabelsLMO(rows, k, weights)
     if average == "micro":
@@ -349,14 +298,8 @@ def _weigh(coefficients, weights):
 def _run_search(search, choose, on_pass):
     """The `Choice` at the end of a search, whose passes are reported.
 
-    Parameters
-    ----------
-    search : callable
-        (on_pass, history) -> SolverResult.
-    choose : callable
-        From a solution to a rule, its loss and its sets.
-    on_pass : callable or None
-        As for `choose_top_labels`.
+    `search`: (on_pass, history) -> SolverResult. `choose`: from a solution to a rule,
+    its loss and its sets. `on_pass` or None: as for `choose_top_labels`.
     """
     history = History()
 
@@ -419,9 +362,7 @@ def _mean(losses, sets, weights):
 def choose_sets(rows, weights, k, beta):
     """For each row, the set of labels (k, or any number) with the best expected F.
 
-    Returns
-    -------
-    Choice
+    Returns a `Choice`.
     """
     _, values = best_sets(rows, beta, k or 0)
     loss = 1.0 - float(np.average(values, weights=weights))

@@ -23,21 +23,12 @@ MEASURES = ("train_scores", "test_scores", "train_violations", "test_violations"
 def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jobs):
     """Cross-validate at each level.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-        It is cloned, not changed.
-    param_name : str or sequence of str
-        Parameters of the constraints, as named by `get_params`.
-    weights, groups : array-like of shape (n,) or None
-        `sample_weight` and `sensitive_features`.
-
-    Returns
-    -------
-    results : dict of ndarray of shape (n_levels, n_splits)
-        One array per name in `MEASURES`; NaN if no classifier meets the constraints.
-    unconstrained : ndarray of shape (n_splits,)
-        Held-out scores without constraints.
+    `estimator` (ComplexMetricClassifier): it is cloned, not changed. `param_name` (str
+    or sequence of str): parameters of the constraints, as named by `get_params`.
+    `weights`, `groups` (n,) or None: `sample_weight` and `sensitive_features`. Returns
+    `results` (dict of (n_levels, n_splits)): one array per name in `MEASURES`; NaN if
+    no classifier meets the constraints; `unconstrained` (n_splits,): held-out scores
+    without constraints.
     """
     constraints = [_at_level(estimator, param_name, level) for level in levels]
     X, y = as_canonical(X), as_canonical(y, "y")

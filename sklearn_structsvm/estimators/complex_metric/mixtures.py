@@ -23,13 +23,8 @@ from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThreshol
 class RandomizedRule:
     """Base of mixtures: predictions from those of each classifier.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (T,)
-        Positive, of sum 1.
-    n_classes : int
-    needs_probabilities, needs_cells, needs_costs : bool
-        What the classifiers need.
+    `weights` (T,): positive, of sum 1. `needs_probabilities`, `needs_cells`,
+    `needs_costs`: what the classifiers need.
     """
 
     def codes(self, t, P, cells, costs=None, n_threads=1):
@@ -65,22 +60,13 @@ class RandomizedRule:
 class PluginMixture(RandomizedRule):
     """Plug-in classifiers of loss tensors, each with its probability.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (T,)
-        Positive, of sum 1.
-    loss_matrices : ndarray of shape (T, m, k, k)
-    own_costs : (ndarray of shape (T,), ndarray of shape (m, k, k)) or None
-        If rules depend on individual costs: each rule's price per unit of cost, and the
-        mean costs, which replace costs that are not given.
-    correction : LabelCorrection or None
-        The correction of the probabilities before a decision.
-    n_groups : int, default=1
-        As for `PluginLMO`: g > 1 if rules do not see the group, so probabilities belong
-        to pairs.
-    named : {0, 1}, default=1
-        For two classes, the place of the label whose probability is compared with a
-        threshold.
+    `loss_matrices` (T, m, k, k). `weights` (T,): positive, of sum 1. `own_costs` ((T,),
+    (m, k, k)) or None: if rules depend on individual costs: each rule's price per unit
+    of cost, and the mean costs, which replace costs that are not given. `correction` or
+    None: the correction of the probabilities before a decision. `n_groups`: as for
+    `PluginLMO`: g > 1 if rules do not see the group, so probabilities belong to pairs.
+    `named` ({0, 1}): for two classes, the place of the label whose probability is
+    compared with a threshold.
     """
 
     needs_probabilities = needs_cells = True
@@ -208,14 +194,8 @@ class PluginMixture(RandomizedRule):
 class ClassifierMixture(RandomizedRule):
     """The classifiers that an LMO found, each with its probability.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (T,)
-    classifiers : list of length T
-        The LMO's handles of the classifiers.
-    lmo : LMO
-        The LMO that can predict with them.
-    n_classes : int
+    `weights` (T,). `classifiers` (list of length T): the LMO's handles of the
+    classifiers. `lmo`: the LMO that can predict with them.
     """
 
     needs_probabilities = needs_costs = False

@@ -150,19 +150,12 @@ def _hash_seed(random_state):
 class PluginOracle:
     """The plug-in rule as the oracle of a task.
 
-    Parameters
-    ----------
-    counted : {"labels", "smoothed", "probabilities"}
-    correction : LabelCorrection or None
-        The correction that was applied to the probabilities.
-    folds : list of slice or None
-        The part of the probabilities that belongs to each fold, if there are any.
+    `counted` ({"labels", "smoothed", "probabilities"}). `correction` or None: the
+    correction that was applied to the probabilities. `folds` (list of slice or None):
+    the part of the probabilities that belongs to each fold, if there are any.
 
-    Attributes
-    ----------
-    lmo : PluginLMO, ThresholdLMO or CostLMO
-    rules_are_losses : bool
-        Whether handles are loss tensors.
+    Attributes: `lmo` (PluginLMO, ThresholdLMO or CostLMO). `rules_are_losses`: whether
+    handles are loss tensors.
     """
 
     rules_are_losses = True
@@ -314,10 +307,7 @@ class CommonOracle(PluginOracle):
     What they are counted by are the shares that the oracle of all rules counts, so that
     both agree on the value of a rule.
 
-    Parameters
-    ----------
-    full : PluginOracle
-        Without individual costs, and not blind to groups.
+    `full` (PluginOracle): without individual costs, and not blind to groups.
     """
 
     def __init__(self, full):
@@ -349,10 +339,7 @@ class CommonOracle(PluginOracle):
 class ClassifierOracle:
     """An LMO that finds classifiers as the oracle of a task.
 
-    Parameters
-    ----------
-    lmo : LMO
-        The LMO, of which a copy is fitted.
+    `lmo`: the LMO, of which a copy is fitted.
     """
 
     rules_are_losses = False

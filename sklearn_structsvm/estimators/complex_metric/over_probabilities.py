@@ -31,10 +31,7 @@ class OverProbabilities(
 ):  # fmt: skip
     """For estimators with parameters `estimator` and `cv`: metadata and tags.
 
-    Attributes
-    ----------
-    PREDICTIONS : tuple of str
-        The methods that need probabilities.
+    `PREDICTIONS`: the methods that need probabilities.
     """
 
     PREDICTIONS: tuple[str, ...]
@@ -126,20 +123,11 @@ def refuse_misspelt(meta, fit_params):
 def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
     """Parameters that `fit` of a classifier over others passes on.
 
-    Parameters
-    ----------
-    meta : estimator
-    classifiers : dict of {name: classifier or None}
-        The classifiers by the names of parameters; None if one is already fitted. Without
-        routing, only "estimator" gets `fit_params`.
-    fit_params : dict
-    sample_weight, **metadata : array-like or None
-        Metadata that `meta` uses itself.
-
-    Returns
-    -------
-    Bunch
-        For each of the classifiers `fit` and `predict_proba`, for `splitter` `split`.
+    `classifiers` (dict of {name: classifier or None}): the classifiers by the names of
+    parameters; None if one is already fitted. Without routing, only "estimator" gets
+    `fit_params`. `sample_weight`, `**metadata` or None: metadata that `meta` uses
+    itself. Returns a `Bunch`: for each of the classifiers `fit` and `predict_proba`,
+    for `splitter` `split`.
     """
     if routes_metadata():
         own = {"sample_weight": sample_weight, **metadata}

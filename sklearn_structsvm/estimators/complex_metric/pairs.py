@@ -19,10 +19,6 @@ def group_labels(groups):
     """The labels that classifiers of groups are fitted to, an array of shape (g,).
 
     The groups' names, or their numbers if the names are tuples or of several types.
-
-    Parameters
-    ----------
-    groups : Groups
     """
     names = groups.array
     return np.arange(len(names)) if names.dtype == object else names
@@ -58,13 +54,8 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
     group and label are independent given x. Its labels are the numbers a k + i, for group
     a and label i.
 
-    Parameters
-    ----------
-    estimator, group_estimator : classifier
-    classes : ndarray of shape (k,)
-        The labels.
-    groups : ndarray of shape (g,)
-        The labels of the groups in `group_estimator`.
+    `classes` (k,): the labels. `groups` (g,): the labels of the groups in
+    `group_estimator`.
     """
 
     def __init__(self, estimator, group_estimator, classes, groups):
@@ -96,13 +87,8 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
     def fit(self, X, y, **params):
         """Fit copies of both, except for frozen ones.
 
-        Parameters
-        ----------
-        X : as the classifiers take it
-        y : ndarray of shape (n,)
-            Pairs.
-        **params : dict
-            For `fit` of `estimator`, and after ``group_estimator__`` for the other.
+        `X` as the classifiers take it. `y` (n,): pairs. `**params`: for `fit` of
+        `estimator`, and after ``group_estimator__`` for the other.
         """
         group, label = np.divmod(y, len(self.classes))
         of_label, of_group = _divided(params)

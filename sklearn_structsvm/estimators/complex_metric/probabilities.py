@@ -39,16 +39,9 @@ SEEN_ROWS = 200
 class Probabilities:
     """A classifier, and its probabilities of the rows by which rules are chosen.
 
-    Attributes
-    ----------
-    model : classifier
-        Fitted to all rows.
-    P : ndarray of shape (n', k), or what else is read
-    rows : ndarray of shape (n',) or None
-        The rows that they are of; None for all.
-    folds : list of slice or None
-        The part of them that belongs to each fold. None without folds: P is then of the
-        model itself.
+    `P` (n', k), or what else is read. `model` (classifier): fitted to all rows. `rows`
+    (n',): the rows that they are of; None for all. `folds` (list of slice): the part of
+    them that belongs to each fold. None without folds: P is then of the model itself.
     """
 
     model: Any
@@ -97,17 +90,11 @@ def fit_probabilities(
 ):
     """Fit a classifier, unless it is already fitted, and get its `Probabilities`.
 
-    Parameters
-    ----------
-    fit : callable or None
-        (classifier, X, y, **params) -> classifier. None if it is fitted.
-    read : callable
-        (classifier, X, **params) -> probabilities.
-    hold_out : callable or None
-        (classifier, X, y, routed) -> rows, probabilities, folds and seen rows. Given seen
-        rows, probabilities are moved to the model's scale. None without folds.
-    weights : ndarray or None
-        Weights of the rows, for this move.
+    `fit`: (classifier, X, y, **params) -> classifier. None if it is fitted. `read`:
+    (classifier, X, **params) -> probabilities. `hold_out`: (classifier, X, y, routed)
+    -> rows, probabilities, folds and seen rows. Given seen rows, probabilities are
+    moved to the model's scale. None without folds. `weights` or None: weights of the
+    rows, for this move.
     """
     P = rows = folds = seen = None
     if fit is not None and hold_out is not None:
@@ -123,16 +110,10 @@ def fit_probabilities(
 def class_probabilities(classifier, X, classes, **params):
     """`predict_proba` with the columns in the order of `classes`.
 
-    Returns
-    -------
-    ndarray of shape (n, k), float32 or float64
-        A class unknown to the classifier has probability 0. Rows sum to 1 up to rounding:
-        rows with small deviations are divided by their sum.
-
-    Raises
-    ------
-    ValueError
-        If the result has another shape, or if it is not made of probabilities.
+    Returns (n, k), float32 or float64. A class unknown to the classifier has
+    probability 0. Rows sum to 1 up to rounding: rows with small deviations are divided
+    by their sum. ValueError if the result has another shape, or if it is not made of
+    probabilities.
     """
     known = np.asarray(classifier.classes_)
     answer = Answer("predict_proba", classifier)
@@ -182,29 +163,14 @@ def held_out_probabilities(
 ):
     """Probabilities for each fold's test part, by a fit to the rest.
 
-    Parameters
-    ----------
-    classifier : estimator
-        Cloned.
-    cv : int or splitter
-        Its test parts need not be a partition: a single split gives the independent
-        samples of the paper, and with repeated folds rows occur several times.
-    routed : Bunch
-        `estimator.fit`, `estimator.predict_proba` and `splitter.split`: metadata.
-    names : list or None
-        Names of the classes in warnings. None uses their own names.
-    with_seen : bool
-        Whether the fits also predict rows that they have seen, see `on_scale_of`.
-
-    Returns
-    -------
-    rows : ndarray of shape (n',)
-        The rows of X.
-    probabilities : ndarray of shape (n', k)
-    folds : list of slice
-        The part of these rows that belongs to each fold.
-    seen : list of (rows, probabilities) or None
-        For each fold.
+    `classifier`: cloned. `cv` (int or splitter): its test parts need not be a
+    partition: a single split gives the independent samples of the paper, and with
+    repeated folds rows occur several times. `routed` (Bunch): `estimator.fit`,
+    `estimator.predict_proba` and `splitter.split`: metadata. `names`: names of the
+    classes in warnings. None uses their own names. `with_seen`: whether the fits also
+    predict rows that they have seen, see `on_scale_of`. Returns `rows` (n',): the rows
+    of X; `probabilities` (n', k); `folds` (list of slice): the part of these rows that
+    belongs to each fold; `seen` (list of (rows, probabilities) or None): for each fold.
     """
     every = np.arange(_num_samples(X))
     folds = _stratified_folds(X, y, cv, routed)
@@ -232,11 +198,8 @@ def held_out_probabilities(
 def _stratified_folds(X, y, cv, routed):
     """List of (train, test).
 
-    Raises
-    ------
-    ValueError
-        If each class has fewer examples than there are folds, or if a training part has
-        only one class.
+    ValueError if each class has fewer examples than there are folds, or if a training
+    part has only one class.
     """
     try:
         with warnings.catch_warnings():
@@ -259,20 +222,10 @@ def _stratified_folds(X, y, cv, routed):
 def held_out_parts(classifier, X, y, fit, read, folds, routed, n_jobs):
     """Probabilities of each fold's test part, by a fit to the rest.
 
-    Parameters
-    ----------
-    fit : callable
-        (classifier, X, y, **params) -> None.
-    read : callable
-        (classifier, X, **params) -> probabilities.
-    folds : list of (train, test)
-    classifier, routed : as of `held_out_probabilities`
-
-    Returns
-    -------
-    rows : ndarray of shape (n',)
-    parts : list of what `read` returns
-        One item per fold, with n' rows in total.
+    `fit`: (classifier, X, y, **params) -> None. `read`: (classifier, X, **params) ->
+    probabilities. `classifier`, `routed` as of `held_out_probabilities`. Returns `rows`
+    (n',); `parts` (list of what `read` returns): one item per fold, with n' rows in
+    total.
     """
     parts = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(clone(classifier), X, y, fit, read, train, test, routed)
@@ -316,23 +269,12 @@ def seen_rows(train, test):
 def on_scale_of(fitted, held_out, folds, seen, weights):
     """Probabilities out of folds, on the scale of a classifier fitted to all rows.
 
-    Parameters
-    ----------
-    fitted : ndarray of shape (n, 2)
-        Probabilities of that classifier for all rows.
-    held_out : ndarray of shape (n', 2)
-        Probabilities out of folds.
-    folds : list of slice
-        The part of `held_out` that belongs to each fold.
-    seen : list of (ndarray of shape (m,), ndarray of shape (m, 2))
-        For each fold: rows that its classifier has seen, and its probabilities of these.
-    weights : ndarray of shape (n,)
-        Weights of all rows.
-
-    Returns
-    -------
-    ndarray of shape (n', 2)
-        An increasing function of the fold's probabilities in each fold.
+    `fitted` (n, 2): probabilities of that classifier for all rows. `held_out` (n', 2):
+    probabilities out of folds. `folds` (list of slice): the part of `held_out` that
+    belongs to each fold. `seen` (list of ((m,), (m, 2))): for each fold: rows that its
+    classifier has seen, and its probabilities of these. `weights` (n,): weights of all
+    rows. Returns (n', 2): an increasing function of the fold's probabilities in each
+    fold.
     """
     every = [fitted, held_out, *(of_fold for _, of_fold in seen)]
     # Naive Bayes may say 1e-60, and a forest of 50 trees that says 0 means less than .02.
@@ -355,26 +297,8 @@ def on_scale_of(fitted, held_out, folds, seen, weights):
 def matched_quantiles(before, after, weights):
     """A piecewise linear function that moves quantiles of `before` to those of `after`.
 
-    Parameters
-    ----------
-    before, after, weights : ndarrays of shape (m,)
-        An integer weight is as good as that many rows.
-
-    Returns
-    -------
-    callable
-        (ndarray) -> ndarray. It increases, and goes on with its last slopes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.estimators.complex_metric.probabilities import (
-    ...     matched_quantiles,
-    ... )
-    >>> z = np.linspace(-3, 5, 101)
-    >>> matched = matched_quantiles(z, 2 * z + 1, np.ones(101))
-    >>> matched(np.array([-9.0, 0.0, 9.0])).round(6).tolist()
-    [-17.0, 1.0, 19.0]
+    `before`, `after`, `weights` (m,): an integer weight is as good as that many rows.
+    Returns a function of arrays. It increases, and goes on with its last slopes.
     """
     n_values = len(np.unique(before[weights > 0.0]))
     if n_values == 0:

@@ -23,12 +23,8 @@ class RowHash:
     on the precision and on the order of sums, and all rows in one leaf of a tree have the
     same ones and would get the same decision.
 
-    Parameters
-    ----------
-    X : {array-like, sparse matrix}
-        The X of `fit`, for the names of its columns.
-    seed : int
-        Not negative.
+    `X` ({array-like, sparse matrix}): the X of `fit`, for the names of its columns.
+    `seed`: not negative.
     """
 
     def __init__(self, X, seed):
@@ -52,33 +48,12 @@ def row_uniforms(X, seed=0):
     every batch and order, while over many different rows each part of the mixture is used
     in proportion to its weight (Cotter, Gupta and Narasimhan, 2019).
 
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n, n_features)
-        Numbers. Numbers that are equal as float32 count as equal: a float64 and its
-        float32 rounding, 0.0 and -0.0, dense and sparse zeros. All NaN are equal.
-    seed : int
-        A non-negative seed. Different seeds give different numbers.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-        A 64-bit hash of the row's values and their columns, as a multiple of 2⁻⁵³.
-
-    Raises
-    ------
-    TypeError
-        If X does not hold numbers.
-    ValueError
-        If X is not 2-D.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.estimators.complex_metric.row_hash import row_uniforms
-    >>> u = row_uniforms([[1.0, 0.1], [0.1, 1.0], [1.0, np.float32(0.1)]])
-    >>> bool(u[0] == u[2]), bool(u[0] == u[1])
-    (True, False)
+    `X` (n, n_features), also sparse: numbers. Numbers that are equal as float32 count
+    as equal: a float64 and its float32 rounding, 0.0 and -0.0, dense and sparse zeros.
+    All NaN are equal. `seed`: a non-negative seed. Different seeds give different
+    numbers. Returns (n,), float64: a 64-bit hash of the row's values and their columns,
+    as a multiple of 2⁻⁵³. TypeError if X does not hold numbers. ValueError if X is not
+    2-D.
     """
     check_integer("seed", seed, 0)
     if not sparse.issparse(X):
@@ -109,12 +84,9 @@ def row_numbers(X, names=None):
     Numbers do not change. Other values, such as strings, become numbers that are the same
     in every process. All missing values become NaN.
 
-    Parameters
-    ----------
-    X : data frame, array-like or sparse matrix
-    names : list or None
-        Columns of a data frame, in the order to use. If it is None, or if a name is
-        missing, all columns are used as they are.
+    `X` (data frame, array-like or sparse matrix). `names`: columns of a data frame, in
+    the order to use. If it is None, or if a name is missing, all columns are used as
+    they are.
     """
     if sparse.issparse(X):
         return X.tocsr()

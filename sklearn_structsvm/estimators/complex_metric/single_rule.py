@@ -21,14 +21,8 @@ from sklearn_structsvm.solvers.confusion.rule_search import search_rules
 class SingleRule:
     """The best rule found.
 
-    Attributes
-    ----------
-    solution : Mixture
-        The mixture with this rule alone.
-    objective : float
-    bound : float
-        A lower bound of ψ for all rules: `objective` after a complete search, and -inf if
-        nothing is known.
+    `solution` (Mixture): the mixture with this rule alone. `bound`: a lower bound of ψ
+    for all rules: `objective` after a complete search, and -inf if nothing is known.
     """
 
     solution: Mixture
@@ -41,28 +35,13 @@ def find_single_rule(
 ):
     """The best single rule of an oracle.
 
-    Parameters
-    ----------
-    oracle : PluginOracle or ClassifierOracle
-    problem : ConfusionProblem
-        Of this oracle.
-    result : SolverResult
-        The result for the best mixture.
-    found : list of (C, handle)
-        Other classifiers that the oracle has found.
-    tol, n_searches : float, int
-        As of `search_rules`.
-    deadline : float
-        In seconds of `perf_counter`.
-
-    Returns
-    -------
-    SingleRule
-
-    Raises
-    ------
-    InfeasibleConstraintError
-        If no rule that satisfies the constraints is found.
+    `oracle` (PluginOracle or ClassifierOracle).
+    `problem`: of this oracle.
+    `result`: the result for the best mixture.
+    `found` (list of (C, handle)): other classifiers that the oracle has found.
+    `tol`, `n_searches` (float, int): as of `search_rules`.
+    `deadline`: in seconds of `perf_counter`.
+    InfeasibleConstraintError if no rule that satisfies the constraints is found.
     """
     points, mixture = oracle.roc_points(), result.solution
     bound = -np.inf
@@ -107,23 +86,11 @@ def find_single_rule(
 def fold_thresholds(oracle, folds, *, tol, max_iter, deadline=np.inf, randomized=True):
     """The thresholds chosen on the held-out part of each fold alone.
 
-    Parameters
-    ----------
-    oracle : PluginOracle
-        Of all folds.
-    folds : list of slice
-        Its rows.
-    tol, max_iter : as of the estimator
-    deadline : float
-        In seconds of `perf_counter`; each fold makes an iteration beyond it.
-    randomized : bool
-        Whether a mixture may be chosen.
-
-    Returns
-    -------
-    ndarray of shape (n_folds, m)
-        Means over the mixture; nan if no rule satisfies the constraints, or if rules that
-        always and never predict a class are mixed.
+    `oracle`: of all folds. `folds` (list of slice): its rows. `tol`, `max_iter` as of
+    the estimator. `deadline`: in seconds of `perf_counter`; each fold makes an
+    iteration beyond it. `randomized`: whether a mixture may be chosen. Returns
+    (n_folds, m): means over the mixture; nan if no rule satisfies the constraints, or
+    if rules that always and never predict a class are mixed.
     """
     found = np.full((len(folds), oracle.n_cells), np.nan)
     for row, fold in zip(found, folds, strict=True):

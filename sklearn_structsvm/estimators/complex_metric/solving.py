@@ -52,11 +52,8 @@ FEW_EXAMPLES = 10
 class Solved:
     """What is found for a problem.
 
-    Attributes
-    ----------
-    result, mixture : SolverResult
-        Of what is used, and of the best mixture; the same unless one rule is wanted.
-    rule : SingleRule or None
+    `result`, `mixture` (SolverResult): of what is used, and of the best mixture; the
+    same unless one rule is wanted.
     """
 
     result: SolverResult
@@ -68,14 +65,9 @@ class Solved:
 class Solution:
     """What a fit has found, by which oracle, and what else `store` needs.
 
-    Attributes
-    ----------
-    asked : ConfusionProblem
-        With the constraints that were asked for.
-    bounds : list of ConfidenceBounds
-        By which they were tightened for all rules.
-    n_calls : int
-        Of the oracle, in all.
+    `asked` (ConfusionProblem): with the constraints that were asked for. `bounds` (list
+    of ConfidenceBounds): by which they were tightened for all rules. `n_calls`: of the
+    oracle, in all.
     """
 
     oracle: Any
@@ -91,15 +83,9 @@ class Solution:
 def solve(fit, oracle, known, held_out=None):
     """Solve the problem of an oracle within a fit, and report: its `Solution`.
 
-    Parameters
-    ----------
-    fit : Fit
-        Of a `ComplexMetricClassifier`.
-    oracle : PluginOracle or ClassifierOracle
-    known : dict
-        The fitted attributes that are known before.
-    held_out : HeldOut or None
-        The rows that constraints are to be certified by.
+    `oracle` (PluginOracle or ClassifierOracle). `fit`: of a `ComplexMetricClassifier`.
+    `known`: the fitted attributes that are known before. `held_out` or None: the rows
+    that constraints are to be certified by.
     """
     estimator = fit.estimator
     asked = oracle.task.problem(oracle.lmo)
@@ -158,16 +144,9 @@ def _left(deadline):
 def promised(estimator, oracle, known, find, held_out):
     """Give an oracle the constraints by which those that were asked for hold.
 
-    Returns
-    -------
-    known : dict
-        Fitted attributes about them.
-    n_calls : int
-        Of the oracle, to find them.
-    bounds : list of ConfidenceBounds
-        By which they are tightened for all rules.
-    certified : Solved or None
-        The rule that held-out rows have certified.
+    Returns `known`: fitted attributes about them; `n_calls`: of the oracle, to find
+    them; `bounds` (list of ConfidenceBounds): by which they are tightened for all
+    rules; `certified` (Solved or None): the rule that held-out rows have certified.
     """
     task, found, n_calls, bounds, certified = oracle.task, {}, 0, [], None
     constraints = task.constraints
@@ -247,21 +226,9 @@ def common_rule(estimator, oracle, options, max_time):
     What groups would gain by rules of their own is then mostly the noise of their labels,
     which makes them differ more on new examples.
 
-    Parameters
-    ----------
-    estimator : ComplexMetricClassifier
-    oracle : PluginOracle or ClassifierOracle
-        With the constraints to meet.
-    options : dict
-        Of the solver.
-    max_time : float or None
-
-    Returns
-    -------
-    (CommonOracle, solve) or None
-        The oracle to go on with, and its solver as for other oracles.
-    n_calls : int
-        Of the oracle.
+    `oracle` (PluginOracle or ClassifierOracle): with the constraints to meet.
+    `options`: of the solver. Returns (CommonOracle, solve) or None: the oracle to go on
+    with, and its solver as for other oracles; `n_calls`: of the oracle.
     """
     task = oracle.task
     is_for_all = not (

@@ -47,15 +47,9 @@ TINY_GROUP = 20
 class CellFinder:
     """Finds the cell of the confusion tensor for each example.
 
-    Parameters
-    ----------
-    groups : Groups or None
-        None if neither the metric nor a constraint uses groups.
-    baseline : classifier or None
-        The baseline of a churn constraint.
-    classes : ndarray of shape (k,)
-    group_blind : bool, default=False
-        Whether the groups of new examples are unknown.
+    `classes` (k,). `groups`: None if neither the metric nor a constraint uses groups.
+    `baseline` (classifier or None): the baseline of a churn constraint. `group_blind`:
+    whether the groups of new examples are unknown.
     """
 
     def __init__(self, groups, baseline, classes, group_blind=False):
@@ -72,10 +66,7 @@ class CellFinder:
 
         If groups are unknown, a cell is given by its place within its group.
 
-        Raises
-        ------
-        ValueError
-            If groups are missing, or did not occur in training.
+        ValueError if groups are missing, or did not occur in training.
         """
         check_classes(self.classes)
         if not isinstance(self.group_blind, bool):
@@ -115,23 +106,14 @@ class CellFinder:
 class Task:
     """The metric to minimize, and the examples.
 
-    Attributes
-    ----------
-    metric : ConfusionMetric
-        Resolved to the classes.
-    constraints : tuple of Constraint
-    finder : CellFinder
-    classes : ndarray of shape (k,)
-    y : ndarray of shape (n,)
-        Codes of the labels.
-    weights : ndarray of shape (n,)
-        Not negative, not all 0; of any scale.
-    codes : ndarray of shape (n,)
-        The cell of each example.
-    cells : Cells
-        Of the labels' counts.
-    costs : ndarray of shape (n, k) or (n, k, k), or None
-        Individual costs, if the metric or a constraint uses them.
+    `classes` (k,).
+    `metric`: resolved to the classes.
+    `y` (n,): codes of the labels.
+    `weights` (n,): not negative, not all 0; of any scale.
+    `codes` (n,): the cell of each example.
+    `cells`: of the labels' counts.
+    `costs` (n, k) or (n, k, k) or None: individual costs, if the metric or a constraint
+      uses them.
     """
 
     metric: object
@@ -189,11 +171,8 @@ class Task:
 class Given:
     """What a fit was given, for the classifiers that it fits.
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n,)
-    metadata : dict
-        `sample_weight`, `sensitive_features` and `costs`; None if not given.
+    `labels` (n,). `metadata`: `sample_weight`, `sensitive_features` and `costs`; None
+    if not given.
     """
 
     X: Any
@@ -330,25 +309,11 @@ def make_task(
 ):
     """Check everything that can be checked before a fit.
 
-    Parameters
-    ----------
-    metric : str or ConfusionMetric
-    constraints : Constraint or sequence of them
-    classes : ndarray of shape (k,)
-    y : ndarray of shape (n,)
-        Labels.
-    weights : ndarray of shape (n,)
-        Not negative, not all 0; of any scale.
-    sensitive_features : array-like or None
-    costs : array-like or None
-    group_blind : bool
-    min_group_size : int, "warn" or None
-        Groups of fewer examples are pooled, with a warning; "warn" pools nothing.
-
-    Raises
-    ------
-    ValueError
-        If the classes, labels or groups do not suit the metric or the constraints.
+    `metric` (str or ConfusionMetric), `constraints` (Constraint or sequence of them),
+    `classes` (k,). `y` (n,): labels. `weights` (n,): not negative, not all 0; of any
+    scale. `min_group_size` (int, "warn" or None): groups of fewer examples are pooled,
+    with a warning; "warn" pools nothing. ValueError if the classes, labels or groups do
+    not suit the metric or the constraints.
     """
     if len(classes) < 2:
         raise ValueError(
@@ -407,14 +372,8 @@ def make_task(
 def refuse_empty_counts(constraints, cells, promised, of=""):
     """InfeasibleConstraintError if a rate that is promised is among no examples.
 
-    Parameters
-    ----------
-    constraints : sequence of Constraint
-    cells : Cells
-    promised : str
-        The parameter that promises it, with its value.
-    of : str
-        The kind of examples.
+    `promised`: the parameter that promises it, with its value. `of`: the kind of
+    examples.
     """
     for constraint in constraints:
         nothing = constraint.empty_counts(cells)

@@ -17,21 +17,13 @@ SIGNS = {(0, False): ">=", (0, True): "<=", (1, False): ">", (1, True): "<"}
 class NamedThresholds:
     """The thresholds of rules, by the loss matrices that they stand for.
 
-    Parameters
-    ----------
-    losses : ndarray of shape (..., 2, 2)
-    named : {0, 1}
-        The place of the label whose probability is compared.
+    `losses` (..., 2, 2). `named` ({0, 1}): the place of the label whose probability is
+    compared.
 
-    Attributes
-    ----------
-    at : ndarray of shape (...)
-        The named label is predicted where its probability is above, or below. -inf means
-        always, and inf means never.
-    below : ndarray of bool, shape (...)
-        Whether it is predicted below, which happens only with misleading probabilities.
-    excess : ndarray of shape (..., 2)
-        What predicting the named label costs more than the other one, by label.
+    Attributes: `at` (...): the named label is predicted where its probability is above,
+    or below. -inf means always, and inf means never. `below` (...) bool: whether it is
+    predicted below, which happens only with misleading probabilities. `excess` (...,
+    2): what predicting the named label costs more than the other one, by label.
     """
 
     def __init__(self, losses, named):
@@ -81,11 +73,7 @@ def named_losses(losses, scores):
 
     For rows whose p_1 is 1 - p_0, as computed, predictions are the same.
 
-    Parameters
-    ----------
-    losses : ndarray of shape (..., 2, 2)
-    scores : ndarray of shape (n,)
-        The p_1 of these rows.
+    `losses` (..., 2, 2). `scores` (n,): the p_1 of these rows.
     """
     cuts, found = NamedThresholds(losses, 1), losses.copy()
     for where in map(tuple, np.argwhere(np.isfinite(cuts.at))):

@@ -31,26 +31,15 @@ from sklearn_structsvm.estimators.conformal.outputs import (
 class Calibration:
     """The settings and results of a calibration.
 
-    Attributes
-    ----------
-    outputs : Outputs
-    score : str or callable
-        The resolved score.
-    condition, randomized
-        The parameters of the fit.
-    y : array
-        The labels in the form of `outputs`. They are dropped after the fit, as are the
-        codes.
-    names : list
-        Names of the strata.
-    codes : ndarray of shape (n,)
-        The stratum of each example.
-    groups : Groups or None
-    classes : ndarray of shape (n_classes,)
-    row_hash : RowHash or None
-        Makes the random share of each row.
-    thresholds : list of Threshold
-        One for each stratum.
+    `classes` (n_classes,).
+    `score`: the resolved score.
+    `condition`, `randomized`: the parameters of the fit.
+    `y`: the labels in the form of `outputs`. They are dropped after the fit, as are the
+      codes.
+    `names`: names of the strata.
+    `codes` (n,): the stratum of each example.
+    `row_hash` or None: makes the random share of each row.
+    `thresholds` (list of Threshold): one for each stratum.
     """
 
     outputs: Any

@@ -87,13 +87,8 @@ def _as_labelings(y):
 class Outputs:
     """Base of all kinds of outputs.
 
-    Attributes
-    ----------
-    name : str
-    scores : tuple of str
-        The supported values of `conformity_score`, besides "auto".
-    conditions : tuple of str
-        The supported values of `condition`.
+    `scores`: the supported values of `conformity_score`, besides "auto". `conditions`:
+    the supported values of `condition`.
     """
 
     name: str
