@@ -10,23 +10,9 @@ MAX_HALVINGS = 60
 def backtrack(attempt, value, step=1.0):
     """The first of successively halved steps that decreases a function enough.
 
-    Parameters
-    ----------
-    attempt : callable
-        (step) -> the value there, the change that its slope promises, and anything that
-        is known there.
-    value : float
-        At a step of 0.
-    step : float
-        Tried first.
-
-    Returns
-    -------
-    step : float
-        0.0 if there is none.
-    value : float
-    found : object
-        What `attempt` has returned for it.
+    `attempt`: (step) -> the value there, the change that its slope promises, and
+    anything that is known there. `value`: at a step of 0. `step`: tried first. Returns
+    `step`: 0.0 if there is none; `value`; `found`: what `attempt` has returned for it.
 
     Examples
     --------

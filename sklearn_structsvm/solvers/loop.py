@@ -64,16 +64,10 @@ class Rounding:
     no gap is smaller. A certificate is a small difference of terms that may be huge, as
     on columns of 1e9, so what counts is the size of the terms.
 
-    Parameters
-    ----------
-    sizes : ndarray of shape (n_weights,) or float
-        At least Σ_i p_i |φ_j(x_i, y)| for any labelings. 0.0 if features are not known.
-    n_terms : int
-        The number of rows of features.
-    of_maxima : float
-        The share of the maxima over labelings that a search may miss by its rounding.
-    unit : float
-        The unit roundoff of the scores by which an oracle chooses, or of slopes.
+    `sizes` (n_weights,) or float: at least Σ_i p_i |φ_j(x_i, y)| for any labelings. 0.0
+    if features are not known. `n_terms`: the number of rows of features. `of_maxima`:
+    the share of the maxima over labelings that a search may miss by its rounding.
+    `unit`: the unit roundoff of the scores by which an oracle chooses, or of slopes.
     """
 
     sizes: object = 0.0
@@ -106,15 +100,9 @@ def rounding_of(risk):
 def certified(objective, bound, error, n_oracle_calls):
     """A row of the history, for `History.note`.
 
-    Parameters
-    ----------
-    objective : float
-    bound : float
-        A lower bound on the optimum, lowered by its own rounding error and by that of
-        the objective.
-    error : float
-        The rounding error of the objective; see `Rounding`. The gap is no smaller.
-    n_oracle_calls : int
+    `bound`: a lower bound on the optimum, lowered by its own rounding error and by that
+    of the objective. `error`: the rounding error of the objective; see `Rounding`. The
+    gap is no smaller.
     """
     return {
         "objective": objective,
@@ -129,25 +117,19 @@ def certified(objective, bound, error, n_oracle_calls):
 class SolverResult:
     """The result of a solver's run.
 
-    Attributes
-    ----------
-    solution : ndarray of shape (d,) or Mixture
-        The weights w, which may be an average of the iterates; or the classifiers of a
-        mixture, with their probabilities and confusion tensors.
-    objective, dual_objective, gap : float
-        Values of the normalized problem at `solution`. `gap` bounds the suboptimality.
-    violation : float
-        The largest violation of a constraint by `solution`; -inf without constraints.
-    n_iter, n_oracle_calls : int
-        Passes, and calls of the oracle, including those of the gap checks.
-    status : {"converged", "stationary", "stalled", "max_iter", "max_time", "stopped"}
-        Why the run ended: "converged" if the gap is at most `tol` and constraints are
-        met, "stationary" at a point where a metric that is not convex has no direction of
-        descent steeper than `tol`, "stalled" if the solver found nothing more to do,
-        "stopped" if a callback asked for it.
-    history : dict of ndarray
-        The results of the checks: `HISTORY_KEYS`, for mixtures "constraint_violation",
-        for a sequence of convex problems "step", and the "method" if several may move.
+    `solution` (d,) or Mixture: the weights w, which may be an average of the iterates;
+    or the classifiers of a mixture, with their probabilities and confusion tensors.
+    `objective`, `dual_objective`, `gap`: values of the normalized problem at
+    `solution`. `gap` bounds the suboptimality. `violation`: the largest violation of a
+    constraint by `solution`; -inf without constraints. `n_iter`, `n_oracle_calls`:
+    passes, and calls of the oracle, including those of the gap checks. `status`
+    ({"converged", "stationary", "stalled", "max_iter", "max_time", "stopped"}): why the
+    run ended: "converged" if the gap is at most `tol` and constraints are met,
+    "stationary" at a point where a metric that is not convex has no direction of
+    descent steeper than `tol`, "stalled" if the solver found nothing more to do,
+    "stopped" if a callback asked for it. `history`: the results of the checks:
+    `HISTORY_KEYS`, for mixtures "constraint_violation", for a sequence of convex
+    problems "step", and the "method" if several may move.
     """
 
     solution: object
@@ -166,27 +148,14 @@ class History:
 
     A caller who passes it to a solver still has it if the run is interrupted.
 
-    Parameters
-    ----------
-    wrong : str
-        The explanation of a negative gap in an error.
+    `wrong`: the explanation of a negative gap in an error.
 
-    Attributes
-    ----------
-    started : float
-        Time in seconds of `perf_counter`.
-    n_iter : int
-    rows : list of dict
-    solution : ndarray of shape (d,), Mixture or None
-        The solution that the last row describes.
-    scale : float
-        The largest size of an objective so far.
-    step : int or None
-        The number of the convex problem that rows belong to, if there are several.
-    method : str or None
-        The name of the method that made the last pass, if there may be several.
-    is_settled : bool
-        Whether the run has ended and `solution` are the best weights seen.
+    Attributes: `started`: time in seconds of `perf_counter`. `solution` (d,), Mixture
+    or None: the solution that the last row describes. `scale`: the largest size of an
+    objective so far. `step` or None: the number of the convex problem that rows belong
+    to, if there are several. `method` or None: the name of the method that made the
+    last pass, if there may be several. `is_settled`: whether the run has ended and
+    `solution` are the best weights seen.
     """
 
     def __init__(self, wrong=WRONG_ORACLE):
@@ -212,23 +181,13 @@ class History:
     def note(self, row, solution, most_negative_gap=0.0, size_of_terms=None):
         """Append a row, with the pass and the time, and return it.
 
-        Parameters
-        ----------
-        row : dict
-            See `certified`. Those of mixtures have a "constraint_violation" as well. A
-            true "is_final" says that no other weights are to be returned.
-        solution : ndarray of shape (d,) or Mixture
-        most_negative_gap : float
-            The smallest share of an example in the gap, if it is known. No share should
-            be negative.
-        size_of_terms : callable or None
-            () -> the size of the terms whose difference is the gap, if it is known. It is
-            called before an oracle is blamed for a negative gap.
-
-        Raises
-        ------
-        ValueError
-            If no exact oracle can have this gap.
+        `solution` (d,) or Mixture. `row`: see `certified`. Those of mixtures have a
+        "constraint_violation" as well. A true "is_final" says that no other weights are
+        to be returned. `most_negative_gap`: the smallest share of an example in the
+        gap, if it is known. No share should be negative. `size_of_terms` or None: () ->
+        the size of the terms whose difference is the gap, if it is known. It is called
+        before an oracle is blamed for a negative gap. ValueError if no exact oracle can
+        have this gap.
         """
         self._check(row, most_negative_gap, size_of_terms)
         row = dict(row)
@@ -333,38 +292,25 @@ def run_passes(
 ):
     """Make passes, and check the gap at intervals, until one of the limits is reached.
 
-    Parameters
-    ----------
-    move : callable
-        (deadline) -> None, or the status that ends the run.
-    check : callable
-        (done) -> the arguments of `History.note`, or None before there are any: a row of
-        the history with the `HISTORY_KEYS` except the pass and the time, the solution
-        that it describes, and optionally the most negative gap of an example and
-        `size_of_terms`. `done` says whether the run ends here. A "dual_gap" of inf means
-        that constraints are violated.
-    tol : float
-        Stop if the duality gap is at most this.
-    max_iter : int
-        Passes.
-    max_time : float or None
-        Seconds since the history began.
-    gap_check_interval : int
-        Passes between two checks. There is one before the first pass and one at the end.
-    predicts_convergence : callable or None
-        () -> whether to check the gap anyway.
-    finishes : bool
-        Whether `check` does additional work at the end, so that it must be called again
-        if a callback ends the run.
-    on_pass : callable or None
-        Called after each pass with its number, the last row of the history (a dict) and
-        whether the run ends here anyway. A true return value ends it.
-    history : History or None
-        To be filled.
-
-    Returns
-    -------
-    SolverResult
+    `move`: (deadline) -> None, or the status that ends the run.
+    `check`: (done) -> the arguments of `History.note`, or None before there are any: a
+      row of the history with the `HISTORY_KEYS` except the pass and the time, the
+      solution that it describes, and optionally the most negative gap of an example and
+      `size_of_terms`. `done` says whether the run ends here. A "dual_gap" of inf means
+      that constraints are violated.
+    `tol`: stop if the duality gap is at most this.
+    `max_iter`: passes.
+    `max_time` or None: seconds since the history began.
+    `gap_check_interval`: passes between two checks. There is one before the first pass
+      and one at the end.
+    `predicts_convergence` or None: () -> whether to check the gap anyway.
+    `finishes`: whether `check` does additional work at the end, so that it must be
+      called again if a callback ends the run.
+    `on_pass` or None: called after each pass with its number, the last row of the
+      history (a dict) and whether the run ends here anyway. A true return value ends
+      it.
+    `history` or None: to be filled.
+    Returns a `SolverResult`.
     """
     history = History() if history is None else history
     deadline = np.inf if max_time is None else history.started + max_time
@@ -405,13 +351,9 @@ def run_passes(
 def run_steps(steps, **limits):
     """`run_passes` with steps that know their weights and their row of the history.
 
-    Parameters
-    ----------
-    steps : object
-        Its `move` takes a deadline and returns whether there was a step, `row` returns a
-        row of the history, `weights` is the solution that it describes, and `method` the
-        name of its method.
-    **limits : as for `run_passes`
+    `steps`: its `move` takes a deadline and returns whether there was a step, `row`
+    returns a row of the history, `weights` is the solution that it describes, and
+    `method` the name of its method. `**limits` as for `run_passes`.
     """
     history = limits["history"] = limits.get("history") or History()
     history.begin()

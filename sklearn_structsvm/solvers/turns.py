@@ -12,20 +12,11 @@ class Turn:
     remains. Any object with `method`, `move`, `check`, `predicts_convergence`, `is_over`
     and `then` can have a turn.
 
-    Parameters
-    ----------
-    steps : object
-        As for `run_steps`.
-    row : dict or None
-        What was known before, as a row of the history; None if nothing was.
-    w : ndarray of shape (d,)
-        The weights that it describes.
-    then : callable or None
-        (row, w) -> the turn that follows once these make no progress.
-    is_over : callable
-        () -> whether the turn that follows makes the next pass.
-    is_cheap : bool
-        Whether a check costs next to nothing, so that each pass is followed by one.
+    `steps`: as for `run_steps`. `row`: what was known before, as a row of the history;
+    None if nothing was. `w` (d,): the weights that it describes. `then` or None: (row,
+    w) -> the turn that follows once these make no progress. `is_over`: () -> whether
+    the turn that follows makes the next pass. `is_cheap`: whether a check costs next to
+    nothing, so that each pass is followed by one.
     """
 
     # No weights are better than `weights`.
@@ -77,12 +68,7 @@ class Turns:
 
     A turn ends before a pass if it `is_over`, or after one in which it has stalled.
 
-    Parameters
-    ----------
-    turn : Turn
-        The first one.
-    history : History
-        Its `method` becomes that of the last pass.
+    `turn`: the first one. `history`: its `method` becomes that of the last pass.
     """
 
     def __init__(self, turn, history):

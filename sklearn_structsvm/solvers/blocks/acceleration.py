@@ -76,21 +76,12 @@ class Acceleration:
     along, for which the gap is two to three times as large until the blocks follow.
     Nothing here reads a clock: the same passes are always followed by the same moves.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe or ExactAscent
-    tol : float
-        The desired duality gap.
-    passes_per_step : int
-        Passes between two moves of the center, at first.
-    largest_ratio : float
-        Upper bound of λ' / λ.
-    on_trial : bool
-        Whether to return to plain steps if accelerated ones bring less than expected.
-        Only for exact steps: for others the forecast is too low, because their first
-        passes find labelings that later passes use.
-    at_once : bool
-        Whether to begin without first measuring how fast plain steps are.
+    `iterate` (BlockFrankWolfe or ExactAscent). `tol`: the desired duality gap.
+    `passes_per_step`: passes between two moves of the center, at first.
+    `largest_ratio`: upper bound of λ' / λ. `on_trial`: whether to return to plain steps
+    if accelerated ones bring less than expected. Only for exact steps: for others the
+    forecast is too low, because their first passes find labelings that later passes
+    use. `at_once`: whether to begin without first measuring how fast plain steps are.
     """
 
     def __init__(
@@ -261,19 +252,11 @@ class SparseAcceleration:
     The lengths of the steps determine λ', so that the scale of the features does not
     matter.
 
-    Parameters
-    ----------
-    iterate : MarginalAscent or BlockFrankWolfe
-    passes_per_step : int
-        Passes between two moves of the center.
-    looks_at_steps : bool
-        Whether the lengths of the steps, which must be known, determine λ'. If not, it is
-        RATIO times as large as without a center.
+    `iterate` (MarginalAscent or BlockFrankWolfe). `passes_per_step`: passes between two
+    moves of the center. `looks_at_steps`: whether the lengths of the steps, which must
+    be known, determine λ'. If not, it is RATIO times as large as without a center.
 
-    Attributes
-    ----------
-    foreseen : None
-        Passes are not foreseen.
+    Attributes: `foreseen` (None): passes are not foreseen.
     """
 
     foreseen = None

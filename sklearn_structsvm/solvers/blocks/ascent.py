@@ -22,25 +22,17 @@ from sklearn_structsvm.solvers.turns import Turns
 class Limits:
     """Limits of block ascent, and the listeners to its passes.
 
-    Attributes
-    ----------
-    tol : float
-        Stop if the duality gap is at most this.
-    max_iter : int
-        Passes of as many steps as there are blocks of positive weight.
-    max_time : float or None
-        Seconds.
-    gap_check_interval : int
-        Passes between two checks of the true gap. The gap is also checked at the end, and
-        when the last known block gaps suggest that `tol` is reached.
-    n_threads : int
-        For the gap checks, and for passes that threads can share: those in random order
-        over enough blocks, if the oracle is thread-safe.
-    on_pass : callable or None
-        Called after each pass with its number, the last row of the history (a dict) and
-        whether the run ends here anyway; a true answer ends it.
-    history : History
-        To be filled.
+    `tol`: stop if the duality gap is at most this.
+    `max_iter`: passes of as many steps as there are blocks of positive weight.
+    `max_time` or None: seconds.
+    `gap_check_interval`: passes between two checks of the true gap. The gap is also
+      checked at the end, and when the last known block gaps suggest that `tol` is
+      reached.
+    `n_threads`: for the gap checks, and for passes that threads can share: those in
+      random order over enough blocks, if the oracle is thread-safe.
+    `on_pass` or None: called after each pass with its number, the last row of the
+      history (a dict) and whether the run ends here anyway; a true answer ends it.
+    `history`: to be filled.
     """
 
     tol: float = 1e-3
@@ -59,17 +51,11 @@ class Limits:
 class Passes:
     """Base of the three kinds of passes of block ascent.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe, ExactAscent, MarginalAscent or DistributedBlocks
-        Modified in place. It is a consistent dual point at any moment.
+    `iterate` (BlockFrankWolfe, ExactAscent, MarginalAscent or DistributedBlocks):
+    modified in place. It is a consistent dual point at any moment.
 
-    Attributes
-    ----------
-    can_be_shared : bool
-        Whether threads can share a pass.
-    mixes_cached : bool
-        Whether calls of the oracle cost more than planes over the cached labelings.
+    Attributes: `can_be_shared`: whether threads can share a pass. `mixes_cached`:
+    whether calls of the oracle cost more than planes over the cached labelings.
     """
 
     can_be_shared = mixes_cached = False
@@ -97,24 +83,13 @@ class Passes:
 class Ascent:
     """Ascent of the dual until the gap is within the tolerance: a turn, see `turns`.
 
-    Parameters
-    ----------
-    passes : Passes
-    limits : Limits
-    accelerator : Acceleration or None
-    has_planes : bool
-        Whether cutting planes may take turns with the steps; see `planes`.
-    planes : Planes or None
-        The planes of earlier runs, which continue.
-    team : DistributedBlocks or None
-        Makes the passes in place of this process and its threads.
+    `has_planes`: whether cutting planes may take turns with the steps; see `planes`.
+    `planes` or None: the planes of earlier runs, which continue. `team`
+    (DistributedBlocks or None): makes the passes in place of this process and its
+    threads.
 
-    Attributes
-    ----------
-    then, is_over : callable
-        Another method may follow. By default, there is none.
-    method : str
-        "planes", "accelerated" or "blocks": what made the last pass.
+    Attributes: `then`, `is_over`: another method may follow. By default, there is none.
+    `method`: "planes", "accelerated" or "blocks": what made the last pass.
     """
 
     def __init__(
@@ -226,21 +201,13 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
     the gap of w is at most `tol`, w is returned. Otherwise, the requested average or the
     best weights found with planes are returned.
 
-    Parameters
-    ----------
-    iterate : as for `Passes`
-    average : {"dual", "primal"} or None
-        "dual": the average of the dual points, with its own gap, in place of w. (The
-        average lags behind, and is not renewed after the last step.) With v = Aα and its
-        w, and ℓ = Σ_i p_i ℓ_i the gap is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with or without
-        box constraints (appendix H.3 of Osokin et al.). "primal": the average of the
-        weights at the ends of sweeps, if it is better than all other candidates.
-
-    Returns
-    -------
-    row : dict
-        As of `certified`.
-    weights : ndarray of shape (d,)
+    `iterate` as for `Passes`. `average` ({"dual", "primal"} or None): "dual": the
+    average of the dual points, with its own gap, in place of w. (The average lags
+    behind, and is not renewed after the last step.) With v = Aα and its w, and ℓ = Σ_i
+    p_i ℓ_i the gap is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with or without box constraints
+    (appendix H.3 of Osokin et al.). "primal": the average of the weights at the ends of
+    sweeps, if it is better than all other candidates. Returns `row`: as of `certified`;
+    `weights` (d,).
     """
     rounding, is_sparse = iterate.rounding, iterate.l1_ratio > 0.0
     if is_sparse:

@@ -82,50 +82,30 @@ def start_bcfw(
 ):
     """The iterate that `run_bcfw` moves.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-    weights : ndarray of shape (n_blocks,)
-        Non-negative block weights that sum to 1.
-    lam : float
-        λ > 0.
-    step : {"auto", "fw", "pairwise", "away", "corrective"}
-    cache : {"auto", True, False}
-        "auto": corrective steps where a call of the oracle is expensive by its
-        `relative_cost`, plain steps where it is cheap. With cache=True or an average,
-        pairwise steps replace corrective ones, as in the paper, because corrective steps
-        do not use a cache.
-    cache_size : int
-        Labelings kept for each block, besides those with dual mass.
-    cache_factor, cache_floor : float
-        F and ν of the paper's cache-hit criterion: the best cached labeling is used if
-        its gain is at least max(F g_i, ν/n g), where g_i is the block's gap at its last
-        oracle call and g the total gap at the last check. With a large ν the oracle is
-        called each time, and with F = ν = 0 hardly ever.
-    safeguard : bool
-        Whether a plain step replaces a pairwise or away step if it increases the dual
-        more. The method then inherits the convergence of plain steps (appendix G of the
-        paper). False: Algorithms 3 and 4 as printed.
-    average : bool
-    bounds : (lower, upper) of ndarray of shape (d,), or None
-    l1_ratio : float
-        ρ of the elastic net, from 0 to below 1; see `_proximal`.
-    state : dict or None
-        What `BlockFrankWolfe.get_state` returned for the same examples. step="auto" then
-        chooses only steps that the state allows, so that no dual mass is lost.
-
-    Raises
-    ------
-    ValueError
-        If step="exact" (only `run_exact` has it), if step="corrective" has a cache, or if
-        F or ν is negative or not finite.
-
-    Returns
-    -------
-    iterate : BlockFrankWolfe
-    step : str
-    cache : bool
-        The values that "auto" was resolved to.
+    `step` ({"auto", "fw", "pairwise", "away", "corrective"}), `bounds` (lower, upper)
+      of (d,) or None.
+    `weights` (n_blocks,): non-negative block weights that sum to 1.
+    `lam`: λ > 0.
+    `cache` ({"auto", True, False}): "auto": corrective steps where a call of the oracle
+      is expensive by its `relative_cost`, plain steps where it is cheap. With
+      cache=True or an average, pairwise steps replace corrective ones, as in the paper,
+      because corrective steps do not use a cache.
+    `cache_size`: labelings kept for each block, besides those with dual mass.
+    `cache_factor`, `cache_floor`: F and ν of the paper's cache-hit criterion: the best
+      cached labeling is used if its gain is at least max(F g_i, ν/n g), where g_i is
+      the block's gap at its last oracle call and g the total gap at the last check.
+      With a large ν the oracle is called each time, and with F = ν = 0 hardly ever.
+    `safeguard`: whether a plain step replaces a pairwise or away step if it increases
+      the dual more. The method then inherits the convergence of plain steps (appendix G
+      of the paper). False: Algorithms 3 and 4 as printed.
+    `l1_ratio`: ρ of the elastic net, from 0 to below 1; see `_proximal`.
+    `state` or None: what `BlockFrankWolfe.get_state` returned for the same examples.
+      step="auto" then chooses only steps that the state allows, so that no dual mass is
+      lost.
+    ValueError if step="exact" (only `run_exact` has it), if step="corrective" has a
+      cache, or if F or ν is negative or not finite.
+    Returns `iterate` (BlockFrankWolfe); `step`; `cache`: the values that "auto" was
+      resolved to.
     """
     if step == "exact":
         raise ValueError(
@@ -187,42 +167,28 @@ def run_bcfw(
     Algorithms 1 to 5, 8 and 9 of [1]_, in any combination, and with the acceleration of
     [2]_.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe
-        Moved in place; at any moment a consistent dual point.
-    sampling : {"auto", "gap", "uniform", "permuted"}
-        How the blocks of a pass are drawn. "auto": "permuted" if steps are or may become
-        accelerated, and "gap" otherwise.
-    acceleration : {"auto", True, False}
-        Whether steps are accelerated. "auto": once many passes are foreseen. Not with
-        sampling="gap", whose draws miss the blocks that a new center changes, with
-        algorithm="batch", or with an average. If too many passes are foreseen even then,
-        planes take turns; see `planes`.
-    at_once : bool
-        Whether "auto" accelerates from the first pass on.
-    algorithm : {"block", "batch"}
-        "batch" makes one step on all blocks at once per pass.
-    average : bool
-        Return the weighted average of the iterates (`iterate` must keep it), unless the
-        iterate itself gets within `tol`.
-    planes : Planes or None
-        The planes of earlier runs with the same iterate; see `make_planes`.
-    team : DistributedBlocks or None
-        Makes the passes, instead of this process or its threads.
-    rng : numpy.random.Generator
-    **limits : as for `Limits`
-        The gap is also checked when the known block gaps sum to a tenth of the last true
-        gap.
+    `iterate` (BlockFrankWolfe): moved in place; at any moment a consistent dual point.
+    `sampling` ({"auto", "gap", "uniform", "permuted"}): how the blocks of a pass are
+      drawn. "auto": "permuted" if steps are or may become accelerated, and "gap"
+      otherwise.
+    `acceleration` ({"auto", True, False}): whether steps are accelerated. "auto": once
+      many passes are foreseen. Not with sampling="gap", whose draws miss the blocks
+      that a new center changes, with algorithm="batch", or with an average. If too many
+      passes are foreseen even then, planes take turns; see `planes`.
+    `at_once`: whether "auto" accelerates from the first pass on.
+    `algorithm` ({"block", "batch"}): "batch" makes one step on all blocks at once per
+      pass.
+    `average`: return the weighted average of the iterates (`iterate` must keep it),
+      unless the iterate itself gets within `tol`.
+    `planes` or None: the planes of earlier runs with the same iterate; see
+      `make_planes`.
+    `team` (DistributedBlocks or None): makes the passes, instead of this process or its
+      threads.
+    `**limits` as for `Limits`. The gap is also checked when the known block gaps sum to
+      a tenth of the last true gap.
+    Returns a `SolverResult`: "stalled" if no labeling that the oracle finds is violated
+      by more than `tol`, but the oracle's upper bounds leave a larger gap.
 
-    Returns
-    -------
-    SolverResult
-        "stalled" if no labeling that the oracle finds is violated by more than `tol`, but
-        the oracle's upper bounds leave a larger gap.
-
-    References
-    ----------
     .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
        block Frank-Wolfe optimization of structured SVMs", ICML 2016.
     .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
@@ -282,11 +248,8 @@ def make_planes(iterate, last_tol, n_threads=1, **options):
 class FrankWolfePasses(Passes):
     """Steps of block Frank-Wolfe, or one step of batch Frank-Wolfe.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe
-    sampling : {"gap", "uniform", "permuted"}
-    rng, algorithm, average : as for `run_bcfw`
+    `sampling` ({"gap", "uniform", "permuted"}). `rng`, `algorithm`, `average` as for
+    `run_bcfw`.
     """
 
     def __init__(
@@ -431,10 +394,8 @@ def _make_cached_pass(iterate, blocks, rng, deadline):
 def certify(iterate, average=False, tol=0.0, n_threads=1):
     """Same as `ascent.certify`, and the most negative gap of an example at w.
 
-    Parameters
-    ----------
-    average : bool
-        Whether to return the average of the dual points, unless w is within `tol`.
+    `average`: whether to return the average of the dual points, unless w is within
+    `tol`.
     """
     kind = "dual" if average else None
     row, weights = ascent.certify(iterate, tol, n_threads, kind)

@@ -35,18 +35,10 @@ CUT = ("stopped", "max_iter", "max_time")
 class LogSums:
     """Logarithms of sums over the labelings that are allowed: A of likelihoods.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        Oracle over the allowed labelings that `has_sums`, with a new dual state.
-    weights : ndarray of shape (n_blocks,)
-        p_i.
-    n_threads : int
+    `oracle`: oracle over the allowed labelings that `has_sums`, with a new dual state.
+    `weights` (n_blocks,): p_i.
 
-    Attributes
-    ----------
-    n_calls : int
-        Calls of the oracle.
+    Attributes: `n_calls`: calls of the oracle.
     """
 
     def __init__(self, oracle, weights, n_threads=1):
@@ -84,23 +76,11 @@ class Maxima:
 class ConcaveConvex:
     """The state of the procedure.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe or MarginalAscent
-        Modified in place. It minimizes S_k.
-    concave : object
-        With `at` and `n_calls`, as `LogSums` has them.
-    w : ndarray of shape (d,)
-        The first weights.
-    first : LBFGSSteps or None
-        Steps on F itself that precede the procedure.
+    `iterate` (BlockFrankWolfe or MarginalAscent): modified in place. It minimizes S_k.
+    `concave`: with `at` and `n_calls`, as `LogSums` has them. `w` (d,): the first
+    weights. `first` (LBFGSSteps or None): steps on F itself that precede the procedure.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,)
-        w_k, the best so far.
-    objective : float
-        F(w_k).
+    Attributes: `weights` (d,): w_k, the best so far. `objective`: F(w_k).
     """
 
     # No weights are better than `weights`.
@@ -118,19 +98,10 @@ class ConcaveConvex:
     def run(self, ascend, limits, first_tol=0.0):
         """Minimize F.
 
-        Parameters
-        ----------
-        ascend : callable
-            (**limits) -> `SolverResult` of the iterate.
-        limits : Limits
-        first_tol : float
-            The gap at which the first steps end.
-
-        Returns
-        -------
-        SolverResult
-            Each row of the history has the number of its step, which is 0 before the
-            first. The last row of a step describes w_k and F.
+        `ascend`: (**limits) -> `SolverResult` of the iterate. `first_tol`: the gap at
+        which the first steps end. Returns a `SolverResult`: each row of the history has
+        the number of its step, which is 0 before the first. The last row of a step
+        describes w_k and F.
         """
         tol, history = limits.tol, limits.history
         listener = Listener(limits.on_pass)

@@ -41,33 +41,24 @@ def run_crf(
 
     Ω(w) is λ/2 ||w||², or the penalty of the elastic net; see `_proximal`.
 
-    Parameters
-    ----------
-    ascent : MarginalAscent
-        Modified in place. It is a consistent dual point at any moment.
-    sampling : {"auto", "gap", "uniform", "permuted"}
-        How the blocks of a pass are drawn. "auto": "permuted".
-    acceleration : {"auto", True, False}
-        "auto": once many passes are foreseen, but not with sampling="gap", whose draws
-        miss the blocks that a new center changes. True: from the first pass on, as always
-        with an L1 penalty. A pure L1 penalty does not allow False.
-    rng : numpy.random.Generator
-    successor : callable or None
-        (row, w) -> `Turn`, which takes over if ascent is expected to take many more
-        passes. Called at most once, with a row of the history and its weights.
-    is_last_resort : bool
-        Whether it takes over only if ascent makes next to no progress.
-    least_left : float
-        It does not take over if ascent is expected to need fewer passes than this.
-    take_back : callable or None
-        () -> None, called when ascent goes on because the successor makes no progress.
-        None: it never does.
-    **limits : as for `Limits`
-
-    Returns
-    -------
-    SolverResult
-        Each oracle call is a sum over the labelings of an example.
+    `ascent`: modified in place. It is a consistent dual point at any moment.
+    `sampling` ({"auto", "gap", "uniform", "permuted"}): how the blocks of a pass are
+      drawn. "auto": "permuted".
+    `acceleration` ({"auto", True, False}): "auto": once many passes are foreseen, but
+      not with sampling="gap", whose draws miss the blocks that a new center changes.
+      True: from the first pass on, as always with an L1 penalty. A pure L1 penalty does
+      not allow False.
+    `successor` or None: (row, w) -> `Turn`, which takes over if ascent is expected to
+      take many more passes. Called at most once, with a row of the history and its
+      weights.
+    `is_last_resort`: whether it takes over only if ascent makes next to no progress.
+    `least_left`: it does not take over if ascent is expected to need fewer passes than
+      this.
+    `take_back`: () -> None, called when ascent goes on because the successor makes no
+      progress. None: it never does.
+    `**limits` as for `Limits`.
+    Returns a `SolverResult`: each oracle call is a sum over the labelings of an
+      example.
     """
     limits = Limits(**limits)
     if acceleration == "auto":
@@ -105,11 +96,7 @@ def run_crf(
 class MarginalPasses(Passes):
     """Steps on the marginals of one example each.
 
-    Parameters
-    ----------
-    iterate : MarginalAscent
-    sampling : {"gap", "uniform", "permuted"}
-    rng : as for `run_crf`
+    `sampling` ({"gap", "uniform", "permuted"}). `rng` as for `run_crf`.
     """
 
     def __init__(self, iterate, sampling, rng=None):
@@ -131,10 +118,7 @@ class MarginalPasses(Passes):
 class Slow:
     """Rules by which another method takes over from ascent, and ascent from it again.
 
-    Parameters
-    ----------
-    limits : Limits
-    is_last_resort, least_left : as for `run_crf`
+    `is_last_resort`, `least_left` as for `run_crf`.
     """
 
     def __init__(self, limits, is_last_resort=False, least_left=0.0):

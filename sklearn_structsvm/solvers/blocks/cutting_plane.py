@@ -52,38 +52,26 @@ def run_cutting_plane(
     for each example and trial.) Where passes over the working sets do not solve the
     program, as on raw columns, planes over the working sets do.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        If it has an array `slacks`, each round first sets it to the slack variables ξ_i
-        of the examples, the largest values over the cached labelings.
-    weights, lam : as for `start_bcfw`
-    form : {"n-slack", "one-slack"}
-        "one-slack" keeps vectors of the length of w: usually a few dozen, and at most 100
-        or as many as fit into 512 MB, whichever is more, but never more than 1000.
-    cache_size : int or None
-        "n-slack": the size of a working set above which labelings without dual mass are
-        dropped, 50 by default. "one-slack": labelings kept per example. Planes are made
-        from them before the oracle is called again. They pay if the oracle is expensive:
-        the default is 10 if it declares no `relative_cost` (a structure in Python), and 0
-        otherwise.
-    n_threads : int
-        For the oracle.
-    rng : numpy.random.Generator, seed or None
-        Determines the order of the examples in passes over the working sets. Default: 0.
-    rounding : Rounding or None
-    tol, **limits
-        As for `run_passes`. A pass is a round. A round that has begun to call the oracle
-        is finished.
+    `oracle`: if it has an array `slacks`, each round first sets it to the slack
+      variables ξ_i of the examples, the largest values over the cached labelings.
+    `weights`, `lam` as for `start_bcfw`.
+    `form` ({"n-slack", "one-slack"}): "one-slack" keeps vectors of the length of w:
+      usually a few dozen, and at most 100 or as many as fit into 512 MB, whichever is
+      more, but never more than 1000.
+    `cache_size` or None: "n-slack": the size of a working set above which labelings
+      without dual mass are dropped, 50 by default. "one-slack": labelings kept per
+      example. Planes are made from them before the oracle is called again. They pay if
+      the oracle is expensive: the default is 10 if it declares no `relative_cost` (a
+      structure in Python), and 0 otherwise.
+    `n_threads`: for the oracle.
+    `rng` (numpy.random.Generator, seed or None): determines the order of the examples
+      in passes over the working sets. Default: 0.
+    `tol`, `**limits`: as for `run_passes`. A pass is a round. A round that has begun to
+      call the oracle is finished.
+    Returns the `SolverResult` for the best weights seen. "stalled" if no labeling is
+      violated by half of `tol` or more, and the rest of the gap is due to the oracle's
+      inexactness.
 
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen. "stalled" if no labeling is violated by half
-        of `tol` or more, and the rest of the gap is due to the oracle's inexactness.
-
-    References
-    ----------
     .. [1] Tsochantaridis, Joachims, Hofmann, Altun, "Large margin methods for structured
        and interdependent output variables", JMLR 6, 2005.
     .. [2] Joachims, Finley, Yu, "Cutting-plane training of structural SVMs", Machine
@@ -196,10 +184,8 @@ class _WorkingSets:
 class _JointPlanes:
     """The one-slack form: planes below the risk, each of one labeling per example.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,)
-        The point at which the oracle is called, a step of the `Center` ahead.
+    `weights` (d,): the point at which the oracle is called, a step of the `Center`
+    ahead.
     """
 
     def __init__(self, oracle, weights, lam, cache_size):

@@ -31,21 +31,11 @@ ROUNDS_PER_PASS = 4
 class DualStart:
     """Passes of exact steps on the dual of single examples, and their result.
 
-    Parameters
-    ----------
-    ascent : ExactAscent, or DistributedBlocks of such ones
-        Modified in place.
-    tol : float
-        The desired duality gap.
-    max_passes_left : float
-        The start ends if more passes than this would be needed for `tol`.
-    n_threads : int
-        For the checks of the gap.
+    `ascent` (ExactAscent, or DistributedBlocks of such ones): modified in place. `tol`:
+    the desired duality gap. `max_passes_left`: the start ends if more passes than this
+    would be needed for `tol`. `n_threads`: for the checks of the gap.
 
-    Attributes
-    ----------
-    then : callable or None
-        What follows it; see `turns`.
+    Attributes: `then` or None: what follows it; see `turns`.
     """
 
     then = None

@@ -18,28 +18,16 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
 
     The dual coordinate descent of [1]_ and, for several classes, of [2]_.
 
-    Parameters
-    ----------
-    ascent : ExactAscent
-        Modified in place. It is a consistent dual point at any moment.
-    sampling : {"gap", "uniform", "permuted"}
-        "gap": sweeps over the examples in random order. Examples with a small gap are
-        skipped, for more sweeps the longer their gap has been small.
-    acceleration : {"auto", True, False}
-        "auto": once many passes are foreseen, as long as acceleration brings more than
-        plain steps. If too many passes are foreseen even then, planes take turns; see
-        `planes`. True: from the first pass on.
-    rng : numpy.random.Generator
-    **limits : as for `Limits`
+    `ascent`: modified in place. It is a consistent dual point at any moment. `sampling`
+    ({"gap", "uniform", "permuted"}): "gap": sweeps over the examples in random order.
+    Examples with a small gap are skipped, for more sweeps the longer their gap has been
+    small. `acceleration` ({"auto", True, False}): "auto": once many passes are
+    foreseen, as long as acceleration brings more than plain steps. If too many passes
+    are foreseen even then, planes take turns; see `planes`. True: from the first pass
+    on. `**limits` as for `Limits`. Returns a `SolverResult` with the better weights of
+    two: those of the dual point, and their average over the sweeps, in which the last
+    sweeps have the largest shares.
 
-    Returns
-    -------
-    SolverResult
-        With the better weights of two: those of the dual point, and their average over
-        the sweeps, in which the last sweeps have the largest shares.
-
-    References
-    ----------
     .. [1] Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method
        for large-scale linear SVM", ICML 2008.
     .. [2] Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large
@@ -63,10 +51,7 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
 class ExactPasses(Passes):
     """Exact steps.
 
-    Parameters
-    ----------
-    iterate : ExactAscent
-    sampling, rng : as for `run_exact`
+    `sampling`, `rng` as for `run_exact`.
     """
 
     def __init__(self, iterate, sampling, rng=None):

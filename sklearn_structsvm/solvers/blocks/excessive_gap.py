@@ -58,31 +58,13 @@ def run_excessive_gap(
     two labelings of example i, and D = Σ_i p_i log(number of its labelings). It needs
     memory for a few vectors of the length of w and for the oracle's blocks.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-        An oracle that `has_marginals`. Its blocks are overwritten.
-    weights, lam : as for `start_bcfw`
-    n_threads : int
-        For the oracle.
-    rounding : Rounding or None
-    **limits
-        As for `run_passes`. "n_oracle_calls" counts examples. Each call finds the most
-        violating labeling and the marginals of an example.
+    `oracle`: an oracle that `has_marginals`. Its blocks are overwritten. `weights`,
+    `lam` as for `start_bcfw`. `n_threads`: for the oracle. `**limits`: as for
+    `run_passes`. "n_oracle_calls" counts examples. Each call finds the most violating
+    labeling and the marginals of an example. Returns the `SolverResult` for the best
+    weights seen. "stalled" if only rounding is left of the gap. TypeError if the oracle
+    has no marginals.
 
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen. "stalled" if only rounding is left of the
-        gap.
-
-    Raises
-    ------
-    TypeError
-        If the oracle has no marginals.
-
-    References
-    ----------
     .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
        SVMs", 2009, Algorithm 1 and Appendix E.
     .. [2] Nesterov, "Excessive gap technique in nonsmooth convex minimization", SIAM
@@ -109,16 +91,9 @@ class EntropicExcessiveGap:
     D(α) = loss(α) - ||V(α)||² / (2 λ), where V is the joint feature of α minus that of
     the truth, and w(α) = -V / λ.
 
-    Attributes
-    ----------
-    weights : ndarray
-        The best w_k.
-    objective, dual_objective : float
-        The best seen.
-    w, V, loss, mu : ndarray, ndarray, float, float
-        The iterate.
-    lipschitz : float
-        The estimate of L.
+    `weights`: the best w_k. `objective`, `dual_objective`: the best seen. `w`, `V`,
+    `loss`, `mu` (ndarray, ndarray, float, float): the iterate. `lipschitz`: the
+    estimate of L.
     """
 
     def __init__(self, oracle, weights, lam, n_threads=1, rounding=None):

@@ -42,14 +42,8 @@ TINY = 1e-300
 class FeasibleShares:
     """The shares of the blocks of an ascent, and the bounds that they give.
 
-    Parameters
-    ----------
-    ascent : MarginalAscent
-
-    Attributes
-    ----------
-    is_possible : bool
-        False without an L1 penalty alone, or once it did not pay.
+    Attributes: `is_possible`: False without an L1 penalty alone, or once it did not
+    pay.
     """
 
     def __init__(self, ascent):

@@ -6,16 +6,8 @@ import numpy as np
 def passes_left(rows, tol):
     """The number of passes left if the gap falls on as it did in the second half.
 
-    Parameters
-    ----------
-    rows : list of dict
-        The rows of a `History`.
-    tol : float
-
-    Returns
-    -------
-    float
-        inf if the gap has not fallen, or if there are too few rows.
+    `rows` (list of dict): the rows of a `History`. Returns inf if the gap has not
+    fallen, or if there are too few rows.
     """
     if len(rows) < 3:
         return np.inf
@@ -45,12 +37,8 @@ class GapForecast:
     check to the next. It is mostly one half for exact steps, whose average has the better
     objective, and above one if some blocks have not been visited for long.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe or ExactAscent
-    tol : float
-    certify : callable
-        () -> what a check of `run_passes` returns.
+    `iterate` (BlockFrankWolfe or ExactAscent). `certify`: () -> what a check of
+    `run_passes` returns.
     """
 
     def __init__(self, iterate, tol, certify):

@@ -64,21 +64,13 @@ class PlanesLost(Exception):
 class PlaneMixture:
     """The last planes and the dual point of an iterate.
 
-    Parameters
-    ----------
-    iterate : ExactAscent, BlockFrankWolfe or DistributedBlocks
-        Modified in place. It is a consistent dual point at any moment.
-    n_threads : int
-        Threads of the oracle.
-    cached : bool
-        Whether planes are made of cached labelings only, without calling the oracle.
+    `iterate` (ExactAscent, BlockFrankWolfe or DistributedBlocks): modified in place. It
+    is a consistent dual point at any moment. `n_threads`: threads of the oracle.
+    `cached`: whether planes are made of cached labelings only, without calling the
+    oracle.
 
-    Attributes
-    ----------
-    best : ndarray of shape (d,)
-        W.
-    objective : float
-        The objective at W, which is inf before the first plane.
+    Attributes: `best` (d,): W. `objective`: the objective at W, which is inf before the
+    first plane.
     """
 
     def __init__(self, iterate, n_threads=1, cached=False):
@@ -341,12 +333,7 @@ def how_many(iterate, n_bytes):
 
 
 class _SearchedCuts(Center):
-    """Planes of rows, taken close to the best point of a line search.
-
-    Attributes
-    ----------
-    kept : int
-    """
+    """Planes of rows, taken close to the best point of a line search."""
 
     def __init__(self, ascent, n_threads, cached=False):
         self.ascent, self.n_threads = ascent, n_threads
@@ -402,21 +389,8 @@ class _DampedCuts(Center):
 def minimize_on_segment(slope):
     """The minimizer of a convex function on [0, 1], or a point a little before it.
 
-    Parameters
-    ----------
-    slope : callable
-        (step) -> its slope, or one of its slopes at a kink.
-
-    Returns
-    -------
-    float
-        The value there is not larger than at 0.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.solvers.blocks.mixture import minimize_on_segment
-    >>> round(minimize_on_segment(lambda t: t - 0.25), 2)
-    0.25
+    `slope`: (step) -> its slope, or one of its slopes at a kink. Returns a step; the
+    value there is not larger than at 0.
     """
     low, high = 0.0, 1.0
     at_low, at_high = slope(low), slope(high)

@@ -53,12 +53,8 @@ class Team:
     They wait for each other without spinning, so other programs can use the cores. The
     result depends on the number of threads, but not on their pace.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe or MarginalAscent
-        An iterate that `can_be_parted`.
-    n_threads : int
-        At least 2.
+    `iterate` (BlockFrankWolfe or MarginalAscent): an iterate that `can_be_parted`.
+    `n_threads`: at least 2.
     """
 
     def __init__(self, iterate, n_threads):
@@ -102,18 +98,9 @@ class Team:
     def run(self, orders, deadline=np.inf, cached=False):
         """Make steps on these blocks of each part, in their order.
 
-        Parameters
-        ----------
-        orders : list of ndarray of dtype intp
-            Each block occurs at most once.
-        deadline : float
-        cached : bool
-            Whether the steps are those of `run_cached`.
-
-        Returns
-        -------
-        float
-            With `cached`, the sum of the results of `run_cached`.
+        `orders` (list of ndarray intp): each block occurs at most once. `cached`:
+        whether the steps are those of `run_cached`. With `cached`, returns the sum of
+        the results of `run_cached`.
         """
         for part in self.parts:
             self.iterate.begin_pass_of(part)

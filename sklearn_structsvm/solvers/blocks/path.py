@@ -253,48 +253,27 @@ def regularization_path(
     should be "if Δ > τ" (a new breakpoint exists if ρ = 1 - τ/Δ > 0), and the loop ends
     with the λ just solved.
 
-    Parameters
-    ----------
-    iterate : BlockFrankWolfe
-        A new iterate, at w = 0. Its λ is overwritten.
-    eps : float
-    kappa : float in (0, 1) or None
-        Each breakpoint is solved to a gap of `kappa * eps`. None: 0.9, or 0.7 for the
-        heuristic path and where steps may be accelerated.
-    heuristic : bool
-        Trust the known block gaps, which are updated every 10 passes, instead of checking
-        the true gap at each breakpoint. This is faster, but has no guarantee.
-    min_lambda : float
-        Stop at the first breakpoint that is not above this value.
-    wanted : ndarray or None
-        The values of λ that need solutions, the smallest of which is `min_lambda`. From
-        each breakpoint, the path jumps to the largest one that its solution does not
-        cover. None: all values.
-    sampling : {"auto", "gap", "uniform", "permuted"}
-        Sampling of steps that are not accelerated. "auto": "gap".
-    acceleration : {"auto", True, False}
-        Whether steps are accelerated once a breakpoint takes several passes. "auto": yes,
-        unless sampling="gap".
-    max_iter : float
-        Total number of passes.
-    max_time : float or None
-        Total number of seconds.
-    n_threads : int
-    rng : numpy.random.Generator
-    on_breakpoint : callable or None
-        Called with the solved iterate at each breakpoint. Its time counts as time of the
-        path.
-    history : History or None
-        To be filled.
+    `iterate` (BlockFrankWolfe): a new iterate, at w = 0. Its λ is overwritten.
+    `kappa` (float in (0, 1)): each breakpoint is solved to a gap of `kappa * eps`.
+      None: 0.9, or 0.7 for the heuristic path and where steps may be accelerated.
+    `heuristic`: trust the known block gaps, which are updated every 10 passes, instead
+      of checking the true gap at each breakpoint. This is faster, but has no guarantee.
+    `min_lambda`: stop at the first breakpoint that is not above this value.
+    `wanted`: the values of λ that need solutions, the smallest of which is
+      `min_lambda`. From each breakpoint, the path jumps to the largest one that its
+      solution does not cover. None: all values.
+    `sampling` ({"auto", "gap", "uniform", "permuted"}): sampling of steps that are not
+      accelerated. "auto": "gap".
+    `acceleration` ({"auto", True, False}): whether steps are accelerated once a
+      breakpoint takes several passes. "auto": yes, unless sampling="gap".
+    `max_iter`: total number of passes.
+    `max_time` or None: total number of seconds.
+    `on_breakpoint` or None: called with the solved iterate at each breakpoint. Its time
+      counts as time of the path.
+    `history` or None: to be filled.
+    Returns `path`; `stopped_by` ("max_iter", "max_time" or None): the limit that ended
+      the path before `min_lambda`.
 
-    Returns
-    -------
-    path : RegularizationPath
-    stopped_by : "max_iter", "max_time" or None
-        The limit that ended the path before `min_lambda`.
-
-    References
-    ----------
     .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
        structured SVMs", ICML 2016.
     """

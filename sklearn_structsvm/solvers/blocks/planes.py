@@ -61,31 +61,21 @@ CACHED_PLANES_SHARE = 0.3
 class Planes:
     """Alternates between block steps and planes, and makes the moves of planes.
 
-    Parameters
-    ----------
-    iterate : ExactAscent or BlockFrankWolfe
-        Modified in place. It is a consistent dual point at any moment.
-    forecast : GapForecast
-        The forecast for its block steps.
-    accelerator : Acceleration or None
-        Accelerates its block steps. It pauses while planes have their turn.
-    n_threads : int
-        Threads of the oracle.
-    is_possible : bool
-        If False, it is always the turn of block steps.
-    is_path : bool
-        Whether more values of λ will follow, so that planes serve several.
-    mixes_cached : bool
-        Whether up to `MAX_INNER` planes over the cached labelings follow each plane.
-    last_tol : float or None
-        The tolerance of the last of several runs, to which all of them lead: it decides
-        whether planes pay, even in runs whose own tolerance is larger. None means that
-        of each run.
+    `iterate` (ExactAscent or BlockFrankWolfe): modified in place. It is a consistent
+      dual point at any moment.
+    `forecast`: the forecast for its block steps.
+    `accelerator` (Acceleration or None): accelerates its block steps. It pauses while
+      planes have their turn.
+    `n_threads`: threads of the oracle.
+    `is_possible`: if False, it is always the turn of block steps.
+    `is_path`: whether more values of λ will follow, so that planes serve several.
+    `mixes_cached`: whether up to `MAX_INNER` planes over the cached labelings follow each
+      plane.
+    `last_tol`: the tolerance of the last of several runs, to which all of them lead: it
+      decides whether planes pay, even in runs whose own tolerance is larger. None means
+      that of each run.
 
-    Attributes
-    ----------
-    has_turn : bool
-        Whether `make_pass` is to make the next pass.
+    Attributes: `has_turn`: whether `make_pass` is to make the next pass.
     """
 
     def __init__(

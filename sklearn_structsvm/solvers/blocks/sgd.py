@@ -32,25 +32,12 @@ def run_sgd(
     permuted passes. Blocks drawn with replacement are drawn unevenly, and the bound then
     closes slowly.
 
-    Parameters
-    ----------
-    oracle : BlockOracle
-    weights, lam : as for `start_bcfw`
-    sampling : {"permuted", "uniform"}
-        How a pass draws its blocks among those of positive weight.
-    average : bool
-        Return 2 / (k (k + 1)) Σ_t t w_t over all k steps instead of the last iterate.
-    rounding : Rounding or None
-    gap_check_interval, n_threads, rng : as for `run_bcfw`
-    **limits : as for `run_passes`
+    `weights`, `lam` as for `start_bcfw`. `sampling` ({"permuted", "uniform"}): how a
+    pass draws its blocks among those of positive weight. `average`: return 2 / (k (k +
+    1)) Σ_t t w_t over all k steps instead of the last iterate. `gap_check_interval`,
+    `n_threads`, `rng` as for `run_bcfw`. `**limits` as for `run_passes`. Returns the
+    `SolverResult` for the best weights seen, beginning with zero.
 
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen, beginning with zero.
-
-    References
-    ----------
     .. [1] Ratliff, Bagnell, Zinkevich, "(Online) subgradient methods for structured
        prediction", AISTATS 2007.
     .. [2] Shalev-Shwartz, Singer, Srebro, Cotter, "Pegasos: primal estimated sub-gradient

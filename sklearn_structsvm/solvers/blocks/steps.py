@@ -13,17 +13,10 @@ BlockStepName = Literal["auto", "corrective", "fw", "pairwise", "away"]
 class Step:
     """What a kind of steps can do.
 
-    Attributes
-    ----------
-    is_plain : bool
-        Whether it forgets which labelings have dual mass, so that parts of the examples
-        cannot be moved at once and merged.
-    takes_cache : bool
-        Whether it can use a cache of labelings.
-    takes_l1 : bool
-        Whether the penalty may be an elastic net.
-    is_fast : bool
-        Whether no other step reaches an optimum sooner.
+    `is_plain`: whether it forgets which labelings have dual mass, so that parts of the
+    examples cannot be moved at once and merged. `takes_cache`: whether it can use a
+    cache of labelings. `takes_l1`: whether the penalty may be an elastic net.
+    `is_fast`: whether no other step reaches an optimum sooner.
     """
 
     is_plain: bool = False

@@ -29,43 +29,14 @@ class Bundle:
     λ. If the features are not scaled and doubles are too inaccurate, both are computed
     with twice the digits from then on.
 
-    Parameters
-    ----------
-    n_weights : int
-        Length d of w.
-    lam : float
-        λ > 0.
-    max_idle : int
-    max_planes : int or None
-        When planes are dropped; `max_planes` is at least 2. None: what 512 MB hold, but
-        from 100 to 1000.
+    `n_weights`: length d of w. `lam`: λ > 0. `max_planes`: when planes are dropped;
+    `max_planes` is at least 2. None: what 512 MB hold, but from 100 to 1000.
 
-    Attributes
-    ----------
-    planes : ndarray of shape (m, d)
-    offsets : ndarray of shape (m,)
-    alpha : ndarray of shape (m,)
-        Dual variables, of the last call of `solve`.
-    weights : ndarray of shape (d,)
-        Its minimizer, zero before the first one.
-    dual_objective : float
-        Its minimum, computed from α by the definition of the dual. So it is a lower
-        bound, whatever the accuracy of the quadratic program.
-    slack : float
-        max_j ⟨a_j, w⟩ + b_j at the minimizer, computed on demand.
-
-    Examples
-    --------
-    Two planes whose maximum is |w - 1|, and λ = 1:
-
-    >>> import numpy as np
-    >>> from sklearn_structsvm.solvers.qp.bundle import Bundle
-    >>> bundle = Bundle(1, 1.0)
-    >>> bundle.add(np.array([1.0]), -1.0)
-    >>> bundle.add(np.array([-1.0]), 1.0)
-    >>> bundle.solve()
-    >>> bundle.weights.tolist(), bundle.dual_objective, bundle.slack
-    ([1.0], 0.5, 0.0)
+    Attributes: `planes` (m, d), `offsets` (m,). `alpha` (m,): dual variables, of the
+    last call of `solve`. `weights` (d,): its minimizer, zero before the first one.
+    `dual_objective`: its minimum, computed from α by the definition of the dual. So it
+    is a lower bound, whatever the accuracy of the quadratic program. `slack`: max_j
+    ⟨a_j, w⟩ + b_j at the minimizer, computed on demand.
     """
 
     def __init__(self, n_weights, lam, *, max_idle=MAX_IDLE, max_planes=None):
@@ -120,10 +91,7 @@ class Bundle:
     def add(self, plane, offset):
         """Add a plane, which is copied.
 
-        Parameters
-        ----------
-        plane : ndarray of shape (d,)
-        offset : float
+        `plane` (d,).
         """
         if len(self.offsets) >= self.max_planes:
             self._make_room()
@@ -143,13 +111,8 @@ class Bundle:
         The next `solve` begins at the best of all planes. If one of them is a dual point
         (-λ w for weights w, with its loss as the offset), the solution is not worse.
 
-        Parameters
-        ----------
-        j : int
-            Its index, in the order of `add` unless planes were dropped. With
-            ``max_idle=np.inf`` and at most `max_planes` of them, none is dropped.
-        plane : ndarray of shape (d,)
-        offset : float
+        `plane` (d,). `j`: its index, in the order of `add` unless planes were dropped.
+        With ``max_idle=np.inf`` and at most `max_planes` of them, none is dropped.
         """
         self.planes[j] = plane
         self.offsets[j] = offset
@@ -170,13 +133,7 @@ class Bundle:
     def cut(self, risk, B, offset, plane=None):
         """Add the plane Xᵀ B of a risk.
 
-        Parameters
-        ----------
-        risk : Risk
-        B : ndarray of shape (n_samples, n_scores)
-        offset : float
-        plane : ndarray of shape (d,) or None
-            Xᵀ B, where it is known.
+        `B` (n_samples, n_scores). `plane` (d,) or None: Xᵀ B, where it is known.
         """
         self.add(risk.gradient(B) if plane is None else plane, offset)
 

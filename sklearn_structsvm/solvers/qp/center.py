@@ -14,14 +14,8 @@ class Center:
     + s (w - W) that does not cut off the planes' minimizer w shows that the objective
     falls from W on, at least as steeply as toward the dual value. So either W or w moves.
 
-    Attributes
-    ----------
-    best : ndarray of shape (d,)
-        W.
-    objective : float
-        Its objective, which is inf before it is known.
-    step : float
-        s, from `AHEAD` to 1.
+    `best` (d,): W. `objective`: its objective, which is inf before it is known. `step`:
+    s, from `AHEAD` to 1.
     """
 
     def start(self, weights, step=1.0):

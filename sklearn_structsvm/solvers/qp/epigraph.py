@@ -8,24 +8,11 @@ from sklearn_structsvm.solvers.qp.interior_point import solve_qp
 def minimize(c, a, x, epigraphs, *, rows=None, Q=None, tol):
     """The program min c·x + xᵀQx / 2 + Σ price · v, with aᵀx = 1 and x >= 0.
 
-    Parameters
-    ----------
-    c, a, x : ndarrays of shape (n,)
-        The last one is the point to start from.
-    epigraphs : list of Epigraph
-        Each with its v, and variables of its levels.
-    rows : ndarray of shape (m, k) or None
-        Other conditions on the first k variables, rows @ x <= 1.
-    Q : ndarray of shape (k, k) or None
-        The curvature in the first k variables.
-    tol : float
-        As of `solve_qp`.
-
-    Returns
-    -------
-    x : ndarray of shape (n,)
-    multipliers : list of ndarray of shape (p,)
-        Of the conditions of each epigraph.
+    `c`, `a`, `x` (n,): the last one is the point to start from. `epigraphs` (list of
+    Epigraph): each with its v, and variables of its levels. `rows` (m, k) or None:
+    other conditions on the first k variables, rows @ x <= 1. `Q` (k, k) or None: the
+    curvature in the first k variables. `tol`: as of `solve_qp`. Returns `x` (n,);
+    `multipliers` (list of (p,)): of the conditions of each epigraph.
     """
     n = len(c)
     rows = np.zeros((0, n)) if rows is None else rows
@@ -60,29 +47,17 @@ class Epigraph:
     Upper and lower halves of level e are on both sides of a variable t: upper - t <= v
     and lower + t <= 0.
 
-    Parameters
-    ----------
-    price : float
-        Of v.
-    values : ndarray of shape (p, k)
-        The conditions' slopes along the first k variables.
-    halves : ndarray of shape (p,)
-        As of `Conditions`.
-    low : float
-        v is measured from here.
-    x : ndarray of shape (n,)
-        The point to start from.
-    least : float
-        The start is above this.
-    offsets : float or ndarray of shape (p,)
-        Of the conditions, where the equation of the program does not imply them.
+    `price`: of v.
+    `values` (p, k): the conditions' slopes along the first k variables.
+    `halves` (p,): as of `Conditions`.
+    `low`: v is measured from here.
+    `x` (n,): the point to start from.
+    `least`: the start is above this.
+    `offsets` (float or (p,)): of the conditions, where the equation of the program does
+      not imply them.
 
-    Attributes
-    ----------
-    own : ndarray of shape (p, 1 + q)
-        Coefficients of v and of the levels' variables.
-    ends : ndarray of shape (p,)
-    cost, start : ndarray of shape (1 + q,)
+    Attributes: `ends` (p,), `cost`, `start` (1 + q,). `own` (p, 1 + q): coefficients of
+    v and of the levels' variables.
     """
 
     def __init__(self, price, values, halves, low, x, least=-np.inf, offsets=0.0):

@@ -16,18 +16,10 @@ INTERIOR = 1e-2
 class QPSolution:
     """The result of the interior point method.
 
-    Attributes
-    ----------
-    x : ndarray of shape (n,)
-        Positive.
-    y : ndarray of shape (p,)
-        Positive multipliers of the rows of D x <= b.
-    gap : float
-        Complementarity x·z + s·y, which bounds the suboptimality of the objective up to
-        the residuals.
-    residual : float
-        Largest violation of the optimality conditions that are linear.
-    n_steps : int
+    `x` (n,): positive. `y` (p,): positive multipliers of the rows of D x <= b. `gap`:
+    complementarity x·z + s·y, which bounds the suboptimality of the objective up to the
+    residuals. `residual`: largest violation of the optimality conditions that are
+    linear.
     """
 
     x: np.ndarray
@@ -44,43 +36,15 @@ def solve_qp(c, a, D, b, x, *, Q=None, tol=1e-9):
     point. If `tol` is large, it stops in the middle of the central path. The multipliers
     are then far from the corners of their optimal set, as column generation prefers [2]_.
 
-    Parameters
-    ----------
-    c, a : ndarray of shape (n,)
-    D : ndarray of shape (p, n)
-    b : ndarray of shape (p,)
-    x : ndarray of shape (n,)
-        The start, preferably with D x < b.
-    Q : ndarray of shape (n, n) or None
-        Positive semidefinite; None is zero, a linear program.
-    tol : float
-        Stop if the complementarity and the residuals are at most this.
+    `c`, `a` (n,), `D` (p, n), `b` (p,). `x` (n,): the start, preferably with D x < b.
+    `Q` (n, n): positive semidefinite; None is zero, a linear program. `tol`: stop if
+    the complementarity and the residuals are at most this. Returns a `QPSolution`.
 
-    Returns
-    -------
-    QPSolution
-
-    References
-    ----------
     .. [1] Nocedal, Wright, "Numerical optimization", 2006, Algorithms 14.3 and 16.4.
     .. [2] Gondzio, Gonzalez-Brevis, Munari, "New developments in the primal-dual column
        generation technique", European Journal of Operational Research 224, 2013.
     .. [3] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
        programming", Computational Optimization and Applications 6, 1996.
-
-    Examples
-    --------
-    The point of the segment from (0, 0) to (2, 0) that is nearest to (1, 1) and has its
-    first coordinate at most 0.5:
-
-    >>> import numpy as np
-    >>> from sklearn_structsvm.solvers.qp.interior_point import solve_qp
-    >>> ends = np.array([[0.0, 0.0], [2.0, 0.0]])
-    >>> solution = solve_qp(
-    ...     -ends @ [1.0, 1.0], np.ones(2), ends[:, :1].T, np.array([0.5]),
-    ...     np.array([0.9, 0.1]), Q=ends @ ends.T)
-    >>> solution.x.round(6).tolist(), solution.y.round(6).tolist()
-    ([0.75, 0.25], [0.5])
     """
     x = np.maximum(x, INTERIOR / len(c))
     s = np.maximum(b - D @ x, INTERIOR)

@@ -18,27 +18,11 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     sign changes and the entry becomes zero [1]_. Once no point with these signs is
     better, entries whose gradient exceeds their penalty are freed.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, m)
-        Positive definite.
-    b, penalties : ndarray of shape (m,)
-        Penalties are positive.
-    x : ndarray of shape (m,)
-        Where to start.
+    `A` (m, m): positive definite. `b`, `penalties` (m,): penalties are positive. `x`
+    (m,): where to start. Returns (m,): the minimizer, with exact zeros. It is never
+    worse than the start. LinAlgError if A is not positive definite, except for
+    rounding.
 
-    Returns
-    -------
-    ndarray of shape (m,)
-        The minimizer, with exact zeros. It is never worse than the start.
-
-    Raises
-    ------
-    LinAlgError
-        If A is not positive definite, except for rounding.
-
-    References
-    ----------
     .. [1] Lee, Battle, Raina, Ng, "Efficient sparse coding algorithms", NIPS 2006.
     """
     factor = ActiveFactor(A)
