@@ -55,14 +55,9 @@ class AllowedLabels(Sequence):
     As a sequence it has a mask of shape (T_i, k) for each example. It stores only the
     nodes at which labels are barred.
 
-    Parameters
-    ----------
-    bounds : ndarray of shape (n + 1,), dtype intp
-        Example i has the nodes bounds[i]:bounds[i + 1].
-    nodes : ndarray of shape (m,), dtype intp
-        The nodes at which labels are barred, in increasing order.
-    masks : ndarray of shape (m, k), dtype bool
-        The labels that these nodes may have.
+    `bounds` (n + 1,) intp: example i has the nodes bounds[i]:bounds[i + 1]. `nodes`
+    (m,) intp: the nodes at which labels are barred, in increasing order. `masks` (m, k)
+    bool: the labels that these nodes may have.
     """
 
     def __init__(self, bounds, nodes, masks):
@@ -136,28 +131,12 @@ def as_allowed_labels(masks):
 def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
     """Read the argument as users pass it.
 
-    Parameters
-    ----------
-    allowed : sequence
-        For each example None, a boolean array of shape (T_i, k), or a sequence of T_i
-        labels, sets of labels, and None or `MISSING` for any label.
-    bounds : ndarray of shape (n + 1,), dtype intp
-        Example i has the nodes bounds[i]:bounds[i + 1].
-    classes : ndarray of shape (k,)
-    place : str
-        The word for a node.
-    name : str
-        Name of the argument, for errors.
-
-    Returns
-    -------
-    AllowedLabels
-
-    Raises
-    ------
-    ValueError
-        If the numbers of examples or nodes do not match, if a label is unknown, or if a
-        node has no label. The message names the example and the node.
+    `classes` (k,). `allowed`: for each example None, a boolean array of shape (T_i, k),
+    or a sequence of T_i labels, sets of labels, and None or `MISSING` for any label.
+    `bounds` (n + 1,) intp: example i has the nodes bounds[i]:bounds[i + 1]. `place`:
+    the word for a node. Returns `AllowedLabels`. ValueError if the numbers of examples
+    or nodes do not match, if a label is unknown, or if a node has no label. The message
+    names the example and the node.
     """
     words = "None or a sequence with an entry for each item of X"
     check_sequence(name, allowed, words)

@@ -39,12 +39,8 @@ def check_n_weights(structure):
 def oracle_of(structure, X, y, *allowed, **known):
     """The `BlockOracle` of these examples.
 
-    Raises
-    ------
-    TypeError
-        If `make_oracle` returns anything else.
-    ValueError
-        If its sizes are not those of the examples and the weights.
+    TypeError if `make_oracle` returns anything else. ValueError if its sizes are not
+    those of the examples and the weights.
     """
     oracle = structure.make_oracle(X, y, *allowed, **known)
     if not isinstance(oracle, BlockOracle):

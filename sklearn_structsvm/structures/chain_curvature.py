@@ -28,14 +28,8 @@ class ChainCurvature:
     With d weights, this takes O(d²) operations for each position. Messages are scaled,
     and probabilities sum to 1, so that rounding errors do not add up in a long sequence.
 
-    Parameters
-    ----------
-    structure : ChainStructure
-        Fitted; its features have weights (or there are none).
-    X : list of {ndarray, sparse array}
-        As checked.
-    weights : ndarray of shape (n_examples,)
-        p_i.
+    `structure`: fitted; its features have weights (or there are none). `X` (list of
+    {ndarray, sparse array}): as checked. `weights` (n_examples,): p_i.
     """
 
     def __init__(self, structure, X, weights):

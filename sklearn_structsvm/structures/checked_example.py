@@ -29,19 +29,11 @@ ULPS = 16
 class CheckedExample:
     """The known labelings of an example, and the answers of its decoders.
 
-    Attributes
-    ----------
-    labelings : list
-        The known labelings, beginning with the true one.
-    losses, norms : list of float
-        Their losses, and norms of their joint features.
-    is_complete : bool
-        Whether these are all labelings from which decoders choose.
-    listed : list of int
-        Places of the labelings that the structure lists, each once.
-    answers : dict
-        (trial, None) -> place of what `decode` answered, and (trial, lam) -> that of
-        `loss_augmented_decode`.
+    `labelings`: the known labelings, beginning with the true one. `losses`, `norms`:
+    their losses, and norms of their joint features. `is_complete`: whether these are
+    all labelings from which decoders choose. `listed`: places of the labelings that the
+    structure lists, each once. `answers`: (trial, None) -> place of what `decode`
+    answered, and (trial, lam) -> that of `loss_augmented_decode`.
     """
 
     def __init__(self, structure, i, x, truth, method="y"):
@@ -278,16 +270,9 @@ class CheckedExample:
 def check_constrained(example, w, rng, ask, method):
     """Compare a constrained oracle with its definition.
 
-    Parameters
-    ----------
-    example : CheckedExample
-    w : ndarray of shape (n_weights,)
-    rng : RandomState
-    ask : callable
-        (lam, alpha, beta, strict_alpha, strict_beta) -> score, loss and description of
-        the labeling, or None.
-    method : str
-        Description of the operation.
+    `w` (n_weights,). `ask`: (lam, alpha, beta, strict_alpha, strict_beta) -> score,
+    loss and description of the labeling, or None. `method`: description of the
+    operation.
     """
     if not w.any() and not example.structure.relaxed:
         _check_strictness(example, ask, method)

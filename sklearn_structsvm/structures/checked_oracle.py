@@ -19,19 +19,9 @@ N_THREADS = 3
 def check_oracle(structure, X, y, examples, weights, rng):
     """Compare the result of `make_oracle` with the known labelings.
 
-    Parameters
-    ----------
-    structure : Structure
-    X, y : as `make_oracle` takes them
-    examples : list of CheckedExample
-        One for each of X and y.
-    weights : list of ndarray of shape (n_weights,)
-    rng : RandomState
-
-    Raises
-    ------
-    ValueError, TypeError
-        The message names the operation, the example and the values.
+    `X`, `y` as `make_oracle` takes them. `examples` (list of CheckedExample): one for
+    each of X and y. ValueError, TypeError: the message names the operation, the example
+    and the values.
     """
     oracle = oracle_of(structure, X, y)
     name = f"{type(oracle).__name__} of {type(structure).__name__}"

@@ -65,62 +65,29 @@ def constrained_argmax(
     few as a rule, but exponentially many in the worst case, in time and in memory:
     whether a labeling lies on a given ray is a subset-sum problem, which is NP-hard.
 
-    Parameters
-    ----------
-    theta : array-like of shape (T, K)
-        Scores of the labels, position by position; finite.
-    transition : array-like of shape (K, K), or None
-        Scores of pairs of labels, that of the previous position, or of the parent,
-        first. None for independent labels: a multilabel problem has K = 2, a
-        multiclass problem T = 1.
-    costs : array-like of shape (T, K)
-        Loss >= 0 of each label at each position, costs[t, truth[t]] = 0.
-    truth : array-like of shape (T,)
-        The true label indices, in [0, K).
-    lam : float
-        λ >= 0, finite.
-    alpha, beta : float
-        Slopes g/h of the upper and of the lower ray; alpha >= 0, which may be
-        infinite, and beta >= 0, finite. See `in_angle` for what they mean where h
-        is not positive.
-    strict_alpha, strict_beta : bool, default False and True
-        Whether labelings on the upper and on the lower ray are left out.
-    parents : array-like of shape (T,), or None
-        Of a forest: parents[t] < t, and -1 for a root. None for a chain, that is
-        parents[t] = t - 1. Any such order will do, but where all that is below a
-        position comes right after it, the search finds more parts to be copies.
-    max_parts : int, default 200000
-        Where to give up; about 5 s and 100 MB away.
+    `theta` (T, K): scores of the labels, position by position; finite.
+    `transition` (K, K): scores of pairs of labels, that of the previous position, or of
+      the parent, first. None for independent labels: a multilabel problem has K = 2, a
+      multiclass problem T = 1.
+    `costs` (T, K): loss >= 0 of each label at each position, costs[t, truth[t]] = 0.
+    `truth` (T,): the true label indices, in [0, K).
+    `lam`: λ >= 0, finite.
+    `alpha`, `beta`: slopes g/h of the upper and of the lower ray; alpha >= 0, which may
+      be infinite, and beta >= 0, finite. See `in_angle` for what they mean where h is
+      not positive.
+    `strict_alpha`, `strict_beta`: whether labelings on the upper and on the lower ray
+      are left out.
+    `parents` (T,): of a forest: parents[t] < t, and -1 for a root. None for a chain,
+      that is parents[t] = t - 1. Any such order will do, but where all that is below a
+      position comes right after it, the search finds more parts to be copies.
+    `max_parts`: where to give up; about 5 s and 100 MB away.
+    Returns (T,) intc, or None if no labeling satisfies the constraints. Among equally
+      good labelings the choice depends on the arguments alone.
+    ValueError if a shape or a value is not as described. RuntimeError if `max_parts`
+      parts of the labelings did not settle it.
 
-    Returns
-    -------
-    ndarray of shape (T,), dtype intc, or None
-        None if no labeling satisfies the constraints. Among equally good
-        labelings the choice depends on the arguments alone.
-
-    Raises
-    ------
-    ValueError
-        If a shape or a value is not as described.
-    RuntimeError
-        If `max_parts` parts of the labelings did not settle it.
-
-    References
-    ----------
     Choi, H., Meshi, O. and Srebro, N. (2016). Fast and scalable structural SVM with
     slack rescaling. AISTATS 2016, section 4.5 and appendix F.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.structures.constrained import constrained_argmax
-    >>> theta, costs = [[0.0, 2.0], [0.5, 0.0]], [[0.0, 1.0], [0.0, 1.0]]
-    >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, np.inf, 0.0)
-    array([1, 1], dtype=int32)
-    >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, 0.5, 0.0)
-    array([1, 0], dtype=int32)
-    >>> constrained_argmax(theta, None, costs, [0, 0], 1.0, 0.3, 0.0) is None
-    True
     """
     check_rays(lam, alpha, beta)
     problem = _Plane(theta, transition, costs, truth, parents)
@@ -156,26 +123,9 @@ def in_angle(h, g, alpha, beta, strict_alpha=False, strict_beta=True):
     reason h <= 0 with finite α, where only g = h = 0 (or α = 0) can satisfy both,
     follows the inequalities as they stand.
 
-    Parameters
-    ----------
-    h, g : float
-        Margin 1 + f(y) - f(y_true), and loss >= 0.
-    alpha, beta : float
-        Slopes of the two rays, alpha >= 0 or infinite, beta >= 0 and finite.
-    strict_alpha, strict_beta : bool, default False and True
-        Whether the upper and the lower ray itself is left out.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.structures.constrained import in_angle
-    >>> in_angle(49.0, 1.0, 1.0 / 49.0, 0.0)
-    True
-    >>> in_angle(49.0, 1.0, 1.0 / 49.0, 0.0, strict_alpha=True)
-    False
+    `h`, `g`: margin 1 + f(y) - f(y_true), and loss >= 0. `alpha`, `beta`: slopes of the
+    two rays, alpha >= 0 or infinite, beta >= 0 and finite. `strict_alpha`,
+    `strict_beta`: whether the upper and the lower ray itself is left out.
     """
     if h > 0:
         slope, low, high = g / h, beta, alpha

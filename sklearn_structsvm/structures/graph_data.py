@@ -13,12 +13,9 @@ from sklearn_structsvm.structures.base import as_list
 def check_graphs(X, check_rows, n_edge_features=None, *, attractive=False):
     """X as a list of tuples (features, edges, edge features).
 
-    Raises
-    ------
-    ValueError
-        Naming the item: see `NodeStructure._check_rows` for the features. Edges must be
-        pairs of different nodes. Either all graphs have edge features or none, one row
-        for each edge, and nonnegative if `attractive`.
+    ValueError naming the item: see `NodeStructure._check_rows` for the features. Edges
+    must be pairs of different nodes. Either all graphs have edge features or none, one
+    row for each edge, and nonnegative if `attractive`.
     """
     X = [_as_parts(x, i) for i, x in enumerate(as_list(X, "X"))]
     features = check_rows([x[0] for x in X], "[0]", "graph")
@@ -54,11 +51,7 @@ def split_weights(y):
 def known_part(X, y, allowed):
     """Checked graphs without the nodes that may have several labels.
 
-    Returns
-    -------
-    X, y : lists
-    kept : ndarray of dtype intp
-        The graphs that keep some nodes.
+    Returns `X`, `y`; `kept` (intp): the graphs that keep some nodes.
     """
     items, labelings, kept = [], [], []
     for i, (x, y_i, mask) in enumerate(zip(X, y, allowed, strict=True)):

@@ -10,20 +10,10 @@ from sklearn_structsvm.structures.polytope import Polytope
 def best_point(theta, tables, edges, polytopes):
     """The point of the local polytope with the largest score.
 
-    Parameters
-    ----------
-    theta : ndarray of shape (T, k)
-        Scores of the labels of each node.
-    tables : ndarray of shape (m, k, k)
-        Scores of the pairs of labels of each edge.
-    edges : ndarray of shape (m, 2)
-    polytopes : dict
-        The polytopes of graphs seen before; that of this graph is added.
-
-    Returns
-    -------
-    ndarray of shape (T,), int, or (T k + m k²,), float
-        Label indices, or a point of which some entries are fractional.
+    `edges` (m, 2). `theta` (T, k): scores of the labels of each node. `tables` (m, k,
+    k): scores of the pairs of labels of each edge. `polytopes`: the polytopes of graphs
+    seen before; that of this graph is added. Returns (T,), int, or (T k + m k²,),
+    float: label indices, or a point of which some entries are fractional.
     """
     if not np.any(tables):
         # Nodes are independent, as with zero weights. The simplex method would take long,
@@ -45,10 +35,7 @@ def rounded_labels(theta, tables, edges):
     Each label is changed until no change of a single label raises the score. Arguments
     are those of `best_point`.
 
-    Returns
-    -------
-    ndarray of shape (T,), int
-        Label indices.
+    Returns (T,), int: label indices.
     """
     labels = best_point(theta, tables, edges, {})
     if labels.dtype.kind == "f":
@@ -92,9 +79,7 @@ def local_polytope(T, edges, k):
     The points z = (μ_v(a), μ_e(a, b)) of [0, 1]^(T k + m k²) with Σ_a μ_v(a) = 1, and
     Σ_b μ_e(a, b) = μ_u(a) and Σ_a μ_e(a, b) = μ_v(b) for each edge e = (u, v).
 
-    Returns
-    -------
-    Polytope
+    Returns a `Polytope`.
     """
     m = len(edges)
     one, each = np.ones((1, k)), sparse.csr_array(sparse.eye(k))

@@ -91,22 +91,11 @@ def find_unnamed(y, parts_of):
 def split_hidden(y, parts_of, join):
     """Split y into a completely known y and its hidden entries.
 
-    Parameters
-    ----------
-    y : sequence
-        The labels as users pass them.
-    parts_of : callable
-        From an item of y to its labels.
-    join : callable
-        (item, labels) -> an item with other labels.
-
-    Returns
-    -------
-    y : sequence
-        The same with arbitrary labels in place of hidden ones.
-    entries : list of lists, or None
-        Labels, sets of labels, and None for any label, of each item; None if no label
-        of any item is hidden.
+    `y`: the labels as users pass them. `parts_of`: from an item of y to its labels.
+    `join`: (item, labels) -> an item with other labels. Returns `y`: the same with
+    arbitrary labels in place of hidden ones; `entries` (list of lists): labels, sets of
+    labels, and None for any label, of each item; None if no label of any item is
+    hidden.
     """
     has_items = hasattr(y, "__len__") and getattr(y, "ndim", 1) > 0
     if isinstance(y, (str, bytes)) or not has_items:

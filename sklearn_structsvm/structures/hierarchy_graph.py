@@ -15,16 +15,10 @@ from sklearn_structsvm._utils.labels import listed, plain
 class Hierarchy:
     """A directed acyclic graph, its nodes numbered from the roots on.
 
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_nodes,)
-        Names; parents stand before their children.
-    leaves : ndarray of shape (n_leaves,), dtype intp
-        Numbers of the nodes without children.
-    starts : ndarray of shape (n_nodes + 2,), dtype intp
-    children : ndarray of shape (n_edges + n_roots,), dtype intp
-        ``children[starts[n]:starts[n + 1]]`` are those of node n, and for n = n_nodes
-        the roots.
+    `starts` (n_nodes + 2,) intp. `nodes` (n_nodes,): names; parents stand before their
+    children. `leaves` (n_leaves,) intp: numbers of the nodes without children.
+    `children` (n_edges + n_roots,) intp: ``children[starts[n]:starts[n + 1]]`` are
+    those of node n, and for n = n_nodes the roots.
     """
 
     nodes: np.ndarray
@@ -126,12 +120,9 @@ class Hierarchy:
 def read_hierarchy(edges, leaves=None):
     """The `Hierarchy` of (parent, child) pairs of names, leaves in the order given.
 
-    Raises
-    ------
-    ValueError
-        If `edges` is empty, no list of pairs, or has names that are neither all
-        integers nor all strings, an edge twice, or a cycle; if `leaves` are not the
-        nodes without children.
+    ValueError if `edges` is empty, no list of pairs, or has names that are neither all
+    integers nor all strings, an edge twice, or a cycle; if `leaves` are not the nodes
+    without children.
     """
     edges = _read_edges(edges)
     children = {name: [] for name in sorted({name for pair in edges for name in pair})}

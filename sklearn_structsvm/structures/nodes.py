@@ -454,13 +454,9 @@ class NodeStructure(Structure):
     def _topological_potentials(self, x, w):
         """The potentials with parents before their children, as `_k_best` takes them.
 
-        Returns
-        -------
-        order : ndarray of shape (T,), or slice
-            The nodes in this order, as an index.
-        theta : ndarray of shape (T, k)
-        transition : ndarray of shape (k, k) or (T, k, k), or None
-        parents : ndarray of shape (T,), or None for a chain
+        Returns `order` (T,), or slice: the nodes in this order, as an index; `theta`
+        (T, k); `transition` (k, k) or (T, k, k) or None; `parents` (T,), or None for a
+        chain.
         """
         raise NotImplementedError
 

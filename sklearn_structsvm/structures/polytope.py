@@ -37,30 +37,8 @@ class Polytope:
     It may be pickled and copied; the solver is then set up anew. Calls from several
     threads wait for one another.
 
-    Parameters
-    ----------
-    A : {array-like, sparse matrix} of shape (m, n)
-    b : array-like of shape (m,)
-    n_equations : int
-        This many rows, the first ones, are equations A z = b.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree, or A or b is not finite.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm.structures.polytope import Polytope
-    >>> triangle = Polytope([[1.0, 1.0]], [1.0])
-    >>> triangle.maximize([1.0, 2.0])
-    array([0., 1.])
-
-    Twice as much of the first coordinate as of the second, at least:
-
-    >>> z = triangle.maximize_between([1, 2], h=[1, 0], h0=0, g=[0, 1], g0=0, alpha=0.5)
-    >>> z.round(6)
-    array([0.666667, 0.333333])
+    `A` (m, n), also sparse, `b` (m,). `n_equations`: this many rows, the first ones,
+    are equations A z = b. ValueError if shapes do not agree, or A or b is not finite.
     """
 
     def __init__(self, A, b, n_equations=0):
@@ -80,20 +58,8 @@ class Polytope:
     def maximize(self, c):
         """A z with the largest c·z.
 
-        Parameters
-        ----------
-        c : array-like of shape (n,)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If no z is in the polytope, or c is not finite.
-        ImportError
-            If HiGHS is not installed.
+        `c` (n,). Returns (n,). ValueError if no z is in the polytope, or c is not
+        finite. ImportError if HiGHS is not installed.
         """
         z = self._solve(c, ())
         if z is None:
@@ -106,20 +72,9 @@ class Polytope:
         Both rays belong to the set: one without them has points of larger and larger
         c·z, but none of the largest.
 
-        Parameters
-        ----------
-        c, h, g : array-like of shape (n,)
-        h0, g0 : float
-        alpha : float
-            >= 0, or infinite, which stands for 0 <= h·z + h0.
-        beta : float
-            >= 0, finite.
-
-        Returns
-        -------
-        ndarray of shape (n,), or None
-            None if no z satisfies both inequalities. They hold up to 1e-9 times
-            their largest coefficient.
+        `c`, `h`, `g` (n,). `alpha`: >= 0, or infinite, which stands for 0 <= h·z + h0.
+        `beta`: >= 0, finite. Returns (n,), or None if no z satisfies both inequalities.
+        They hold up to 1e-9 times their largest coefficient.
         """
         if not (alpha >= 0 and 0 <= beta < np.inf):
             raise ValueError(
@@ -253,17 +208,8 @@ def maximize_between(maximize, h, h0, g, g0, lam, alpha, beta):
     over μ >= 0. Each step tries the μ at which the best point so far on the one side
     and that on the other tie, until no third point is better there.
 
-    Parameters
-    ----------
-    maximize : callable
-        ``maximize(c)``: a point z of the polytope with the largest c·z.
-    h, g : ndarray of shape (n,)
-    h0, g0, lam, alpha, beta : float
-
-    Returns
-    -------
-    ndarray of shape (n,), or None
-        None if no point lies between the rays.
+    `h`, `g` (n,). `maximize`: ``maximize(c)``: a point z of the polytope with the
+    largest c·z. Returns (n,), or None if no point lies between the rays.
     """
     objective = h + lam * g
     outside = maximize(objective)
@@ -310,9 +256,7 @@ def maximize_product(maximize, h, h0, g, g0):
     to both sides of it, the λ at which they tie leads to a corner in between, or shows
     that they are the ends of that edge; then the best mixture of the two is the answer.
 
-    Returns
-    -------
-    ndarray of shape (n,)
+    Returns (n,).
     """
 
     def point(z):

@@ -16,15 +16,10 @@ class RankingStructure(MultilabelStructure):
     Trained on a `MultilabelHinge`, present labels score above absent ones. This does not
     determine the threshold, which `with_threshold` learns from the scores.
 
-    Parameters
-    ----------
-    label_costs : array-like of shape (n_labels, n_labels) or None
-        ``label_costs[present, absent]``, the margin asked between two labels.
+    `label_costs` (n_labels, n_labels) or None: ``label_costs[present, absent]``, the
+    margin asked between two labels.
 
-    Attributes
-    ----------
-    threshold_ : float
-        0 until it is learned.
+    Attributes: `threshold_`: 0 until it is learned.
 
     Examples
     --------
@@ -53,16 +48,9 @@ class RankingStructure(MultilabelStructure):
 
         Of equally good ones it takes the middle of the widest gap between scores.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Y : array-like of shape (n_samples, n_labels)
-        w : ndarray of shape (n_weights_,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        RankingStructure
+        `X` (n_samples, n_features), also sparse, `Y` (n_samples, n_labels), `w`
+        (n_weights_,), `sample_weight` (n_samples,) or None. Returns a
+        `RankingStructure`.
         """
         scores = self.decision_function(X, w)
         weights = np.ones(len(scores)) if sample_weight is None else sample_weight
@@ -94,16 +82,8 @@ class RankingStructure(MultilabelStructure):
 def best_threshold(scores, present, weights):
     """The threshold of least weight of (score > threshold) != present.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (m,)
-    present : ndarray of bool of shape (m,)
-    weights : ndarray of shape (m,)
-        Not negative; those of zero do not count.
-
-    Returns
-    -------
-    float
+    `scores` (m,), `present` (m,) bool. `weights` (m,): not negative; those of zero do
+    not count.
     """
     used = weights > 0.0
     scores, present, weights = scores[used], present[used], weights[used]

@@ -253,12 +253,8 @@ def check_forest(name, parents):
 def _deepest_first(X, offsets):
     """Nodes of all trees in the order of an oracle, the deepest of each tree first.
 
-    Returns
-    -------
-    order : ndarray of shape (ΣT_i,), dtype intp
-        The original number of the node at each place.
-    parents : ndarray of shape (ΣT_i,), dtype intp
-        Parents in this order, counted from the tree's first place.
+    Returns `order` (ΣT_i,) intp: the original number of the node at each place;
+    `parents` (ΣT_i,) intp: parents in this order, counted from the tree's first place.
     """
     order = np.empty(offsets[-1], dtype=np.intp)
     parents = np.empty(offsets[-1], dtype=np.intp)

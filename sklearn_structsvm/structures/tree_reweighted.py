@@ -28,12 +28,8 @@ class ReweightedGraphs:
     The order is breadth-first, so a forest has a single tree, and its sums are exact. See
     the kernel.
 
-    Parameters
-    ----------
-    structure : GraphStructure
-        Fitted.
-    X : list of n tuples (features, edges, edge features)
-        Checked; no graph is empty.
+    `structure`: fitted. `X` (list of n tuples (features, edges, edge features)):
+    checked; no graph is empty.
     """
 
     def __init__(self, structure, X):
@@ -75,15 +71,10 @@ class ReweightedGraphs:
     def sums(self, theta, tables, max_rounds, tol, n_threads):
         """Bounds of the logarithms of sums, after at most `max_rounds` more messages.
 
-        Returns
-        -------
-        results : ndarray of shape (n, 3)
-            The bound, the most by which it could be lower, and the entropy.
-        nodes : ndarray of shape (n_nodes, k)
-        pairs : ndarray of shape (n_edges, k, k)
-            Marginals, in the order of `theta` and `tables`. If `max_rounds` is 0, they
-            are the derivatives of the bounds. Otherwise they are consistent with each
-            other.
+        Returns `results` (n, 3): the bound, the most by which it could be lower, and
+        the entropy; `nodes` (n_nodes, k); `pairs` (n_edges, k, k): marginals, in the
+        order of `theta` and `tables`. If `max_rounds` is 0, they are the derivatives of
+        the bounds. Otherwise they are consistent with each other.
         """
         own = tables[self.edge_order]
         own[self.is_turned] = own[self.is_turned].swapaxes(1, 2)
@@ -137,14 +128,9 @@ class BoundedLogLoss:
     def tighten(self, weights, w, tol, n_threads=1):
         """Lower the bounds at w until they are, on average, at most `tol` too high.
 
-        Returns
-        -------
-        loss : float
-        gradient : ndarray of shape (n_weights,)
-        slack : float
-            The most by which better messages could lower the loss.
-        direction : ndarray of shape (n_weights,)
-            The gradient from consistent marginals.
+        Returns `loss`; `gradient` (n_weights,); `slack`: the most by which better
+        messages could lower the loss; `direction` (n_weights,): the gradient from
+        consistent marginals.
         """
         per_node = tol / (weights @ np.diff(self.graphs.offsets))
         _, direction, slack = self._at(

@@ -41,11 +41,8 @@ def list_of_pairs(X, parts, part="", why=""):
 def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
     """X as a list of `FeaturesWithScores`, checked as in `check_items`.
 
-    Raises
-    ------
-    ValueError
-        If an item is not a pair, has sparse scores, or different numbers of rows. The
-        message names the item.
+    ValueError if an item is not a pair, has sparse scores, or different numbers of
+    rows. The message names the item.
     """
     X = list_of_pairs(X, "(features, scores)", part, why=" with emission='both'")
     features, scores = zip(*X, strict=True)
@@ -80,12 +77,9 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
     In errors, `part` follows the name of an item, if items are parts of the examples,
     `kind` says what an example is, and `columns` what is in its columns.
 
-    Raises
-    ------
-    ValueError
-        Naming the item: not 2-D, of another number of features (than `n_features`, or
-        than the first), not numeric, with NaN or infinity, or dense among sparse ones,
-        or not split as the first.
+    ValueError naming the item: not 2-D, of another number of features (than
+    `n_features`, or than the first), not numeric, with NaN or infinity, or dense among
+    sparse ones, or not split as the first.
     """
     if isinstance(X, list) and X and isinstance(n_features, int | None):
         items = list(X)
@@ -279,11 +273,8 @@ def check_labels(y, X, *, part="", place="position"):
 
     In errors, `part` is as for `check_items`, and `place` says what has a label.
 
-    Raises
-    ------
-    ValueError
-        Naming the item: another length, not 1-D, floating-point labels, missing
-        labels, or lists as labels.
+    ValueError naming the item: another length, not 1-D, floating-point labels, missing
+    labels, or lists as labels.
     """
     y = as_list(y, "y")
     if len(y) != len(X):
