@@ -37,24 +37,10 @@ class HingeRisk(Risk):
         It brackets the minimum, and selects among the remaining breakpoints, in time
         linear in the number of scores.
 
-        Parameters
-        ----------
-        Z, along : ndarray of shape (n_samples, n_scores)
-            Scores of w and of d.
-        wp, pp : float
-            ⟨w, d⟩ and ⟨d, d⟩.
-        lam : float
-            λ >= 0.
-        largest : float
-            The longest step.
-        start : float
-            The first step to try, which affects only the time.
-
-        Returns
-        -------
-        float
-            The smallest η >= 0 at which a subgradient vanishes up to rounding, or
-            `largest` if there is none below it.
+        `Z`, `along` (n_samples, n_scores): scores of w and of d. `wp`, `pp`: ⟨w, d⟩ and
+        ⟨d, d⟩. `lam`: λ >= 0. `largest`: the longest step. `start`: the first step to
+        try, which affects only the time. Returns the smallest η >= 0 at which a
+        subgradient vanishes up to rounding, or `largest` if there is none below it.
         """
         Z, along = _scores(Z), _scores(along)
         if not largest >= 0.0:
@@ -69,34 +55,13 @@ class HingeRisk(Risk):
 class BinaryHinge(HingeRisk):
     """R(w) = Σ_i p_i max(0, cost_i - y_i ⟨w, x_i⟩), y_i in {-1, 1}.
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Encoded labels: 0 for the class -1, and 1 for 1.
-    label_costs : array-like of shape (2, 2) or None
-        ``label_costs[truth, label]``; None for 1 off the diagonal. The required margin of
-        an example is the cost of the wrong label.
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): encoded
+    labels: 0 for the class -1, and 1 for 1. `label_costs` (2, 2): ``label_costs[truth,
+    label]``; None for 1 off the diagonal. The required margin of an example is the cost
+    of the wrong label.
 
-    References
-    ----------
     Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
     optimization problems in machine learning. JMLR 11, 2010, (19) to (23).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import BinaryHinge
-    >>> risk = BinaryHinge(np.array([[1.0], [2.0]]), [1, 0])
-    >>> Z = risk.scores(np.zeros(1))
-    >>> risk.value(Z)
-    1.0
-    >>> B, offset = risk.plane(Z)
-    >>> risk.gradient(B).tolist(), offset
-    ([0.5], 1.0)
-    >>> along = risk.scores(np.array([-1.0]))
-    >>> risk.line_search(Z, along, wp=0.0, pp=1.0, lam=0.1)
-    0.5
     """
 
     def __init__(
@@ -119,33 +84,15 @@ class MulticlassHinge(HingeRisk):
     Rescaled by the costs (slack rescaling), the loss is
     max_c costs[y_i, c] (1 + ⟨w_c - w_{y_i}, x_i⟩) instead.
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Classes as 0, ..., n_classes - 1.
-    n_classes : int or None
-        None means ``max(y) + 1``, or the number of rows of `label_costs`.
-    label_costs : array-like of shape (n_classes, n_classes) or None
-        ``label_costs[truth, label]`` >= 0, zero on the diagonal; None for 1 off it.
-    rescaled : bool
-        Whether costs rescale the slack instead of the margin.
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): classes
+    as 0, ..., n_classes - 1. `n_classes`: None means ``max(y) + 1``, or the number of
+    rows of `label_costs`. `label_costs` (n_classes, n_classes): ``label_costs[truth,
+    label]`` >= 0, zero on the diagonal; None for 1 off it. `rescaled`: whether costs
+    rescale the slack instead of the margin.
 
-    References
-    ----------
     Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
     optimization problems in machine learning. JMLR 11, 2010, (35) to (41) and
     footnote 2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import MulticlassHinge
-    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [0, 1, 2]
-    >>> risk = MulticlassHinge(X, y, label_costs=[[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    >>> Z = risk.scores(np.zeros(risk.n_weights))
-    >>> risk.sample_losses(Z).tolist()
-    [2.0, 1.0, 2.0]
     """
 
     def __init__(
@@ -186,28 +133,13 @@ class MultilabelHinge(HingeRisk):
     minus the smallest score of the present ones, in O(k) instead of O(k²) time. An
     example with all labels, or with none, has no pair and no loss.
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    Y : array-like of shape (n_samples, n_labels)
-        Indicator of 0 and 1.
-    label_costs : array-like of shape (n_labels, n_labels), float or None
-        ``label_costs[present, absent]`` >= 0, zero on the diagonal: the required margin
-        between the two. A number applies to all pairs. None means 1.
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `Y` (n_samples, n_labels):
+    indicator of 0 and 1. `label_costs` (n_labels, n_labels), float:
+    ``label_costs[present, absent]`` >= 0, zero on the diagonal: the required margin
+    between the two. A number applies to all pairs. None means 1.
 
-    References
-    ----------
     Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
     optimization problems in machine learning. JMLR 11, 2010, (50) to (54).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import MultilabelHinge
-    >>> risk = MultilabelHinge(np.eye(2), [[1, 1, 0], [1, 0, 0]])
-    >>> Z = np.array([[3.0, 1.0, 0.5], [0.0, -2.0, 0.25]])
-    >>> risk.sample_losses(Z).tolist()
-    [0.5, 1.25]
     """
 
     def __init__(

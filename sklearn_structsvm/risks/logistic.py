@@ -26,20 +26,9 @@ class Logistic(LogLoss):
 
     Two classes have a single c. Several independent labels have one c each.
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Encoded labels: 0 for -1 (such as the first of two classes), and 1 for 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import Logistic
-    >>> risk = Logistic(np.array([[1.0], [2.0]]), [1, 0])
-    >>> B, _ = risk.plane(risk.scores(np.zeros(1)))
-    >>> risk.gradient(B).tolist()
-    [0.25]
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,) or
+    (n_samples, n_labels): encoded labels: 0 for -1 (such as the first of two classes),
+    and 1 for 1.
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
@@ -82,21 +71,8 @@ class Logistic(LogLoss):
 class Multinomial(LogLoss):
     """R(W) = Σ_i p_i (ln Σ_c exp ⟨w_c, x_i⟩ - ⟨w_{y_i}, x_i⟩): multinomial regression.
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Classes as 0, ..., n_classes - 1.
-    n_classes : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import Multinomial
-    >>> risk = Multinomial(np.array([[1.0], [2.0]]), [1, 0], n_classes=2)
-    >>> B, _ = risk.plane(risk.scores(np.zeros(2)))
-    >>> risk.gradient(B).tolist()
-    [-0.25, 0.25]
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): classes
+    as 0, ..., n_classes - 1.
     """
 
     # The derivative of B_ic in another score z_ie is -p P_ic P_ie.

@@ -31,42 +31,16 @@ class ConfusionHinge(CountedHinge):
     error rate, σ = 1/n, and R is exactly the mean of max(0, 1 - y ⟨w, x⟩). For F1 with P
     positives, σ = 1/(2P). R is an upper bound of ψ for the labels ⟨w, x_i⟩ > 0.
 
-    Parameters
-    ----------
-    X, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Encoded as 0 and 1.
-    metric : ConfusionMetric
-        A metric resolved to two classes whose `ratio` is not None, and which is concave
-        in the number of one kind of mistake for a given number of the other.
-    sample_weight : array-like of shape (n_samples,) or None
-        Integers (the number of rows that each represents), or equal weights.
-    class_weight : array-like of shape (2,) or None
-        Weights of the counts of each class; positive.
+    `X`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): encoded as 0 and 1.
+    `metric`: a metric resolved to two classes whose `ratio` is not None, and which is
+    concave in the number of one kind of mistake for a given number of the other.
+    `sample_weight` (n_samples,) or None: integers (the number of rows that each
+    represents), or equal weights. `class_weight` (2,) or None: weights of the counts of
+    each class; positive. ValueError if the metric is not such a ratio.
 
-    Raises
-    ------
-    ValueError
-        If the metric is not such a ratio.
-
-    References
-    ----------
     Joachims: A support vector method for multivariate performance measures. ICML 2005,
     Algorithm 2, here without the loop over all tables. Teo, Vishwanathan, Smola, Le:
     Bundle methods for regularized risk minimization. JMLR 11, 2010.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.metrics import FBeta
-    >>> from sklearn_structsvm.risks import ConfusionHinge
-    >>> X, y = np.array([[2.0], [1.0], [-1.0]]), [1, 0, 0]
-    >>> risk = ConfusionHinge(X, y, FBeta().resolve([0, 1]))
-    >>> risk.value(risk.scores(np.zeros(1)))
-    1.0
-    >>> B, offset = risk.plane(risk.scores(np.array([2.0])))
-    >>> B.ravel().tolist(), round(offset, 3)
-    ([0.0, 0.5, 0.0], 0.333)
     """
 
     def __init__(
@@ -190,35 +164,16 @@ class TopKHinge(BalancedHinge, CountedHinge):
     nor below the loss of the k rows of the highest scores [2]_. For k > P the same is
     done with the false positives that k rows cannot be without.
 
-    Parameters
-    ----------
-    X, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Encoded as 0 and 1.
-    k : int or None
-        At most the number of rows; None for P, that of the positives.
-    sample_weight : array-like of shape (n_samples,) or None
-        Integers (the number of rows that each represents), or equal weights.
-    recall : bool
-        Count mistakes as shares of the positives, and not of the k rows.
-    bias : float
-        The value of a constant feature, whose weight remains 0.
+    `X`, `n_threads` as for `Risk`. `y` (n_samples,): encoded as 0 and 1. `k`: at most
+    the number of rows; None for P, that of the positives. `sample_weight` (n_samples,)
+    or None: integers (the number of rows that each represents), or equal weights.
+    `recall`: count mistakes as shares of the positives, and not of the k rows. `bias`:
+    the value of a constant feature, whose weight remains 0.
 
-    References
-    ----------
     .. [1] Joachims, "A support vector method for multivariate performance measures",
        ICML 2005.
     .. [2] Kar, Narasimhan, Jain, "Surrogate functions for maximizing precision at the
        top", ICML 2015 (there for k <= P).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import TopKHinge
-    >>> X, y = np.array([[2.0], [1.0], [-1.0], [-2.0]]), [0, 1, 1, 0]
-    >>> risk = TopKHinge(X, y, k=1)
-    >>> risk.value(X)  # 1 + 2 - (1 - 1) / 2
-    3.0
     """
 
     def __init__(
@@ -277,29 +232,12 @@ class RocAucHinge(BalancedHinge):
     over positives i and negatives j. This is the maximum over all sets of swapped pairs,
     which a sort finds in O(n log n). It is an upper bound of 1 - AUC.
 
-    Parameters
-    ----------
-    X, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Encoded as 0 and 1.
-    sample_weight : array-like of shape (n_samples,) or None
-        Any weights. The weight of a pair is the product.
-    bias : float
-        The value of a constant feature, whose weight remains 0.
+    `X`, `n_threads` as for `Risk`. `y` (n_samples,): encoded as 0 and 1.
+    `sample_weight` (n_samples,) or None: any weights. The weight of a pair is the
+    product. `bias`: the value of a constant feature, whose weight remains 0.
 
-    References
-    ----------
     Joachims: A support vector method for multivariate performance measures. ICML 2005,
     section 3.4 and Algorithm 3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import RocAucHinge
-    >>> X = np.array([[2.0], [0.0], [1.5]])
-    >>> risk = RocAucHinge(X, [1, 0, 0])
-    >>> risk.value(X)  # of 2 - 1.5, half as much as 1
-    0.25
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):

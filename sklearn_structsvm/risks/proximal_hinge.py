@@ -12,20 +12,10 @@ class ProximalHinge(SmoothRisk):
     It is nowhere above the hinge, and equals it where the maximum is at the center. The
     response is the maximizing a.
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,)
-        0 for the class -1, and 1 for 1.
-    label_costs : array-like of shape (2, 2) or None
-        As for `BinaryHinge`.
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): 0 for the
+    class -1, and 1 for 1. `label_costs` (2, 2) or None: as for `BinaryHinge`.
 
-    Attributes
-    ----------
-    width : float
-        δ > 0.
-    center : ndarray of shape (n_samples, 1)
-        In [0, 1].
+    Attributes: `width`: δ > 0. `center` (n_samples, 1): in [0, 1].
     """
 
     smooths_hinge = True

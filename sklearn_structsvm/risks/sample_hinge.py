@@ -17,14 +17,9 @@ class SampleHinge(Risk):
 
     A subclass finds the most violating labeling in `_plane`.
 
-    Parameters
-    ----------
-    X, sample_weight, bias : as for `Risk`
-    y : array-like of shape (n_samples,)
-        Encoded labels: 1 is the positive class, 0 the negative one. Both need positive
-        weight.
-    n_threads : int
-        Of the products with X.
+    `X`, `sample_weight`, `bias` as for `Risk`. `y` (n_samples,): encoded labels: 1 is
+    the positive class, 0 the negative one. Both need positive weight. `n_threads`: of
+    the products with X.
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
@@ -59,12 +54,7 @@ class SampleHinge(Risk):
         return offset + self.dot(B, Z)
 
     def sample_losses(self, Z):
-        """Always raises, because a loss of the whole sample is not a sum over rows.
-
-        Raises
-        ------
-        NotImplementedError
-        """
+        """Always raises, because a loss of the whole sample is not a sum over rows."""
         raise NotImplementedError(
             f"{type(self).__name__} is a loss of the whole sample: no row has its own."
         )
@@ -84,23 +74,9 @@ class SampleHinge(Risk):
         plus the quadratic, bounds the function from below. A trial that reaches the
         minimum of this bound is the minimum.
 
-        Parameters
-        ----------
-        Z, along : ndarray of shape (n_samples, 1)
-            Scores of w and of d.
-        wp, pp : float
-            ⟨w, d⟩ and ⟨d, d⟩.
-        lam : float
-            λ >= 0.
-        largest : float
-            The longest step.
-        start : float
-            A step to try first.
-
-        Returns
-        -------
-        float
-            η >= 0, which is `largest` if the function falls up to it.
+        `Z`, `along` (n_samples, 1): scores of w and of d. `wp`, `pp`: ⟨w, d⟩ and ⟨d,
+        d⟩. `lam`: λ >= 0. `largest`: the longest step. `start`: a step to try first.
+        Returns η >= 0, which is `largest` if the function falls up to it.
         """
         if not largest >= 0.0:
             raise ValueError(f"largest must be >= 0; got {largest}.")
@@ -170,13 +146,7 @@ class BalancedHinge(SampleHinge):
     def above(self, scores):
         """The part of each row's weight that should be above a threshold.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        `scores` (n_samples,). Returns (n_samples,).
         """
         raise NotImplementedError
 

@@ -52,12 +52,7 @@ class SmoothRisk(Risk):
         return [self.dual_value(B, scale) for B, scale in pairs]
 
     def line_search(self, Z, along, wp, pp, lam, largest=np.inf):
-        """Always raises, because a smooth loss has no breakpoints.
-
-        Raises
-        ------
-        NotImplementedError
-        """
+        """Always raises, because a smooth loss has no breakpoints."""
         raise NotImplementedError(
             f"{type(self).__name__} has no exact line search; use one for smooth "
             "functions."
@@ -67,15 +62,8 @@ class SmoothRisk(Risk):
 def signs_of(y, n_samples):
     """1 for the class or labels of an example, and -1 for the others.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Codes 0 and 1 of two classes, or an indicator.
-    n_samples : int
-
-    Returns
-    -------
-    ndarray of shape (n_samples, 1) or (n_samples, n_labels)
+    `y` (n_samples,) or (n_samples, n_labels): codes 0 and 1 of two classes, or an
+    indicator. Returns (n_samples, 1) or (n_samples, n_labels).
     """
     y = np.asarray(y)
     if y.ndim == 2:

@@ -12,31 +12,13 @@ class SquaredHinge(SmoothRisk):
     Two classes have a single c. With more classes, each has a c against the rest. Several
     labels have one c each. The response is the slack max(0, 1 - y_ic z_ic).
 
-    Parameters
-    ----------
-    X, sample_weight, bias, n_threads : as for `Risk`
-    y : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Classes 0, ..., n_classes - 1 (for two classes, 0 means -1 and 1 means 1), or an
-        indicator of labels.
-    n_classes : int
-        Needed if y has one entry per example.
+    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,) or
+    (n_samples, n_labels): classes 0, ..., n_classes - 1 (for two classes, 0 means -1
+    and 1 means 1), or an indicator of labels. `n_classes`: needed if y has one entry
+    per example.
 
-    References
-    ----------
     Fan, Chang, Hsieh, Wang, Lin, "LIBLINEAR: a library for large linear classification",
     JMLR 9, 2008.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import SquaredHinge
-    >>> risk = SquaredHinge(np.array([[1.0], [2.0]]), [1, 0])
-    >>> Z = risk.scores(np.array([0.5]))
-    >>> risk.sample_losses(Z).tolist()
-    [0.25, 4.0]
-    >>> B, _ = risk.plane(Z)
-    >>> risk.gradient(B).tolist()
-    [3.5]
     """
 
     def __init__(
