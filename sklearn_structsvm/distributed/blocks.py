@@ -25,20 +25,11 @@ MOST_REQUESTS = 20
 class Message:
     """A message to all parts.
 
-    Attributes
-    ----------
-    number : int
-        The number of earlier messages.
-    gamma : float
-        The share of the last round's changes to keep.
-    v : ndarray of shape (d,)
-        The weights, before they are clipped.
-    lam : float
-        λ of the steps.
-    plane : (int, int)
-        The number of a plane to store, and the largest number of planes.
-    shares : ndarray or None
-        The shares of the dual point and of the stored planes in a mixture.
+    `number`: the number of earlier messages. `gamma`: the share of the last round's
+    changes to keep. `v` (d,): the weights, before they are clipped. `lam`: λ of the
+    steps. `plane` (int, int): the number of a plane to store, and the largest number of
+    planes. `shares` or None: the shares of the dual point and of the stored planes in a
+    mixture.
     """
 
     number: int
@@ -57,19 +48,11 @@ class Message:
 class BlockReply:
     """The reply of one part, or of several merged.
 
-    Attributes
-    ----------
-    is_new : bool
-        Whether a part missed the previous message, so that its state may differ from the
-        one assumed here.
-    vector : ndarray of shape (d,) or None
-        Change of the weights, Aα, or the slope of a plane.
-    loss : float
-        Change of Σ p_i ℓ_i, Σ p_i ℓ_i itself, or the offset of a plane.
-    hinge, gap, most_negative_gap, bound_excess : float
-        Σ p_i H_i, Σ g_i, the smallest g_i, and the excess of upper bounds over the
-        labelings found.
-    n_steps, n_oracle_calls, n_queries : int
+    `is_new`: whether a part missed the previous message, so that its state may differ
+    from the one assumed here. `vector` (d,) or None: change of the weights, Aα, or the
+    slope of a plane. `loss`: change of Σ p_i ℓ_i, Σ p_i ℓ_i itself, or the offset of a
+    plane. `hinge`, `gap`, `most_negative_gap`, `bound_excess`: Σ p_i H_i, Σ g_i, the
+    smallest g_i, and the excess of upper bounds over the labelings found.
     """
 
     is_new: bool
@@ -114,12 +97,7 @@ class BlockShard:
     the true labelings. A part that is not as the message assumes reports this in its
     reply.
 
-    Parameters
-    ----------
-    examples : Examples
-    steps : BlockSteps or ExactSteps
-    seed : sequence of int
-        Of the order of the steps.
+    `steps` (BlockSteps or ExactSteps). `seed`: of the order of the steps.
     """
 
     def __init__(self, examples, steps, seed):
@@ -255,13 +233,8 @@ def mix(shard, message):
 class DistributedBlocks(ProximalIterate):
     """An iterate for `run_bcfw` whose blocks are on workers.
 
-    Parameters
-    ----------
-    workers : LocalWorkers or ClusterWorkers
-        Of `BlockShard`.
-    n_blocks, n_parts, n_weights : int
-    lam : float
-    bounds : (lower, upper) of ndarray of shape (n_weights,), or None
+    `bounds` (lower, upper) of (n_weights,) or None. `workers` (LocalWorkers or
+    ClusterWorkers): of `BlockShard`.
     """
 
     is_corrective = False
@@ -331,10 +304,7 @@ class DistributedBlocks(ProximalIterate):
     def take_plane(self, w, j, most, n_threads=1, cached=False):
         """(Σ p_i H_i, a, b) at weights in the box; the parts store the plane as number j.
 
-        Raises
-        ------
-        PlanesLost
-            If a part was recomputed.
+        PlanesLost if a part was recomputed.
         """
         reply = self._tell(take_plane, w, self.lam, plane=(j, most))
         self._check_planes(reply)

@@ -73,17 +73,9 @@ def parts_of(data, name):
 def map_lazily(model, name, X, like):
     """Lazy results of a method of the model for the parts of X.
 
-    Parameters
-    ----------
-    model : estimator
-    name : str
-    X : Dask collection chunked by rows, bag, or list of delayed parts
-    like : ndarray
-        An empty array with the dtype and the other dimensions of the result.
-
-    Returns
-    -------
-    dask.array with the row chunks of X; a bag or a list of parts if X is one
+    `X` (Dask collection chunked by rows, bag, or list of delayed parts). `like`: an
+    empty array with the dtype and the other dimensions of the result. Returns
+    dask.array with the row chunks of X; a bag or a list of parts if X is one.
     """
     dask = import_dask()
     model, call = dask.delayed(model), dask.delayed(_call)

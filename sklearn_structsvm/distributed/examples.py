@@ -12,14 +12,8 @@ from sklearn_structsvm.structures.answers import oracle_of
 class Examples:
     """Some examples, bound to a fitted structure.
 
-    Attributes
-    ----------
-    structure : Structure
-    X, y : examples and labelings as the structure checks them
-    weights : ndarray of shape (n,)
-        p_i, shares of all weight.
-    origin : str
-        Words for their place in the data, if they are not all.
+    `weights` (n,): p_i, shares of all weight. `origin`: words for their place in the
+    data, if they are not all.
     """
 
     structure: object

@@ -73,20 +73,11 @@ def _running(values, masses, points):
 def search_line(pieces, slope, curvature, lower, upper):
     """argmin over [lower, upper] of slope η + curvature η²/2 + a sum of maxima of lines.
 
-    Parameters
-    ----------
-    pieces : callable
-        (lower, upper, resolution) -> rise, size, first, last, jump: derivative of the sum
-        to the right of `lower`, Σ of its terms' sizes, and buckets of the breakpoints in
-        (lower, upper].
-    slope, curvature : float
-    lower, upper : float
-        The smallest minimizer is known to lie between them.
-
-    Returns
-    -------
-    float
-        The smallest point at which a subgradient vanishes up to rounding.
+    `pieces`: (lower, upper, resolution) -> rise, size, first, last, jump: derivative of
+    the sum to the right of `lower`, Σ of its terms' sizes, and buckets of the
+    breakpoints in (lower, upper]. `lower`, `upper`: the smallest minimizer is known to
+    lie between them. Returns the smallest point at which a subgradient vanishes up to
+    rounding.
     """
     resolution = RESOLUTION
     while lower < upper:
@@ -126,17 +117,10 @@ def search_cut(entries):
 
     Among equally good thresholds, the middle of the widest gap between scores.
 
-    Parameters
-    ----------
-    entries : callable
-        (intervals, resolution) -> below, owner, first, last, masses: for each of the
-        closed intervals, of shape (m, 2), the weights of present and of absent labels
-        with scores below it, of shape (m, 2); and buckets of the scores inside, with the
-        interval that each belongs to.
-
-    Returns
-    -------
-    float
+    `entries`: (intervals, resolution) -> below, owner, first, last, masses: for each of
+    the closed intervals, of shape (m, 2), the weights of present and of absent labels
+    with scores below it, of shape (m, 2); and buckets of the scores inside, with the
+    interval that each belongs to.
     """
     intervals = np.array([[-np.inf, np.inf]])
     resolution, ends = RESOLUTION, None

@@ -14,22 +14,13 @@ from sklearn_structsvm.structures.answers import oracle_of
 class RemoteProblem:
     """The counterpart of `LocalProblem` for Dask, a context that ends with `release`.
 
-    Parameters
-    ----------
-    structure : Structure
-        Fitted.
-    total : float
-        Σs.
-    workers : LocalWorkers or ClusterWorkers
-        Of the checked parts.
-    sizes : list of int
-        Examples of each part.
-    bind : callable
-        A picklable function from a checked part to its `Examples`.
-    example : (X, y)
-        One example in the structure's form, for `make_oracle`.
-    largest : float
-        The largest absolute value of a feature.
+    `structure`: fitted.
+    `total`: Σs.
+    `workers` (LocalWorkers or ClusterWorkers): of the checked parts.
+    `sizes`: examples of each part.
+    `bind`: a picklable function from a checked part to its `Examples`.
+    `example` (X, y): one example in the structure's form, for `make_oracle`.
+    `largest`: the largest absolute value of a feature.
     """
 
     is_remote = True

@@ -39,18 +39,10 @@ class Handle:
 class Origin:
     """How rows are computed, repeatedly if necessary.
 
-    Attributes
-    ----------
-    key : int
-    kind, number, vector
-        See `Recipe`.
-    parents : tuple of Origin or None
-    shortcut : (Handle, Handle, float) or None
-        Rows that the shards still have, and a number, from which these rows are cheaper
-        to compute: Z, along and step for scores. It is dropped once the rows are
-        computed.
-    done : bool
-        Whether all shards have computed the rows.
+    `kind`, `number`, `vector`: see `Recipe`. `shortcut` (Handle, Handle, float) or
+    None: rows that the shards still have, and a number, from which these rows are
+    cheaper to compute: Z, along and step for scores. It is dropped once the rows are
+    computed. `done`: whether all shards have computed the rows.
     """
 
     keys = count()
@@ -97,13 +89,8 @@ class DistributedRisk:
     Scores and coefficients are handles, and `out` is ignored. The part of a lost worker
     is recomputed from its data, and rows from the vectors that are kept here.
 
-    Parameters
-    ----------
-    ask : callable
-        `Question` -> the merged `RiskReply` of all shards, None if one of them is None.
-    n_samples, n_scores, n_weights, n_entries : int
-    kind : type
-        The class of the shards' risks.
+    `ask`: `Question` -> the merged `RiskReply` of all shards, None if one of them is
+    None. `kind`: the class of the shards' risks.
     """
 
     # Its rows are not in this process.
@@ -250,10 +237,5 @@ class DistributedRisk:
         return search_cut(entries)
 
     def dual_form(self):
-        """Always raises: a solver of the dual needs a number for each example.
-
-        Raises
-        ------
-        TypeError
-        """
+        """Always raises: a solver of the dual needs a number for each example."""
         raise TypeError("The planes of each loss are not where the solver is.")

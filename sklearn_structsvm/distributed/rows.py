@@ -43,19 +43,11 @@ class Chunk:
 class RowSummary:
     """Facts of a chunk that are needed before its risk can be made.
 
-    Attributes
-    ----------
-    n_samples, n_features, n_entries : int
-    largest : float
-        The largest absolute value in X.
-    n_columns : int or None
-        The number of columns of y, if it is 2-D.
-    labels : ndarray
-        The distinct labels (for an indicator, its distinct entries), in ascending order.
-    counts, weights : ndarray
-        The number of examples with each label, and the sum of their weights. For an
-        indicator, the number of times each entry occurs, and one sum of weights per
-        chunk.
+    `largest`: the largest absolute value in X. `n_columns` or None: the number of
+    columns of y, if it is 2-D. `labels`: the distinct labels (for an indicator, its
+    distinct entries), in ascending order. `counts`, `weights`: the number of examples
+    with each label, and the sum of their weights. For an indicator, the number of times
+    each entry occurs, and one sum of weights per chunk.
     """
 
     n_samples: int
@@ -71,14 +63,8 @@ class RowSummary:
 class RemoteRows(RemoteProblem):
     """Chunks of rows, from which a risk can be made as well.
 
-    Parameters
-    ----------
-    class_weights : ndarray or None
-        Factors of the examples' weights, by class.
-    n_entries : int
-        Of all chunks.
-    **problem : dict
-        As for `RemoteProblem`.
+    `class_weights` or None: factors of the examples' weights, by class. `n_entries`: of
+    all chunks. `**problem`: as for `RemoteProblem`.
     """
 
     def __init__(self, *, class_weights, n_entries, **problem):
@@ -113,14 +99,9 @@ class RemoteRows(RemoteProblem):
 def read_rows(estimator, X, y, sample_weight, structure=None):
     """The `RemoteRows` of Dask collections with the same row chunks.
 
-    Parameters
-    ----------
-    estimator : StructuredClassifier
-        Its `n_features_in_` (and `feature_names_in_`) are set.
-    X, y, sample_weight : dask.array or Dask DataFrame
-        The last may be None.
-    structure : Structure or None
-        The unfitted structure. None lets the estimator infer it.
+    `estimator` (StructuredClassifier): its `n_features_in_` (and `feature_names_in_`)
+    are set. `X`, `y`, `sample_weight` (dask.array or Dask DataFrame): the last may be
+    None. `structure`: the unfitted structure. None lets the estimator infer it.
     """
     name = type(estimator).__name__
     _set_features(estimator, X)

@@ -38,18 +38,10 @@ class CheckedItems:
 class SequenceSummary:
     """Facts of a part that are needed before the structure can be fitted.
 
-    Attributes
-    ----------
-    n, total : int and float
-        Examples, and the sum of their weights.
-    labels, counts : ndarray or None
-        The distinct labels and their counts, for a structure with classes.
-    fitted : Structure
-        Fitted to the part alone.
-    first : (x, y) or None
-        Its first example.
-    largest : float
-        The largest absolute value of a feature.
+    `n`, `total`: examples, and the sum of their weights. `labels`, `counts` or None:
+    the distinct labels and their counts, for a structure with classes. `fitted`
+    (Structure): fitted to the part alone. `first` (x, y) or None: its first example.
+    `largest`: the largest absolute value of a feature.
     """
 
     n: int
@@ -64,14 +56,9 @@ class SequenceSummary:
 def read_sequences(structure, X, y, sample_weight, **options):
     """The `RemoteProblem` of bags of as many parts, or of lists of delayed ones.
 
-    Parameters
-    ----------
-    structure : Structure
-        The unfitted structure, for examples that are not rows of a matrix.
-    X, y, sample_weight : dask.bag.Bag or list of Delayed
-        The last may be None.
-    **options
-        `classes` and `class_weight`, for a structure with classes.
+    `structure`: the unfitted structure, for examples that are not rows of a matrix.
+    `X`, `y`, `sample_weight` (dask.bag.Bag or list of Delayed): the last may be None.
+    `**options`: `classes` and `class_weight`, for a structure with classes.
     """
     parts = [parts_of(X, "X"), parts_of(y, "y")]
     parts.append(

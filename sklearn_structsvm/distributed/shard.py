@@ -20,17 +20,11 @@ class LostShard(LookupError):
 class Recipe:
     """How rows are computed.
 
-    Attributes
-    ----------
-    kind : {"linear", "random", "moved", "plane", "difference", "mean"}
-        Scores of a vector, Z + step · along, coefficients of a plane, A - B, or
-        A + share (B - A).
-    parents : tuple of int
-        Keys of the rows from which they are computed.
-    number : float
-        Step, share, tolerance or seed.
-    vector : ndarray or None
-        The vector of "linear", or None if the shard should already have the rows.
+    `kind` ({"linear", "random", "moved", "plane", "difference", "mean"}): scores of a
+    vector, Z + step · along, coefficients of a plane, A - B, or A + share (B - A).
+    `parents`: keys of the rows from which they are computed. `number`: step, share,
+    tolerance or seed. `vector`: the vector of "linear", or None if the shard should
+    already have the rows.
     """
 
     kind: str
@@ -43,15 +37,9 @@ class Recipe:
 class Question:
     """A question to all shards.
 
-    Attributes
-    ----------
-    name : str
-        A method of `Shard`.
-    arguments : tuple
-    recipes : dict of Recipe
-        Recipes by key, for all rows in the arguments.
-    live : tuple of int
-        Keys of rows that will be needed again. A shard forgets all others.
+    `name`: a method of `Shard`. `recipes` (dict of Recipe): recipes by key, for all
+    rows in the arguments. `live`: keys of rows that will be needed again. A shard
+    forgets all others.
     """
 
     name: str
@@ -83,15 +71,8 @@ class ChunkRows:
 class Shard:
     """The risks of some chunks, whose weighted sum is a part of the risk.
 
-    Parameters
-    ----------
-    kind : type
-        The class of the risks.
-    options : dict
-        The other arguments of the risks.
-    n_weights : int
-    chunks : list of ChunkRows
-        A possibly empty list.
+    `kind`: the class of the risks. `options`: the other arguments of the risks.
+    `chunks` (list of ChunkRows): a possibly empty list.
     """
 
     def __init__(self, kind, options, n_weights, chunks):

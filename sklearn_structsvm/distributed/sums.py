@@ -15,10 +15,7 @@ from sklearn_structsvm.distributed.examples import with_origin
 class Point:
     """A message to all parts.
 
-    Attributes
-    ----------
-    w : ndarray of shape (d,)
-    n_threads : int
+    `w` (d,).
     """
 
     w: np.ndarray
@@ -30,12 +27,7 @@ class Point:
 
 
 class SumShard:
-    """A part: its examples and, after the first question, their oracle.
-
-    Parameters
-    ----------
-    examples : Examples
-    """
+    """A part: its examples and, after the first question, their oracle."""
 
     def __init__(self, examples):
         self.examples = examples
@@ -72,11 +64,7 @@ def summed(replies):
 class DistributedSums:
     """The oracle of `run_lbfgs` if the examples are on workers.
 
-    Parameters
-    ----------
-    workers : LocalWorkers or ClusterWorkers
-        Of `SumShard`.
-    n_blocks, n_weights : int
+    `workers` (LocalWorkers or ClusterWorkers): of `SumShard`.
     """
 
     can_tighten = False
