@@ -30,13 +30,8 @@ class Answer:
 
     Errors are ValueError. They name the method, its owner, the example and the value.
 
-    Parameters
-    ----------
-    method : str
-    owner : object or str
-        Whose method it is, or its name.
-    example : int, str or None
-        For which example it was called, if it was called for one.
+    `owner` (object or str): whose method it is, or its name. `example` (int, str or
+    None): for which example it was called, if it was called for one.
     """
 
     __slots__ = ("example", "method", "owner")
@@ -179,10 +174,7 @@ class Answer:
 
         Indices are sorted, and entries of the same index are summed.
 
-        Returns
-        -------
-        indices : ndarray of dtype intp
-        values : ndarray of dtype float64
+        Returns `indices` (intp) and `values` (float64).
         """
         # At once for what most structures return.
         if type(values) is np.ndarray and values.dtype is DOUBLE:
@@ -270,13 +262,8 @@ def checked_folds(cv, X, y, *, classifier=False, **for_split):
     Masks become places. ValueError for places out of range, and for negative ones, which
     NumPy would count from the end.
 
-    Parameters
-    ----------
-    cv, y, classifier : as of scikit-learn's `check_cv`
-        A share holds out that many examples, drawn at random, once.
-    X : n examples
-    **for_split : dict
-        Further arguments of the splitter.
+    `cv`, `y`, `classifier` as of scikit-learn's `check_cv`. A share holds out that many
+    examples, drawn at random, once. `**for_split`: further arguments of the splitter.
     """
     n, result = _num_samples(X), []
     if isinstance(cv, Real) and 0.0 < cv < 1.0:

@@ -8,11 +8,8 @@ import numpy as np
 class Iterate(Protocol):
     """What a fit keeps and reads at any moment, between two steps.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,)
-    best_weights : ndarray of shape (d,), or None
-        Weights that are known to be better, if there are any.
+    `weights` (d,). `best_weights` (d,) or None: weights that are known to be better, if
+    there are any.
     """
 
     weights: np.ndarray
@@ -28,20 +25,11 @@ class Iterate(Protocol):
 class BlockIterate(Iterate, Protocol):
     """A dual point with a part for each example, which passes move; see `_proximal`.
 
-    Attributes
-    ----------
-    lam, kappa, l1_ratio : float
-        λ, κ of the proximal term, and ρ of the elastic net.
-    active_blocks : sequence of int
-        The examples of positive weight.
-    estimated_gap : float
-        The duality gap by the last known gaps of the blocks.
-    dual_objective : float
-    n_oracle_calls : int
-    is_remote : bool
-        Whether the examples are in other processes.
-    is_rows : bool
-        Whether `hinge_along` searches along a line, as for rows of a matrix.
+    `lam`, `kappa`, `l1_ratio`: λ, κ of the proximal term, and ρ of the elastic net.
+    `active_blocks`: the examples of positive weight. `estimated_gap`: the duality gap
+    by the last known gaps of the blocks. `is_remote`: whether the examples are in other
+    processes. `is_rows`: whether `hinge_along` searches along a line, as for rows of a
+    matrix.
     """
 
     lam: float

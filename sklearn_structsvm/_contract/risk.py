@@ -25,30 +25,15 @@ class Risk(ABC):
     A solver sees W, of shape (F, k), as a flat vector w of length F k, features first.
     With a constant feature (`bias` not zero), its weights are the last row of W.
 
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    n_scores : int
-        k.
-    sample_weight : array-like of shape (n_samples,) or None
-        s_i >= 0, not all zero; p_i = s_i / Σs. None for all equal.
-    bias : float
-        Value of the constant feature, or 0 if there is none.
-    n_threads : int
+    `X` (n_samples, n_features), also sparse. `n_scores`: k. `sample_weight`
+    (n_samples,): s_i >= 0, not all zero; p_i = s_i / Σs. None for all equal. `bias`:
+    value of the constant feature, or 0 if there is none.
 
-    Attributes
-    ----------
-    n_samples, n_scores, n_weights : int
-    n_entries : int
-        Stored entries of X.
-    weights : ndarray of shape (n_samples,)
-        p.
-    n_threads : int
-        Threads of products and kernels. Results do not depend on it, bit for bit.
-    smooth : bool
-        Whether R has a gradient everywhere; if not, it is a sum of maxima of planes.
-    is_remote : bool
-        Whether the rows are in other processes, so that each question takes long.
+    Attributes: `n_entries`: stored entries of X. `weights` (n_samples,): p.
+    `n_threads`: threads of products and kernels. Results do not depend on it, bit for
+    bit. `smooth`: whether R has a gradient everywhere; if not, it is a sum of maxima of
+    planes. `is_remote`: whether the rows are in other processes, so that each question
+    takes long.
     """
 
     smooth = is_remote = False
@@ -76,15 +61,8 @@ class Risk(ABC):
     def scores(self, w, out=None):
         """Z = X W.
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_weights,)
-        out : ndarray of shape (n_samples, n_scores) or None
-            The output, C-contiguous.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_scores)
+        `w` (n_weights,). `out` (n_samples, n_scores) or None: the output, C-contiguous.
+        Returns (n_samples, n_scores).
         """
         if out is None:
             out = np.empty((self.n_samples, self.n_scores))
@@ -95,15 +73,8 @@ class Risk(ABC):
     def gradient(self, B, out=None):
         """Xᵀ B, flat.
 
-        Parameters
-        ----------
-        B : ndarray of shape (n_samples, n_scores)
-            Rows of zeros are free, and rows with few entries cheap.
-        out : ndarray of shape (n_weights,) or None
-
-        Returns
-        -------
-        ndarray of shape (n_weights,)
+        `out` (n_weights,) or None. `B` (n_samples, n_scores): rows of zeros are free,
+        and rows with few entries cheap. Returns (n_weights,).
         """
         if out is None:
             out = np.empty(self.n_weights)
@@ -119,15 +90,8 @@ class Risk(ABC):
     def random_scores(self, seed=0, first=0):
         """Scores drawn from [0, 1): a direction that decides ties.
 
-        Parameters
-        ----------
-        seed, first : int
-            These rows are part of a larger sample drawn with this seed, and begin at row
-            `first` of it.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_scores)
+        `seed`, `first`: these rows are part of a larger sample drawn with this seed,
+        and begin at row `first` of it. Returns (n_samples, n_scores).
         """
         rng = np.random.default_rng(seed)
         rng.bit_generator.advance(first * self.n_scores)
@@ -166,25 +130,14 @@ class Risk(ABC):
     def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
         """A plane below R that touches it at Z.
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n_samples, n_scores)
-            Scores of a point w.
-        along : ndarray of shape (n_samples, n_scores) or None
-            Scores of a direction d. If it is given, the plane belongs to the subgradient
-            at w that is steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
-        rtol : float
-            How close to the largest a value counts as tied with it, relative to the
-            example's largest cost and score.
-        out : ndarray of shape (n_samples, n_scores) or None
-            The output B, C-contiguous.
-
-        Returns
-        -------
-        B : ndarray of shape (n_samples, n_scores)
-            Weights p included: Xᵀ B is a subgradient.
-        offset : float
-            R(V) >= offset + ⟨Xᵀ B, V⟩ for every V, with equality at w.
+        `Z` (n_samples, n_scores): scores of a point w. `along` (n_samples, n_scores) or
+        None: scores of a direction d. If it is given, the plane belongs to the
+        subgradient at w that is steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
+        `rtol`: how close to the largest a value counts as tied with it, relative to the
+        example's largest cost and score. `out` (n_samples, n_scores) or None: the
+        output B, C-contiguous. Returns `B` (n_samples, n_scores): weights p included,
+        so that Xᵀ B is a subgradient; `offset`: R(V) >= offset + ⟨Xᵀ B, V⟩ for every V,
+        with equality at w.
         """
 
     @abstractmethod
@@ -194,18 +147,10 @@ class Risk(ABC):
     def dual_form(self):
         """The planes of each loss, as solvers of the dual need them.
 
-        Returns
-        -------
-        kind : {"box", "simplex", "pairs"}
-            "box": max(0, cost_i - sign_i z_i). "simplex": max_c cost[t_i, c] + z_c - z_t
-            or rescaled, t = truth_i. "pairs": max_j cost_j + z[gained_j] - z[lost_j] over
-            starts[i] <= j < starts[i + 1].
-        arrays : dict
-            The arrays above, by their names. "rescaled" of "simplex" is a bool.
-
-        Raises
-        ------
-        TypeError
-            If the loss is smooth, since it then has no such planes.
+        Returns `kind` ({"box", "simplex", "pairs"}): "box": max(0, cost_i - sign_i
+        z_i). "simplex": max_c cost[t_i, c] + z_c - z_t or rescaled, t = truth_i.
+        "pairs": max_j cost_j + z[gained_j] - z[lost_j] over starts[i] <= j < starts[i +
+        1]; `arrays`: the arrays above, by their names. "rescaled" of "simplex" is a
+        bool. TypeError if the loss is smooth, since it then has no such planes.
         """
         raise TypeError(f"{type(self).__name__} is not a maximum of planes.")

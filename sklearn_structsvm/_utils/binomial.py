@@ -11,8 +11,6 @@ whose error is added. P(T <= t) falls in both rates, so that on a piece of the l
 at most its value at the lower ends of both: the maximum over pieces is a proven bound,
 which a finer division makes as sharp as one likes.
 
-References
-----------
 .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the case
    of the binomial", Biometrika 26, 1934.
 .. [2] Berger, Boos, "P values maximized over a confidence set for the nuisance
@@ -38,22 +36,8 @@ WINDOW, LEFT_OUT = 8.5, 1e-13
 def clopper_pearson(k, n, confidence=0.95):
     """Two-sided confidence limits of a rate, exact.
 
-    Parameters
-    ----------
-    k, n : int or ndarray
-        Successes and trials; without trials the limits are 0 and 1.
-    confidence : float
-
-    Returns
-    -------
-    low, high : ndarray
-
-    Examples
-    --------
-    >>> from sklearn_structsvm._utils.binomial import clopper_pearson
-    >>> low, high = clopper_pearson(8, 10)
-    >>> print(f"{low:.3f} {high:.3f}")
-    0.444 0.975
+    `k`, `n` (int or ndarray): successes and trials; without trials the limits are 0 and
+    1.
     """
     tail = (1.0 - confidence) / 2.0
     return lower_limit(k, n, tail), upper_limit(k, n, tail)
@@ -78,21 +62,10 @@ def sum_p_value(costs, k, n, bound, error):
 
     If it is at most `error`, the sum is at most the bound, with that confidence.
 
-    Parameters
-    ----------
-    costs : array-like of shape (R,)
-        Positive.
-    k, n : array-like of shape (R,), int
-        Successes and trials. With more than two rates, or where the counts may depend
-        on one another, each rate gets a limit of its own, of a share of the error.
-    bound : float
-    error : float
-        At which p-values are to be sharp.
-
-    Returns
-    -------
-    float
-        At most 1; 1 without doubt that the sum may be above.
+    `costs` (R,): positive. `k`, `n` (R,), int: successes and trials. With more than two
+    rates, or where the counts may depend on one another, each rate gets a limit of its
+    own, of a share of the error. `error`: at which p-values are to be sharp. Returns at
+    most 1; 1 without doubt that the sum may be above.
     """
     costs = np.asarray(costs, dtype=float)
     k, n = np.asarray(k, dtype=float), np.asarray(n, dtype=float)

@@ -101,10 +101,7 @@ def as_floats(name, values, *shape, finite=True):
     A model may have millions of weights, of which one example needs a few: with
     ``finite=False`` they are not checked, and the caller must check its results.
 
-    Raises
-    ------
-    ValueError
-        If they have another shape, or are not finite numbers.
+    ValueError if they have another shape, or are not finite numbers.
     """
     if not finite and type(values) is np.ndarray and values.shape == shape:
         if _are_doubles(values) and values.flags.aligned:
@@ -268,10 +265,7 @@ def as_canonical(X, name="X"):
     and `astype` of some versions). The matrix of a user would change. Its attribute
     `has_canonical_format` may be of indices that it had before, so they are looked at.
 
-    Raises
-    ------
-    ValueError
-        As `check_sparse`.
+    ValueError as `check_sparse`.
     """
     if not sparse.issparse(X):
         return X

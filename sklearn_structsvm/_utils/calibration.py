@@ -31,22 +31,13 @@ def allowed_rank(confidence_level, n):
 class Threshold:
     """What scores may be, so that the new ones are at most that as often as asked.
 
-    Parameters
-    ----------
-    confidence_level : float
-    largest : list of ndarray
-        For each model, and each calibration example that the model has not seen, the
-        largest score that its truth needs; -inf if it needs nothing.
-    needed : list of ndarray or None, default=None
-        All scores that each truth needs, to bound the expected share of those that are
-        missed, rather than the probability that any is. Only with one model.
+    `largest`: for each model, and each calibration example that the model has not seen,
+    the largest score that its truth needs; -inf if it needs nothing. `needed` or None:
+    all scores that each truth needs, to bound the expected share of those that are
+    missed, rather than the probability that any is. Only with one model.
 
-    Attributes
-    ----------
-    n : int
-        Number of calibration examples.
-    value : float
-        The threshold; infinite if there are too few examples. NaN with several models.
+    Attributes: `n`: number of calibration examples. `value`: the threshold; infinite if
+    there are too few examples. NaN with several models.
     """
 
     def __init__(self, confidence_level, largest, needed=None):

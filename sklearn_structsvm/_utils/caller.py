@@ -19,11 +19,6 @@ def warn_caller(message, category):
 
     The function that warns need not know how many calls lie between. Frames of
     scikit-learn are skipped, too: its decorators and pipelines call `fit` for a user.
-
-    Parameters
-    ----------
-    message : str
-    category : type
     """
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):

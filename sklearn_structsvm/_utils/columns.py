@@ -105,16 +105,10 @@ def _pieces(X):
 def describe_columns(matrices):
     """Sizes, means and spreads of the columns of stacked matrices.
 
-    Parameters
-    ----------
-    matrices : iterable of arrays, CSR matrices and `SplitMatrix`
-        All have the same columns. Split ones are split in the same way.
-
-    Returns
-    -------
-    tuple of three ndarrays of shape (d,), or None
-        The root mean squares of the entries that are not zero; means and standard
-        deviations of all. None without any matrix.
+    `matrices` (iterable of arrays, CSR matrices and `SplitMatrix`): all have the same
+    columns. Split ones are split in the same way. Returns three (d,), or None without
+    any matrix: the root mean squares of the entries that are not zero; means and
+    standard deviations of all.
     """
     n_rows, n_nonzero, totals, squares = 0, 0.0, 0.0, 0.0
     matrices = list(matrices)

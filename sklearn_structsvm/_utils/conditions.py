@@ -14,14 +14,9 @@ class Conditions(NamedTuple):
     such conditions, one for each pair. In two halves they are only 2 g: each upper half
     plus each lower half of the same level must not be positive.
 
-    Attributes
-    ----------
-    G : ndarray of shape (p, m, k, k)
-    h : ndarray of shape (p,)
-    D : ndarray of shape (p, m, k, k) or None
-        Denominators, as of `Constraint.denominators`. Those of two halves are added, too.
-    halves : ndarray of int, shape (p,)
-        0 for a whole condition, e and -e for an upper and a lower half of level e > 0.
+    `G` (p, m, k, k), `h` (p,). `D` (p, m, k, k) or None: denominators, as of
+    `Constraint.denominators`. Those of two halves are added, too. `halves` (p,) int: 0
+    for a whole condition, e and -e for an upper and a lower half of level e > 0.
     """
 
     G: np.ndarray
@@ -41,10 +36,8 @@ def sums_of_halves(values, halves):
 def largest_of_halves(values, halves):
     """The largest of `sums_of_halves` for each column of an array (p, T).
 
-    Returns
-    -------
-    ndarray of shape (1 + number of levels, T)
-        Of the whole conditions, which is -inf without any, then of each level.
+    Returns (1 + number of levels, T): of the whole conditions, which is -inf without
+    any, then of each level.
     """
     n = halves.max(initial=0)
     largest = [
@@ -69,15 +62,9 @@ def largest_parts(values, halves):
 def largest_violation(values, denominators=None, halves=None):
     """Largest violation of linear conditions, in their own units; -inf without any.
 
-    Parameters
-    ----------
-    values : ndarray of shape (p,)
-        <G[p], C> + h[p].
-    denominators : ndarray of shape (p,) or None
-        <D[p], C>; conditions for which this is 0 count only if there are no others,
-        and then as 0.
-    halves : ndarray of int, shape (p,), or None
-        As of `Conditions`; None if all conditions are whole.
+    `values` (p,): <G[p], C> + h[p]. `denominators` (p,) or None: <D[p], C>; conditions
+    for which this is 0 count only if there are no others, and then as 0. `halves` (p,)
+    int: as of `Conditions`; None if all conditions are whole.
     """
     if halves is not None and halves.any():
         if denominators is None:

@@ -28,26 +28,15 @@ class Groups:
 
     With several columns, a group is a combination of values that occurs.
 
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n,) or (n, n_columns), or data frame
-        Strings, numbers, booleans or other hashable values; none missing.
-    n_samples : int
+    `sensitive_features` (n,) or (n, n_columns), or data frame: strings, numbers,
+    booleans or other hashable values; none missing.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n,)
-        The group of each example.
-    names : list of length m
-        Values, or tuples of values for several columns; sorted if possible.
-    n_columns : int
-    columns : list or None
-        Names of the columns of a data frame.
-    pooled : list of (name, size, code)
-        The groups in the data that `pool` merged into others, with their numbers of
-        examples and the codes of the groups that they are part of.
-    pooled_values : list of list
-        By column, the values that `pool` merged.
+    Attributes: `codes` (n,): the group of each example. `names` (list of length m):
+    values, or tuples of values for several columns; sorted if possible. `columns` or
+    None: names of the columns of a data frame. `pooled` (list of (name, size, code)):
+    the groups in the data that `pool` merged into others, with their numbers of
+    examples and the codes of the groups that they are part of. `pooled_values` (list of
+    list): by column, the values that `pool` merged.
     """
 
     pooled = ()
@@ -81,21 +70,10 @@ class Groups:
         First such values are merged in each column. Then such combinations of several
         columns are merged, in all columns but those of `kept`.
 
-        Parameters
-        ----------
-        min_size : int
-        used : ndarray of bool, shape (n,)
-            The examples that count.
-        kept : sequence of column names or indices
-            Columns whose values are counted by themselves.
-        combined : bool
-            Whether combinations are counted, too.
-
-        Raises
-        ------
-        ValueError
-            If no group is large enough, or if a combination has to be merged and all
-            columns are kept.
+        `used` (n,) bool: the examples that count. `kept` (sequence of column names or
+        indices): columns whose values are counted by themselves. `combined`: whether
+        combinations are counted, too. ValueError if no group is large enough, or if a
+        combination has to be merged and all columns are kept.
         """
         sizes = np.bincount(self.codes[used], minlength=len(self.names)).tolist()
         rows = self._rows(self.names)
@@ -131,11 +109,7 @@ class Groups:
     def sizes(self, codes, feature=None):
         """The numbers of rows of the groups that occur, or of the values of a column.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n,)
-        feature : str, int or None
-            A column, by its name or index.
+        `codes` (n,). `feature` (str, int or None): a column, by its name or index.
         """
         sizes = np.bincount(codes, minlength=len(self.names)).tolist()
         keys = range(len(sizes))

@@ -10,10 +10,7 @@ from sklearn_structsvm._utils.labels import plain, refuse_missing
 def as_indicator(y):
     """CSR of the labels of each row, of shape (n, L), and whether y was sparse.
 
-    Raises
-    ------
-    ValueError
-        For another shape, and what is not 0 or 1.
+    ValueError for another shape, and what is not 0 or 1.
     """
     if sparse.issparse(y):
         matrix = as_csr(y, "y")

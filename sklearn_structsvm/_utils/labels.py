@@ -65,14 +65,8 @@ def refuse_missing(
 
     NumPy drops masks, so this comes before `np.asarray`.
 
-    Parameters
-    ----------
-    labels : array-like or sparse matrix
-        As given by the user.
-    name : str
-        Name of the argument.
-    place, remedy : str
-        Words for an item that has a label, and for what to do about items without.
+    `labels` (array-like or sparse matrix): as given by the user. `place`, `remedy`:
+    words for an item that has a label, and for what to do about items without.
     """
     found = None if labels is None else _first_missing(labels)
     if found is None:
@@ -189,15 +183,6 @@ def unseen(labels, classes):
     """The distinct labels that are not among `classes`, in order of appearance.
 
     They are compared as in Python, so that 1 is not "1".
-
-    Parameters
-    ----------
-    labels : iterable of hashable
-    classes : ndarray
-
-    Returns
-    -------
-    list
     """
     known = set(classes.tolist())
     try:
@@ -216,30 +201,9 @@ def unseen_words(labels):
 def encode(labels, classes, name="y", *, where=None):
     """Places of labels in `classes`.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n,)
-    classes : array-like of shape (k,)
-        In any order.
-    name : str
-        Name of the argument, for the error.
-    where : callable or None
-        Maps a place in `labels` to words that name the item, for the error.
-
-    Returns
-    -------
-    ndarray of shape (n,), dtype intc
-
-    Raises
-    ------
-    ValueError
-        For a label that is not a class, and for labels of another shape.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm._utils.labels import encode
-    >>> encode(["b", "a", "b"], ["b", "a"]).tolist()
-    [0, 1, 0]
+    `labels` (n,). `classes` (k,): in any order. `where` or None: maps a place in
+    `labels` to words that name the item, for the error. Returns (n,) intc. ValueError
+    for a label that is not a class, and for labels of another shape.
     """
     labels, classes = as_array(name, labels), np.asarray(classes)
     check_shape(name, labels, "n")
@@ -264,14 +228,7 @@ def encode(labels, classes, name="y", *, where=None):
 def check_codes(codes, n, size, name="y"):
     """Labels that are already encoded: n integers in [0, size), of any dtype.
 
-    Returns
-    -------
-    ndarray of shape (n,), dtype intp
-
-    Raises
-    ------
-    ValueError
-        For another shape, and for other values.
+    Returns (n,) intp. ValueError for another shape, and for other values.
     """
     codes = as_array(name, codes)
     if codes.shape != (n,):
@@ -290,10 +247,7 @@ def check_codes(codes, n, size, name="y"):
 def check_indicator(Y, n):
     """An indicator of 0 and 1 with n rows, in int8.
 
-    Raises
-    ------
-    ValueError
-        For another number of rows, and for other entries.
+    ValueError for another number of rows, and for other entries.
     """
     if len(Y) != n:
         raise ValueError(f"Y must have {n} rows; got {len(Y)}.")

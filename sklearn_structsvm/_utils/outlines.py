@@ -19,30 +19,11 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
     edge, that point becomes a vertex; if not, the edge is final. A polygon is thus found
     exactly, with two calls per vertex, and any other set up to `tol`.
 
-    Parameters
-    ----------
-    support : callable
-        Maps a direction d (2,) to the point (2,) of the set with the largest <d, point>.
-    tol : float, default=1e-3
-        Largest distance of a point of the set from the polygon, as a share of the set's
-        larger side. It is not guaranteed if `max_calls` is reached.
-    max_calls : int, default=400
-        Maximum number of calls of `support`.
-
-    Returns
-    -------
-    ndarray of shape (n, 2)
-        Counterclockwise; of one or two rows for a point or a segment.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm._utils.outlines import convex_outline
-    >>> corners = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    >>> convex_outline(lambda d: corners[np.argmax(corners @ d)])
-    array([[2., 0.],
-           [0., 1.],
-           [0., 0.]])
+    `support`: maps a direction d (2,) to the point (2,) of the set with the largest <d,
+    point>. `tol`: largest distance of a point of the set from the polygon, as a share
+    of the set's larger side. It is not guaranteed if `max_calls` is reached.
+    `max_calls`: maximum number of calls of `support`. Returns (n, 2), counterclockwise;
+    of one or two rows for a point or a segment.
     """
     points = [np.asarray(support(d), dtype=np.float64) for d in _AXES]
     n_calls = len(points)
@@ -74,15 +55,8 @@ def swept_outline(point_of):
     For a function that is only approximately a support function: the point found in one
     direction may be inside the hull of those found in neighboring directions.
 
-    Parameters
-    ----------
-    point_of : callable
-        Maps a direction d (2,) to a point (2,).
-
-    Returns
-    -------
-    ndarray of shape (n, 2)
-        Counterclockwise; of one or two rows for a point or a segment.
+    `point_of`: maps a direction d (2,) to a point (2,). Returns (n, 2),
+    counterclockwise; of one or two rows for a point or a segment.
     """
     angles = np.arctan(10.0**_SLOPES)
     angles = (np.arange(4)[:, None] * np.pi / 2 + angles).ravel()

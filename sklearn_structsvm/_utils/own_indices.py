@@ -21,10 +21,8 @@ def with_own_indices(x):
     A matrix whose columns are unsorted, or occur twice in a row, is copied as a whole:
     others might sort it in place.
 
-    Parameters
-    ----------
-    x : ndarray, CSR matrix, `SplitMatrix`, a tuple of such, or any other object
-        As checked.
+    `x` (ndarray, CSR matrix, `SplitMatrix`, a tuple of such, or any other object): as
+    checked.
     """
     if isinstance(x, np.ndarray):
         return x

@@ -73,16 +73,8 @@ def nothing():
 def used_items(X):
     """The sequences that are not empty, and the lengths of all.
 
-    Returns
-    -------
-    items : list
-        All have one `row_type`.
-    lengths : ndarray of shape (n,)
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X is one sequence, or holds items of several types, or nothing but empty ones.
+    Returns `items`: all have one `row_type`; `lengths` (n,). TypeError, ValueError if X
+    is one sequence, or holds items of several types, or nothing but empty ones.
     """
     items = list(map(from_column, X))
     if set(map(type, items)) == {list} and any(items):

@@ -54,10 +54,8 @@ def of_one_fit(method: Method) -> Method:
 class Draft:
     """A copy of an estimator to work on, until it replaces what is fitted.
 
-    Attributes
-    ----------
-    estimator : estimator
-        The copy. It has the attributes of the original, not copies of their values.
+    `estimator`: the copy. It has the attributes of the original, not copies of their
+    values.
     """
 
     def __init__(self, original):

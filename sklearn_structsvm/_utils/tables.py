@@ -37,24 +37,10 @@ def places_by_name(name, found, expected, of):
 
     Columns that are numbered 0, 1, ... count as unnamed unless numbers are expected.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    found, expected : list or None
-        Names of columns, or None if they have no names.
-    of : str
-        Words for the owner of the expected names, for the message.
-
-    Returns
-    -------
-    places : list of int or None
-        None if columns have no names, so that their places count.
-
-    Raises
-    ------
-    ValueError
-        For missing, unknown and repeated columns.
+    `found`, `expected`: names of columns, or None if they have no names. `of`: words
+    for the owner of the expected names, for the message. Returns places, or None if
+    columns have no names, so that their places count. ValueError for missing, unknown
+    and repeated columns.
     """
     if found is None or expected is None or found == expected:
         return None

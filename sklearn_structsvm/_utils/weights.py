@@ -8,32 +8,11 @@ from sklearn_structsvm._utils.borders import as_array
 def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     """s_i in float64.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_samples,), number or None
-        A number is the weight of every example; None means 1.
-    n_samples : int
-    item : str
-        Word for an example, for errors.
-    may_vanish : bool
-        Whether all weights may be zero, as in a part of the data.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Possibly the array that was given.
-
-    Raises
-    ------
-    ValueError
-        For another shape, weights that are not numbers, not finite or negative, and
-        for those whose sum is zero or beyond float64.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm._utils.weights import check_weights
-    >>> check_weights([1, 0], 2).tolist()
-    [1.0, 0.0]
+    `sample_weight` (n_samples,), number: a number is the weight of every example; None
+    means 1. `item`: word for an example, for errors. `may_vanish`: whether all weights
+    may be zero, as in a part of the data. Returns (n_samples,), possibly the array that
+    was given. ValueError for another shape, weights that are not numbers, not finite or
+    negative, and for those whose sum is zero or beyond float64.
     """
     given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:
@@ -62,10 +41,7 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
 def total_weight(weights, name="sample_weight", *, item="sample"):
     """Σ_i s_i.
 
-    Raises
-    ------
-    ValueError
-        If there are no weights, or if the sum is zero or beyond float64.
+    ValueError if there are no weights, or if the sum is zero or beyond float64.
     """
     if len(weights) == 0:
         raise ValueError(f"There must be a {item}.")
@@ -84,10 +60,7 @@ def total_weight(weights, name="sample_weight", *, item="sample"):
 def normalized_lambda(C, total):
     """λ = 1 / (C Σ_i s_i).
 
-    Raises
-    ------
-    ValueError
-        If it is beyond float64.
+    ValueError if it is beyond float64.
     """
     with np.errstate(over="ignore", divide="ignore", under="ignore"):
         lam = float(np.divide(1.0, np.multiply(float(C), float(total))))
@@ -103,10 +76,7 @@ def normalized_lambda(C, total):
 def effective_number(weights):
     """(Σ s)² / Σ s²: how many examples of equal weight say as much (Kish).
 
-    Parameters
-    ----------
-    weights : ndarray
-        Not negative, of any scale.
+    `weights`: not negative, of any scale.
 
     Examples
     --------

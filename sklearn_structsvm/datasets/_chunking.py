@@ -124,14 +124,8 @@ class ChunkingVocabulary:
     field is coded once, and an attribute is a number of up to three digits, in base of
     the number of codes.
 
-    Parameters
-    ----------
-    sentences : list of list of (word, tag)
-        Sentences whose attributes, seen at least `min_count` times, have a column.
-
-    template : {'paper', 'tutorial'}
-
-    min_count : int
+    `template` ({'paper', 'tutorial'}). `sentences` (list of list of (word, tag)):
+    sentences whose attributes, seen at least `min_count` times, have a column.
     """
 
     def __init__(self, sentences, template, min_count):

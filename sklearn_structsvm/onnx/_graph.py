@@ -10,10 +10,7 @@ from sklearn_structsvm.onnx._parsing import inner_classifiers, onnx_labels
 class Graph:
     """Builder of the nodes of a classifier's graph.
 
-    Attributes
-    ----------
-    real : type
-        NumPy type of the graph's real numbers, that of its scores or probabilities.
+    `real`: NumPy type of the graph's real numbers, that of its scores or probabilities.
     """
 
     def __init__(self, scope, operator, container):
