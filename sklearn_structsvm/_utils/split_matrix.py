@@ -20,21 +20,34 @@ class SplitMatrix:
 
     Read more in the :ref:`User Guide <guide-split-items>`.
 
-    `matrices` (sequence of arrays and sparse matrices (T, d_j)): the columns, from left
-    to right. They may have different types, and d_j may be 0. They are stored as they
-    are, except that a `SplitMatrix` among them is replaced by its matrices, sparse
-    matrices that are not CSR with rising columns in each row are converted, and all
-    else becomes arrays.
+    Parameters
+    ----------
+    matrices : sequence of arrays and sparse matrices of shape (T, d_j)
+        The columns, from left to right. They may have different types, and d_j may be 0.
+        They are stored as they are, except that a `SplitMatrix` among them is replaced by
+        its matrices, sparse matrices that are not CSR with rising columns in each row
+        are converted, and all else becomes arrays.
 
-    Attributes: `matrices` (tuple of ndarrays and CSR matrices): the columns, from left
-    to right. `shape` (tuple (T, d)): numbers of rows and columns. `dtype`: the type of
-    the numbers, as one matrix would have it. ValueError if there are no matrices, one
-    is not 2-D, or their numbers of rows differ.
+    Attributes
+    ----------
+    matrices : tuple of ndarrays and CSR matrices
+        The columns, from left to right.
+    shape : tuple (T, d)
+        Numbers of rows and columns.
+    dtype : dtype
+        The type of the numbers, as one matrix would have it.
+
+    Raises
+    ------
+    ValueError
+        If there are no matrices, one is not 2-D, or their numbers of rows differ.
 
     See Also
     --------
     SequenceTransformer : Makes such items of tokens that have vectors.
 
+    Notes
+    -----
     Structures with features of nodes take these items: chains, trees and graphs. In one
     X, all items must be split in the same way. In `predict` this need not be the way of
     `fit`. The weights of the columns are in the order of the columns. A result is that of
@@ -43,7 +56,29 @@ class SplitMatrix:
     ``X[start:stop]`` is a view of some rows, and ``X[places]`` a copy of rows at some
     places. ``X @ W`` is an array. Everything else needs `toarray` or `tocsr`.
 
+    References
+    ----------
     The name and the idea are those of the package ``tabmat``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from sklearn_structsvm import CRFClassifier
+    >>> from sklearn_structsvm.preprocessing import SplitMatrix
+    >>> rng = np.random.default_rng(0)
+    >>> y = [rng.integers(3, size=6) for _ in range(20)]
+    >>> X = [
+    ...     SplitMatrix([
+    ...         rng.normal(size=(6, 8)).astype(np.float32),
+    ...         sparse.csr_array((np.ones(6), labels, np.arange(7)), shape=(6, 1000)),
+    ...     ])
+    ...     for labels in y
+    ... ]
+    >>> X[0].shape
+    (6, 1008)
+    >>> CRFClassifier("chain", C=10.0, random_state=0).fit(X, y).score(X, y)
+    1.0
     """
 
     ndim = 2

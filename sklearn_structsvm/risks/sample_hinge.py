@@ -74,9 +74,8 @@ class SampleHinge(Risk):
         plus the quadratic, bounds the function from below. A trial that reaches the
         minimum of this bound is the minimum.
 
-        `Z`, `along` (n_samples, 1): scores of w and of d. `wp`, `pp`: ⟨w, d⟩ and ⟨d,
-        d⟩. `lam`: λ >= 0. `largest`: the longest step. `start`: a step to try first.
-        Returns η >= 0, which is `largest` if the function falls up to it.
+        Arguments are those of `HingeRisk.line_search`. Returns η >= 0, which is
+        `largest` if the function falls up to it.
         """
         if not largest >= 0.0:
             raise ValueError(f"largest must be >= 0; got {largest}.")

@@ -135,7 +135,7 @@ class ConstantClassifier:
 class RelabeledClassifier:
     """A classifier fitted to 0, 1, ..., as some libraries require.
 
-    `labels`: the meaning of its labels.
+    `labels`: the meaning of the classifier's labels.
     """
 
     def __init__(self, classifier, labels):

@@ -82,14 +82,14 @@ def start_bcfw(
 ):
     """The iterate that `run_bcfw` moves.
 
-    `step` ({"auto", "fw", "pairwise", "away", "corrective"}), `bounds` (lower, upper)
-      of (d,) or None.
+    `bounds` (lower, upper), each (d,), or None.
     `weights` (n_blocks,): non-negative block weights that sum to 1.
     `lam`: λ > 0.
-    `cache` ({"auto", True, False}): "auto": corrective steps where a call of the oracle
-      is expensive by its `relative_cost`, plain steps where it is cheap. With
-      cache=True or an average, pairwise steps replace corrective ones, as in the paper,
-      because corrective steps do not use a cache.
+    `step` ({"auto", "fw", "pairwise", "away", "corrective"}), `cache` ({"auto", True,
+      False}): "auto" takes corrective steps where a call of the oracle is expensive by
+      its `relative_cost`, plain steps where it is cheap. With cache=True or an average,
+      pairwise steps replace corrective ones, as in the paper, because corrective steps
+      do not use a cache.
     `cache_size`: labelings kept for each block, besides those with dual mass.
     `cache_factor`, `cache_floor`: F and ν of the paper's cache-hit criterion: the best
       cached labeling is used if its gain is at least max(F g_i, ν/n g), where g_i is
@@ -104,8 +104,7 @@ def start_bcfw(
       lost.
     ValueError if step="exact" (only `run_exact` has it), if step="corrective" has a
       cache, or if F or ν is negative or not finite.
-    Returns `iterate` (BlockFrankWolfe); `step`; `cache`: the values that "auto" was
-      resolved to.
+    Returns the iterate, and the `step` and `cache` that "auto" was resolved to.
     """
     if step == "exact":
         raise ValueError(

@@ -29,8 +29,9 @@ class Bundle:
     λ. If the features are not scaled and doubles are too inaccurate, both are computed
     with twice the digits from then on.
 
-    `n_weights`: length d of w. `lam`: λ > 0. `max_planes`: when planes are dropped;
-    `max_planes` is at least 2. None: what 512 MB hold, but from 100 to 1000.
+    `n_weights`: length d of w. `lam`: λ > 0. `max_idle`, `max_planes`: when planes are
+    dropped; `max_planes` is at least 2, and None what 512 MB hold, but from 100 to
+    1000.
 
     Attributes: `planes` (m, d), `offsets` (m,). `alpha` (m,): dual variables, of the
     last call of `solve`. `weights` (d,): its minimizer, zero before the first one.
