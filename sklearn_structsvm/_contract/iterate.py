@@ -25,7 +25,8 @@ class Iterate(Protocol):
 class BlockIterate(Iterate, Protocol):
     """A dual point with a part for each example, which passes move; see `_proximal`.
 
-    `lam`, `kappa`, `l1_ratio`: λ, κ of the proximal term, and ρ of the elastic net.
+    Solvers modify it in place, and it is a consistent dual point at any moment. `lam`,
+    `kappa`, `l1_ratio`: λ, κ of the proximal term, and ρ of the elastic net.
     `active_blocks`: the examples of positive weight. `estimated_gap`: the duality gap
     by the last known gaps of the blocks. `is_remote`: whether the examples are in other
     processes. `is_rows`: whether `hinge_along` searches along a line, as for rows of a

@@ -264,8 +264,6 @@ def as_canonical(X, name="X"):
     place where a method needs it, also in methods that seem only to read (`power`, `max`,
     and `astype` of some versions). The matrix of a user would change. Its attribute
     `has_canonical_format` may be of indices that it had before, so they are looked at.
-
-    ValueError as `check_sparse`.
     """
     if not sparse.issparse(X):
         return X

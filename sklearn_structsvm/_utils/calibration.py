@@ -36,8 +36,8 @@ class Threshold:
     all scores that each truth needs, to bound the expected share of those that are
     missed, rather than the probability that any is. Only with one model.
 
-    Attributes: `n`: number of calibration examples. `value`: the threshold; infinite if
-    there are too few examples. NaN with several models.
+    Attributes: `value`: the threshold; infinite if there are too few examples. NaN with
+    several models.
     """
 
     def __init__(self, confidence_level, largest, needed=None):

@@ -65,8 +65,8 @@ def refuse_missing(
 
     NumPy drops masks, so this comes before `np.asarray`.
 
-    `labels` (array-like or sparse matrix): as given by the user. `place`, `remedy`:
-    words for an item that has a label, and for what to do about items without.
+    `place`, `remedy`: words for an item that has a label, and for what to do about
+    items without.
     """
     found = None if labels is None else _first_missing(labels)
     if found is None:

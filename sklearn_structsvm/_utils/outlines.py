@@ -21,9 +21,8 @@ def convex_outline(support, *, tol=1e-3, max_calls=400):
 
     `support`: maps a direction d (2,) to the point (2,) of the set with the largest <d,
     point>. `tol`: largest distance of a point of the set from the polygon, as a share
-    of the set's larger side. It is not guaranteed if `max_calls` is reached.
-    `max_calls`: maximum number of calls of `support`. Returns (n, 2), counterclockwise;
-    of one or two rows for a point or a segment.
+    of the set's larger side. It is not guaranteed if `max_calls` is reached. Returns
+    (n, 2), counterclockwise; of one or two rows for a point or a segment.
     """
     points = [np.asarray(support(d), dtype=np.float64) for d in _AXES]
     n_calls = len(points)

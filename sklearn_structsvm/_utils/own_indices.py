@@ -20,9 +20,6 @@ def with_own_indices(x):
     What cannot be written to, such as a memory map that is opened to read, is not copied.
     A matrix whose columns are unsorted, or occur twice in a row, is copied as a whole:
     others might sort it in place.
-
-    `x` (ndarray, CSR matrix, `SplitMatrix`, a tuple of such, or any other object): as
-    checked.
     """
     if isinstance(x, np.ndarray):
         return x

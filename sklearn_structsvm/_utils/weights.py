@@ -9,10 +9,10 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     """s_i in float64.
 
     `sample_weight` (n_samples,), number: a number is the weight of every example; None
-    means 1. `item`: word for an example, for errors. `may_vanish`: whether all weights
-    may be zero, as in a part of the data. Returns (n_samples,), possibly the array that
-    was given. ValueError for another shape, weights that are not numbers, not finite or
-    negative, and for those whose sum is zero or beyond float64.
+    means 1. `may_vanish`: whether all weights may be zero, as in a part of the data.
+    Returns (n_samples,), possibly the array that was given. ValueError for another
+    shape, weights that are not numbers, not finite or negative, and for those whose sum
+    is zero or beyond float64.
     """
     given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:

@@ -255,8 +255,7 @@ def expected_violation(constraint, cells, counts):
     the one that counts. Predictions of each cell and label are drawn anew
     `N_DRAWS` times, with the rates of the sample (parametric bootstrap).
 
-    `cells`: of the sample. `counts` (m, k, k): by cell, label and prediction; they need
-    not be integers.
+    `counts` (m, k, k) need not be integers.
     """
     # Rounding of a mixture may leave -1e-18.
     counts = np.maximum(counts, 0.0)

@@ -28,24 +28,17 @@ class ConfusionProblem:
     below for any C' in 𝒞 if `exact`. A fitted `PluginLMO` or `ThresholdLMO`, or the
     `CheckedLMO` of any other. `cells`: its `priors` are the row sums of all of 𝒞.
 
-    Attributes: `priors` (m, k).
-    `shape`: (m, k, k).
-    `convex`, `smooth`: as the metric is.
-    `exact`: whether the oracle's bounds hold.
-    `separable`: whether C[a] depends on L[a] only, for each cell a.
-    `examples`: () -> cells and masses of the examples, or None; see `PluginLMO`.
-    `piece_halves` (None): no piece of a metric belongs to a parity in halves.
-    `n_terms`: the number of examples, of which entries of C are sums.
-    `unit`: the relative error of what the oracle and the metric compute, if it is not
-      that of doubles; else 0.0.
-    `conditions`: the linear ones of all constraints, parities in halves. D has ones
-      (for a lower half zeros) where a condition is not one on a rate multiplied by
-      <D[p], C>.
-    `linear` (p, m, k, k), (p,): the same without halves: G and h of each pair of
-      groups.
-    `convex_constraints` (list of ConvexConstraint): the φ_q.
-    `leveled` (list of Constraint): constraints that are linear at given levels only.
-      Neither `linear` nor `convex_constraints` has them; `between` makes them linear.
+    Attributes: `priors` (m, k). `convex`, `smooth`: as the metric is. `exact`,
+    `separable`, `n_terms`: as of `Minimizer`. `unit`: the relative error of what the
+    oracle and the metric compute, if it is not that of doubles; else 0.0. `examples`:
+    () -> cells and masses of the examples, or None; see `PluginLMO`. `piece_halves`:
+    None, since no piece of a metric belongs to a parity in halves. `conditions`: the
+    linear ones of all constraints, parities in halves. D has ones (for a lower half
+    zeros) where a condition is not one on a rate multiplied by <D[p], C>. `linear`: the
+    same without halves, G (p, m, k, k) and h (p,) of each pair of groups.
+    `convex_constraints`: the φ_q. `leveled`: constraints that are linear at given
+    levels only. Neither `linear` nor `convex_constraints` has them; `between` makes
+    them linear.
     """
 
     piece_halves = None
@@ -106,12 +99,11 @@ class ConfusionProblem:
     ):
         """The problem of all plug-in rules of given class probabilities.
 
-        `metric` (str or ConfusionMetric), `sample_weight` (n,) or None. `probabilities`
-        (n, k): of the labels 0, ..., k - 1. `y` (n,): labels to count (for two classes
-        exactly, over all thresholds). None counts the probabilities.
-        `sensitive_features` (n,) or (n, p) or None: each group is a cell. Returns a
-        `ConfusionProblem`. ValueError if the metric or a constraint rejects the data,
-        or if the probabilities, labels, weights or groups are invalid.
+        `probabilities` (n, k): of the labels 0, ..., k - 1. `y` (n,): labels to count
+        (for two classes exactly, over all thresholds). None counts the probabilities.
+        `sensitive_features` (n,) or (n, p) or None: each group is a cell. ValueError if
+        the metric or a constraint rejects the data, or if the probabilities, labels,
+        weights or groups are invalid.
         """
         n, k = np.shape(probabilities)
         codes = groups = names = None

@@ -55,8 +55,7 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
     Newton's method on a strictly convex function, with steps halved until it falls.
 
     `z` (m,): log odds. `hits` (m,): weights of the examples with each z that have the
-    label. `weights` (m,): weights of all examples. `around` (float, float): mean of the
-    prior, which is the start. `precision`: precision of the prior.
+    label. `around` (float, float): mean of the prior, which is the start.
     """
     mean = np.asarray(around, dtype=np.float64)
 
@@ -95,14 +94,10 @@ def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     The sigmoid of a probability of 0 is 0. If all probabilities are 0, no hits are left,
     so a rule does not predict a label everywhere that was never learned.
 
-    `weights` (m,).
-    `eta` (m,): probabilities of the label, of the examples for which they are not 0.
-    `hits` (m,): weights of those that have the label, 0 of the others.
-    `rest`: hits among the examples whose probability is 0.
-    `n`: the effective number of all examples that have the label.
-    `sigmoid` (float, float): its a and b.
-    `floor`: as for `log_odds`.
-    Returns `hits` (m,); `rest`.
+    `eta` (m,): probabilities of the label where they are not 0. `weights` (m,): of
+    these examples. `hits` (m,): the same, but 0 without the label. `rest`: hits among
+    the other examples. `n`: the effective number of all examples that have the label.
+    `sigmoid`: its (a, b). Returns the new hits and rest.
     """
     a, b = sigmoid
     share = n / (n + LABELS_FOR_HALF) if len(eta) else 0.0

@@ -14,13 +14,10 @@ from sklearn_structsvm.structures.answers import oracle_of
 class RemoteProblem:
     """The counterpart of `LocalProblem` for Dask, a context that ends with `release`.
 
-    `structure`: fitted.
-    `total`: Σs.
-    `workers` (LocalWorkers or ClusterWorkers): of the checked parts.
-    `sizes`: examples of each part.
-    `bind`: a picklable function from a checked part to its `Examples`.
-    `example` (X, y): one example in the structure's form, for `make_oracle`.
-    `largest`: the largest absolute value of a feature.
+    `total`: Σs. `workers`: of the checked parts. `sizes`: examples of each part.
+    `bind`: a picklable function from a checked part to its `Examples`. `example` (X,
+    y): one in the structure's form, for `make_oracle`. `largest`: the largest absolute
+    value of a feature.
     """
 
     is_remote = True

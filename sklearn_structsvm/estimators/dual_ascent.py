@@ -31,15 +31,10 @@ def frank_wolfe(
 ):
     """Frank-Wolfe steps, starting from the previous fit's dual point if possible.
 
-    `problem` (LocalProblem or RemoteProblem).
-    `estimator` (StructuredClassifier): with the parameters `step`, `sampling` and
-      `acceleration`.
-    `previous`: attributes of the previous fit.
-    `average`, `bounds`, `cache` as for `start_bcfw`.
-    `algorithm` as for `run_bcfw`. Batch steps are plain and keep no active sets.
-    `wrap`: a picklable function from the structure's oracle to the oracle in use.
-    `l1_ratio` as for `start_bcfw`.
-    `**others` as for `find_warm_start`.
+    `average`, `bounds`, `cache` and `l1_ratio` are for `start_bcfw`, `algorithm` is for
+    `run_bcfw`, and `**others` are for `find_warm_start`. Batch steps are plain and keep
+    no active sets. `previous`: attributes of the previous fit. `wrap`: a picklable
+    function from the structure's oracle to the oracle in use.
     """
     step = estimator.step
     is_batch = algorithm == "batch"

@@ -40,8 +40,7 @@ CUTTING_PLANES = "which solves the same problem by cutting planes"
 def convergence_message(estimator, problem, result, name, hint=""):
     """The warning about a result that is not within `tol`.
 
-    `problem` (LocalProblem or RemoteProblem). `name`: name of the method. `hint`:
-    sentences on why no solver may close the gap.
+    `name`: name of the method. `hint`: sentences on why no solver may close the gap.
     """
     gap = f"a duality gap of {result.gap:.3g} > tol={estimator.tol:.3g}"
     scaling, limit = scaling_words(estimator, problem), result.status

@@ -93,9 +93,8 @@ class WarmStart:
 def find_warm_start(estimator, problem, previous, entries, **others):
     """The `WarmStart` for an estimator's parameter `warm_start`.
 
-    `problem` (LocalProblem or RemoteProblem). `previous`: attributes of the previous
-    fit. `entries`: the entries of every state. `**others`: parameters on which the
-    state depends, besides the examples and the structure.
+    `entries`: the entries of every state. `**others`: parameters on which the state
+    depends, besides the examples and the structure.
     """
     if not estimator.warm_start:
         return WarmStart()

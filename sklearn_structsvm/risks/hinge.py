@@ -55,10 +55,9 @@ class HingeRisk(Risk):
 class BinaryHinge(HingeRisk):
     """R(w) = Σ_i p_i max(0, cost_i - y_i ⟨w, x_i⟩), y_i in {-1, 1}.
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): encoded
-    labels: 0 for the class -1, and 1 for 1. `label_costs` (2, 2): ``label_costs[truth,
-    label]``; None for 1 off the diagonal. The required margin of an example is the cost
-    of the wrong label.
+    `y` (n_samples,): encoded labels: 0 for the class -1, and 1 for 1. `label_costs` (2,
+    2): ``label_costs[truth, label]``; None for 1 off the diagonal. The required margin
+    of an example is the cost of the wrong label.
 
     Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
     optimization problems in machine learning. JMLR 11, 2010, (19) to (23).
@@ -84,15 +83,12 @@ class MulticlassHinge(HingeRisk):
     Rescaled by the costs (slack rescaling), the loss is
     max_c costs[y_i, c] (1 + ⟨w_c - w_{y_i}, x_i⟩) instead.
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): classes
-    as 0, ..., n_classes - 1. `n_classes`: None means ``max(y) + 1``, or the number of
-    rows of `label_costs`. `label_costs` (n_classes, n_classes): ``label_costs[truth,
-    label]`` >= 0, zero on the diagonal; None for 1 off it. `rescaled`: whether costs
-    rescale the slack instead of the margin.
+    `y` (n_samples,): classes as 0, ..., n_classes - 1. `n_classes`: None means ``max(y)
+    + 1``, or the number of rows of `label_costs`. `label_costs` (n_classes, n_classes):
+    ``label_costs[truth, label]`` >= 0, zero on the diagonal; None for 1 off it.
+    `rescaled`: whether costs rescale the slack instead of the margin.
 
-    Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
-    optimization problems in machine learning. JMLR 11, 2010, (35) to (41) and
-    footnote 2.
+    Yu et al. (see `BinaryHinge`), (35) to (41) and footnote 2.
     """
 
     def __init__(
@@ -133,13 +129,11 @@ class MultilabelHinge(HingeRisk):
     minus the smallest score of the present ones, in O(k) instead of O(k²) time. An
     example with all labels, or with none, has no pair and no loss.
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `Y` (n_samples, n_labels):
-    indicator of 0 and 1. `label_costs` (n_labels, n_labels), float:
-    ``label_costs[present, absent]`` >= 0, zero on the diagonal: the required margin
-    between the two. A number applies to all pairs. None means 1.
+    `Y` (n_samples, n_labels): indicator of 0 and 1. `label_costs` (n_labels, n_labels),
+    float: ``label_costs[present, absent]`` >= 0, zero on the diagonal: the required
+    margin between the two. A number applies to all pairs. None means 1.
 
-    Yu, Vishwanathan, Günter, Schraudolph: A quasi-Newton approach to nonsmooth convex
-    optimization problems in machine learning. JMLR 11, 2010, (50) to (54).
+    Yu et al. (see `BinaryHinge`), (50) to (54).
     """
 
     def __init__(

@@ -26,9 +26,8 @@ class Logistic(LogLoss):
 
     Two classes have a single c. Several independent labels have one c each.
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,) or
-    (n_samples, n_labels): encoded labels: 0 for -1 (such as the first of two classes),
-    and 1 for 1.
+    `y` (n_samples,) or (n_samples, n_labels): encoded labels: 0 for -1 (such as the
+    first of two classes), and 1 for 1.
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
@@ -71,8 +70,7 @@ class Logistic(LogLoss):
 class Multinomial(LogLoss):
     """R(W) = Σ_i p_i (ln Σ_c exp ⟨w_c, x_i⟩ - ⟨w_{y_i}, x_i⟩): multinomial regression.
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): classes
-    as 0, ..., n_classes - 1.
+    `y` (n_samples,): classes as 0, ..., n_classes - 1.
     """
 
     # The derivative of B_ic in another score z_ie is -p P_ic P_ie.

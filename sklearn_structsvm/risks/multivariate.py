@@ -236,8 +236,7 @@ class RocAucHinge(BalancedHinge):
     `sample_weight` (n_samples,) or None: any weights. The weight of a pair is the
     product. `bias`: the value of a constant feature, whose weight remains 0.
 
-    Joachims: A support vector method for multivariate performance measures. ICML 2005,
-    section 3.4 and Algorithm 3.
+    Joachims (see `ConfusionHinge`), section 3.4 and Algorithm 3.
     """
 
     def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):

@@ -12,8 +12,8 @@ class ProximalHinge(SmoothRisk):
     It is nowhere above the hinge, and equals it where the maximum is at the center. The
     response is the maximizing a.
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,): 0 for the
-    class -1, and 1 for 1. `label_costs` (2, 2) or None: as for `BinaryHinge`.
+    `y` (n_samples,): 0 for the class -1, and 1 for 1. `label_costs` (2, 2) or None: as
+    for `BinaryHinge`.
 
     Attributes: `width`: δ > 0. `center` (n_samples, 1): in [0, 1].
     """

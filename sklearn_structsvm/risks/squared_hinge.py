@@ -12,10 +12,9 @@ class SquaredHinge(SmoothRisk):
     Two classes have a single c. With more classes, each has a c against the rest. Several
     labels have one c each. The response is the slack max(0, 1 - y_ic z_ic).
 
-    `X`, `sample_weight`, `bias`, `n_threads` as for `Risk`. `y` (n_samples,) or
-    (n_samples, n_labels): classes 0, ..., n_classes - 1 (for two classes, 0 means -1
-    and 1 means 1), or an indicator of labels. `n_classes`: needed if y has one entry
-    per example.
+    `y` (n_samples,) or (n_samples, n_labels): classes 0, ..., n_classes - 1 (for two
+    classes, 0 means -1 and 1 means 1), or an indicator of labels. `n_classes`: needed
+    if y has one entry per example.
 
     Fan, Chang, Hsieh, Wang, Lin, "LIBLINEAR: a library for large linear classification",
     JMLR 9, 2008.

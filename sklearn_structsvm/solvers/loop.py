@@ -298,8 +298,6 @@ def run_passes(
       solution that it describes, and optionally the most negative gap of an example and
       `size_of_terms`. `done` says whether the run ends here. A "dual_gap" of inf means
       that constraints are violated.
-    `tol`: stop if the duality gap is at most this.
-    `max_iter`: passes.
     `max_time` or None: seconds since the history began.
     `gap_check_interval`: passes between two checks. There is one before the first pass
       and one at the end.
@@ -309,7 +307,6 @@ def run_passes(
     `on_pass` or None: called after each pass with its number, the last row of the
       history (a dict) and whether the run ends here anyway. A true return value ends
       it.
-    `history` or None: to be filled.
     Returns a `SolverResult`.
     """
     history = History() if history is None else history

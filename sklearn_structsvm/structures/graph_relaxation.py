@@ -78,8 +78,6 @@ def local_polytope(T, edges, k):
 
     The points z = (μ_v(a), μ_e(a, b)) of [0, 1]^(T k + m k²) with Σ_a μ_v(a) = 1, and
     Σ_b μ_e(a, b) = μ_u(a) and Σ_a μ_e(a, b) = μ_v(b) for each edge e = (u, v).
-
-    Returns a `Polytope`.
     """
     m = len(edges)
     one, each = np.ones((1, k)), sparse.csr_array(sparse.eye(k))

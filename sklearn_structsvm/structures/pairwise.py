@@ -406,7 +406,7 @@ class PairwiseMultilabelStructure(IndicatorLabels, FlatStructure):
 def pairwise_polytope(k, pairs):
     """max(0, μ_l + μ_m - 1) <= p <= min(μ_l, μ_m) over z = (μ, p) in [0, 1]^(k + m).
 
-    `pairs` (m, 2). Returns a `Polytope`.
+    `pairs` (m, 2).
     """
     m = len(pairs)
     rows, ones = np.arange(m), np.ones(m)

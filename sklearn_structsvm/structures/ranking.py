@@ -47,10 +47,6 @@ class RankingStructure(MultilabelStructure):
         """A copy whose threshold leaves the fewest wrong labels in Y.
 
         Of equally good ones it takes the middle of the widest gap between scores.
-
-        `X` (n_samples, n_features), also sparse, `Y` (n_samples, n_labels), `w`
-        (n_weights_,), `sample_weight` (n_samples,) or None. Returns a
-        `RankingStructure`.
         """
         scores = self.decision_function(X, w)
         weights = np.ones(len(scores)) if sample_weight is None else sample_weight

@@ -15,11 +15,9 @@ from sklearn_structsvm.confusion.lmo.base import Minimizer
 class CheckedLMO(Minimizer):
     """A fitted LMO, whose confusion tensors and bounds are checked.
 
-    `cells` (n,) or None, `sample_weight` (n,) or None. `lmo`: fitted. `y` (n,): labels
-    as 0, ..., k - 1.
+    `lmo`: fitted. `y` (n,): labels as 0, ..., k - 1.
 
-    Attributes: `priors_` (m, k). `shape_`: (m, k, k). `exact`: the attribute
-    `lmo.exact`.
+    Attributes: `priors_` (m, k). `exact` as of the LMO.
     """
 
     def __init__(self, lmo, y, cells=None, sample_weight=None, *, n_cells=1, n_classes):

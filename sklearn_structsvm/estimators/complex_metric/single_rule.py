@@ -35,13 +35,10 @@ def find_single_rule(
 ):
     """The best single rule of an oracle.
 
-    `oracle` (PluginOracle or ClassifierOracle).
-    `problem`: of this oracle.
-    `result`: the result for the best mixture.
-    `found` (list of (C, handle)): other classifiers that the oracle has found.
-    `tol`, `n_searches` (float, int): as of `search_rules`.
-    `deadline`: in seconds of `perf_counter`.
-    InfeasibleConstraintError if no rule that satisfies the constraints is found.
+    `result`: of the best mixture. `found`: (C, handle) of other classifiers that the
+    oracle has found. `tol`, `n_searches` as of `search_rules`. `deadline`: in seconds
+    of `perf_counter`. InfeasibleConstraintError if no rule that satisfies the
+    constraints is found.
     """
     points, mixture = oracle.roc_points(), result.solution
     bound = -np.inf

@@ -47,9 +47,9 @@ TINY_GROUP = 20
 class CellFinder:
     """Finds the cell of the confusion tensor for each example.
 
-    `classes` (k,). `groups`: None if neither the metric nor a constraint uses groups.
-    `baseline` (classifier or None): the baseline of a churn constraint. `group_blind`:
-    whether the groups of new examples are unknown.
+    `groups`: None if neither the metric nor a constraint uses groups. `baseline`
+    (classifier or None): the baseline of a churn constraint. `group_blind`: whether the
+    groups of new examples are unknown.
     """
 
     def __init__(self, groups, baseline, classes, group_blind=False):
@@ -106,14 +106,10 @@ class CellFinder:
 class Task:
     """The metric to minimize, and the examples.
 
-    `classes` (k,).
-    `metric`: resolved to the classes.
-    `y` (n,): codes of the labels.
-    `weights` (n,): not negative, not all 0; of any scale.
-    `codes` (n,): the cell of each example.
-    `cells`: of the labels' counts.
-    `costs` (n, k) or (n, k, k) or None: individual costs, if the metric or a constraint
-      uses them.
+    `metric`: resolved to the classes. `y`, `codes` (n,): codes of the labels, and
+    cells. `weights` (n,): not negative, not all 0; of any scale. `cells`: of the
+    labels' counts. `costs` (n, k) or (n, k, k) or None: individual costs, if the metric
+    or a constraint uses them.
     """
 
     metric: object
@@ -309,11 +305,9 @@ def make_task(
 ):
     """Check everything that can be checked before a fit.
 
-    `metric` (str or ConfusionMetric), `constraints` (Constraint or sequence of them),
-    `classes` (k,). `y` (n,): labels. `weights` (n,): not negative, not all 0; of any
-    scale. `min_group_size` (int, "warn" or None): groups of fewer examples are pooled,
-    with a warning; "warn" pools nothing. ValueError if the classes, labels or groups do
-    not suit the metric or the constraints.
+    `weights` (n,) as of `Task`. `min_group_size` (int, "warn" or None): groups of fewer
+    examples are pooled, with a warning; "warn" pools nothing. ValueError if the
+    classes, labels or groups do not suit the metric or the constraints.
     """
     if len(classes) < 2:
         raise ValueError(

@@ -31,15 +31,10 @@ from sklearn_structsvm.estimators.conformal.outputs import (
 class Calibration:
     """The settings and results of a calibration.
 
-    `classes` (n_classes,).
-    `score`: the resolved score.
-    `condition`, `randomized`: the parameters of the fit.
-    `y`: the labels in the form of `outputs`. They are dropped after the fit, as are the
-      codes.
-    `names`: names of the strata.
-    `codes` (n,): the stratum of each example.
-    `row_hash` or None: makes the random share of each row.
-    `thresholds` (list of Threshold): one for each stratum.
+    `score`: as resolved. `condition`, `randomized`: as of the fit. `y`: the labels in
+    the form of `outputs`; they are dropped after the fit, as are the `codes` (n,), the
+    stratum of each example. `names`, `thresholds`: one for each stratum. `row_hash` or
+    None: makes the random share of each row.
     """
 
     outputs: Any

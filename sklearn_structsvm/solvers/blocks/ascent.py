@@ -22,7 +22,6 @@ from sklearn_structsvm.solvers.turns import Turns
 class Limits:
     """Limits of block ascent, and the listeners to its passes.
 
-    `tol`: stop if the duality gap is at most this.
     `max_iter`: passes of as many steps as there are blocks of positive weight.
     `max_time` or None: seconds.
     `gap_check_interval`: passes between two checks of the true gap. The gap is also
@@ -32,7 +31,6 @@ class Limits:
       random order over enough blocks, if the oracle is thread-safe.
     `on_pass` or None: called after each pass with its number, the last row of the
       history (a dict) and whether the run ends here anyway; a true answer ends it.
-    `history`: to be filled.
     """
 
     tol: float = 1e-3
@@ -50,9 +48,6 @@ class Limits:
 
 class Passes:
     """Base of the three kinds of passes of block ascent.
-
-    `iterate` (BlockFrankWolfe, ExactAscent, MarginalAscent or DistributedBlocks):
-    modified in place. It is a consistent dual point at any moment.
 
     Attributes: `can_be_shared`: whether threads can share a pass. `mixes_cached`:
     whether calls of the oracle cost more than planes over the cached labelings.

@@ -166,7 +166,6 @@ def run_bcfw(
     Algorithms 1 to 5, 8 and 9 of [1]_, in any combination, and with the acceleration of
     [2]_.
 
-    `iterate` (BlockFrankWolfe): moved in place; at any moment a consistent dual point.
     `sampling` ({"auto", "gap", "uniform", "permuted"}): how the blocks of a pass are
       drawn. "auto": "permuted" if steps are or may become accelerated, and "gap"
       otherwise.

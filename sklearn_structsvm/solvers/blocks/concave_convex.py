@@ -37,8 +37,6 @@ class LogSums:
 
     `oracle`: oracle over the allowed labelings that `has_sums`, with a new dual state.
     `weights` (n_blocks,): p_i.
-
-    Attributes: `n_calls`: calls of the oracle.
     """
 
     def __init__(self, oracle, weights, n_threads=1):

@@ -41,7 +41,6 @@ def run_crf(
 
     Ω(w) is λ/2 ||w||², or the penalty of the elastic net; see `_proximal`.
 
-    `ascent`: modified in place. It is a consistent dual point at any moment.
     `sampling` ({"auto", "gap", "uniform", "permuted"}): how the blocks of a pass are
       drawn. "auto": "permuted".
     `acceleration` ({"auto", True, False}): "auto": once many passes are foreseen, but

@@ -63,7 +63,6 @@ def run_cutting_plane(
       example. Planes are made from them before the oracle is called again. They pay if
       the oracle is expensive: the default is 10 if it declares no `relative_cost` (a
       structure in Python), and 0 otherwise.
-    `n_threads`: for the oracle.
     `rng` (numpy.random.Generator, seed or None): determines the order of the examples
       in passes over the working sets. Default: 0.
     `tol`, `**limits`: as for `run_passes`. A pass is a round. A round that has begun to

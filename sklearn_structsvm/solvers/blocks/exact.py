@@ -18,15 +18,14 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
 
     The dual coordinate descent of [1]_ and, for several classes, of [2]_.
 
-    `ascent`: modified in place. It is a consistent dual point at any moment. `sampling`
-    ({"gap", "uniform", "permuted"}): "gap": sweeps over the examples in random order.
-    Examples with a small gap are skipped, for more sweeps the longer their gap has been
-    small. `acceleration` ({"auto", True, False}): "auto": once many passes are
-    foreseen, as long as acceleration brings more than plain steps. If too many passes
-    are foreseen even then, planes take turns; see `planes`. True: from the first pass
-    on. `**limits` as for `Limits`. Returns a `SolverResult` with the better weights of
-    two: those of the dual point, and their average over the sweeps, in which the last
-    sweeps have the largest shares.
+    `sampling` ({"gap", "uniform", "permuted"}): "gap": sweeps over the examples in
+    random order. Examples with a small gap are skipped, for more sweeps the longer
+    their gap has been small. `acceleration` ({"auto", True, False}): "auto": once many
+    passes are foreseen, as long as acceleration brings more than plain steps. If too
+    many passes are foreseen even then, planes take turns; see `planes`. True: from the
+    first pass on. `**limits` as for `Limits`. Returns a `SolverResult` with the better
+    weights of two: those of the dual point, and their average over the sweeps, in which
+    the last sweeps have the largest shares.
 
     .. [1] Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method
        for large-scale linear SVM", ICML 2008.

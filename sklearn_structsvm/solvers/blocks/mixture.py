@@ -64,8 +64,6 @@ class PlanesLost(Exception):
 class PlaneMixture:
     """The last planes and the dual point of an iterate.
 
-    `iterate` (ExactAscent, BlockFrankWolfe or DistributedBlocks): modified in place. It
-    is a consistent dual point at any moment. `n_threads`: threads of the oracle.
     `cached`: whether planes are made of cached labelings only, without calling the
     oracle.
 

@@ -266,11 +266,9 @@ def regularization_path(
       accelerated. "auto": "gap".
     `acceleration` ({"auto", True, False}): whether steps are accelerated once a
       breakpoint takes several passes. "auto": yes, unless sampling="gap".
-    `max_iter`: total number of passes.
-    `max_time` or None: total number of seconds.
+    `max_iter`, `max_time` or None: total numbers of passes and of seconds.
     `on_breakpoint` or None: called with the solved iterate at each breakpoint. Its time
       counts as time of the path.
-    `history` or None: to be filled.
     Returns `path`; `stopped_by` ("max_iter", "max_time" or None): the limit that ended
       the path before `min_lambda`.
 

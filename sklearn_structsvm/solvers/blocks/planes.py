@@ -61,12 +61,8 @@ CACHED_PLANES_SHARE = 0.3
 class Planes:
     """Alternates between block steps and planes, and makes the moves of planes.
 
-    `iterate` (ExactAscent or BlockFrankWolfe): modified in place. It is a consistent
-      dual point at any moment.
-    `forecast`: the forecast for its block steps.
-    `accelerator` (Acceleration or None): accelerates its block steps. It pauses while
+    `accelerator` (Acceleration or None): accelerates the block steps. It pauses while
       planes have their turn.
-    `n_threads`: threads of the oracle.
     `is_possible`: if False, it is always the turn of block steps.
     `is_path`: whether more values of λ will follow, so that planes serve several.
     `mixes_cached`: whether up to `MAX_INNER` planes over the cached labelings follow each

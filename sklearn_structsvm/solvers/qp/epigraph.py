@@ -47,14 +47,10 @@ class Epigraph:
     Upper and lower halves of level e are on both sides of a variable t: upper - t <= v
     and lower + t <= 0.
 
-    `price`: of v.
-    `values` (p, k): the conditions' slopes along the first k variables.
-    `halves` (p,): as of `Conditions`.
-    `low`: v is measured from here.
-    `x` (n,): the point to start from.
-    `least`: the start is above this.
-    `offsets` (float or (p,)): of the conditions, where the equation of the program does
-      not imply them.
+    `price`: of v. `values` (p, k): the conditions' slopes along the first k variables.
+    `low`: v is measured from here. `x` (n,): the point to start from, where v is above
+    `least`. `offsets`: of the conditions, where the equation of the program does not
+    imply them.
 
     Attributes: `ends` (p,), `cost`, `start` (1 + q,). `own` (p, 1 + q): coefficients of
     v and of the levels' variables.
