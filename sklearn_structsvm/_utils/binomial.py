@@ -36,8 +36,7 @@ WINDOW, LEFT_OUT = 8.5, 1e-13
 def clopper_pearson(k, n, confidence=0.95):
     """Two-sided confidence limits of a rate, exact.
 
-    `k`, `n` (int or ndarray): successes and trials; without trials the limits are 0 and
-    1.
+    `k` successes in `n` trials; without trials the limits are 0 and 1.
     """
     tail = (1.0 - confidence) / 2.0
     return lower_limit(k, n, tail), upper_limit(k, n, tail)

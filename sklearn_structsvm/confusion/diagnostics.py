@@ -11,10 +11,10 @@ N_BINS = 10
 def label_diagnostics(proba, truth, weights, predicted):
     """Shares of all rows, by label.
 
-    `weights` (n,). `proba` (n, L), also sparse: probabilities. Entries that are not
-    stored are 0. `truth` (n, L), also sparse: indicator of the true labels. `predicted`
-    (L,): shares of the rows for which each label is predicted. Returns a dict of (L,):
-    "share" of the rows that have the label; "expected_share", the mean probability;
+    `proba` (n, L), also sparse: probabilities. Entries that are not stored are 0.
+    `truth` (n, L), also sparse: indicator of the true labels. `predicted` (L,): shares
+    of the rows for which each label is predicted. Returns a dict of (L,): "share" of
+    the rows that have the label; "expected_share", the mean probability;
     "predicted_share"; "rows" and "predicted_rows", these shares of the effective number
     of rows; and "calibration_error", the expected calibration error over `N_BINS` bins
     of equal width: the mean distance of the mean probability of a bin from the share of

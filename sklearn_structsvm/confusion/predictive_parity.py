@@ -211,8 +211,7 @@ class PredictiveParity(GroupParity):
 
 
 class _PrecisionsBetween(Constraint):
-    """Bounds (index, mask, low, high) on precisions; those that say nothing are left out.
-    """
+    """Bounds (index, mask, low, high) on precisions, without those that say nothing."""
 
     needs_groups = True
 

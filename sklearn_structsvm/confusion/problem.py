@@ -139,8 +139,7 @@ class ConfusionProblem:
     def between(self, low, high, strict=False):
         """The problem with linear conditions for a box of levels.
 
-        `low`, `high` (n_levels,). `strict`: False: conditions that are necessary. True:
-        sufficient ones.
+        `strict`: whether conditions are sufficient, rather than necessary.
         """
         constraints, start = [], 0
         for constraint in self.constraints:

@@ -105,8 +105,7 @@ class RocPoints:
 def short_number(low, high):
     """A short decimal θ with low <= θ < high, far from both if possible.
 
-    `low`, `high` (np.float32 or np.float64): two scores with low < high. The condition
-    holds in their precision.
+    The condition holds in the precision of the two scores.
     """
     gap = float(high) - float(low)
     middle = float(low) + gap / 2.0

@@ -27,8 +27,7 @@ WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 class Scored(DocumentedMixin):
     """Mixin that makes an object with `measured(C, cells)` callable.
 
-    `greater_is_better`: whether larger results of `measured` are better. `needs_costs`:
-    whether it depends on individual costs of the examples.
+    `needs_costs`: whether it depends on individual costs of the examples.
     """
 
     greater_is_better = True

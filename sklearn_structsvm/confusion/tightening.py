@@ -63,10 +63,9 @@ class ConfidenceBounds:
 def find_bounds(constraints, cells, sizes, confidence):
     """`ConfidenceBounds` of each constraint; together they hold with `confidence`.
 
-    `constraints` (sequence of Constraint): linear; at least one. `cells`: with the row
-    sums of the sample's labels. `sizes` (2, m, k): sums of the weights of the examples
-    by cell and label, and of their squares. ValueError for a constraint that is not
-    linear.
+    `cells`: with the row sums of the sample's labels. `sizes` (2, m, k): sums of the
+    weights of the examples by cell and label, and of their squares. ValueError for a
+    constraint that is not linear.
     """
     refuse_curved(constraints)
     refuse_many_pairs(constraints, cells)

@@ -25,11 +25,10 @@ MOST_REQUESTS = 20
 class Message:
     """A message to all parts.
 
-    `number`: the number of earlier messages. `gamma`: the share of the last round's
-    changes to keep. `v` (d,): the weights, before they are clipped. `lam`: λ of the
-    steps. `plane` (int, int): the number of a plane to store, and the largest number of
-    planes. `shares` or None: the shares of the dual point and of the stored planes in a
-    mixture.
+    `gamma`: the share of the last round's changes to keep. `v` (d,): the weights,
+    before they are clipped. `plane` (int, int): the number of a plane to store, and the
+    largest number of planes. `shares` or None: the shares of the dual point and of the
+    stored planes in a mixture.
     """
 
     number: int
@@ -233,8 +232,7 @@ def mix(shard, message):
 class DistributedBlocks(ProximalIterate):
     """An iterate for `run_bcfw` whose blocks are on workers.
 
-    `bounds` (lower, upper) of (n_weights,) or None. `workers` (LocalWorkers or
-    ClusterWorkers): of `BlockShard`.
+    `bounds` (lower, upper) of (n_weights,) or None.
     """
 
     is_corrective = False

@@ -63,8 +63,7 @@ class RowSummary:
 class RemoteRows(RemoteProblem):
     """Chunks of rows, from which a risk can be made as well.
 
-    `class_weights` or None: factors of the examples' weights, by class. `n_entries`: of
-    all chunks. `**problem`: as for `RemoteProblem`.
+    `class_weights` or None: factors of the examples' weights, by class.
     """
 
     def __init__(self, *, class_weights, n_entries, **problem):

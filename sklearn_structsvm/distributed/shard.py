@@ -71,8 +71,7 @@ class ChunkRows:
 class Shard:
     """The risks of some chunks, whose weighted sum is a part of the risk.
 
-    `kind`: the class of the risks. `options`: the other arguments of the risks.
-    `chunks` (list of ChunkRows): a possibly empty list.
+    `kind`, `options`: the class of the risks, and their other arguments.
     """
 
     def __init__(self, kind, options, n_weights, chunks):

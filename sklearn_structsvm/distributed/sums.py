@@ -62,10 +62,7 @@ def summed(replies):
 
 
 class DistributedSums:
-    """The oracle of `run_lbfgs` if the examples are on workers.
-
-    `workers` (LocalWorkers or ClusterWorkers): of `SumShard`.
-    """
+    """The oracle of `run_lbfgs` if the examples are on workers."""
 
     can_tighten = False
 

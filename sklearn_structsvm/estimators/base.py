@@ -141,8 +141,7 @@ def require_y(estimator, y):
 class FitProgress:
     """A fit, or a part of one, that is reported to callbacks.
 
-    `data`: X, y and metadata, which are passed to the callbacks. `context`: the context
-    of scikit-learn, or None if there are no callbacks.
+    `context`: that of scikit-learn, or None if there are no callbacks.
     """
 
     def __init__(self, estimator, data, context):

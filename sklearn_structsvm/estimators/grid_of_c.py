@@ -59,8 +59,7 @@ def warm_fits(estimator, problem, Cs):
 def warn_of_gaps(estimator, problem, Cs, is_short, fits, where):
     """Warn if fits ended above `tol`.
 
-    `is_short` (n_Cs, n) bool: for each C, the fits above `tol`. `fits`, `where`: names
-    for the fits, and for the place of their gaps.
+    `is_short` (n_Cs, n) bool: for each C, the fits above `tol`.
     """
     if is_short.any():
         advice = cut_words(

@@ -335,10 +335,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 class RowTask:
     """The rows of all items, their labels, and how a classifier scores them.
 
-    `table` (array, CSR matrix, data frame or list of n rows), `labels` (m,) or None,
-    `weights` (m,) or None, `classes` (k,). `known` (m,) or None: the places of the rows
-    that have a label. `method`: the parameter `stack_method`. `least`: what
-    probabilities are raised to.
+    `table` (array, CSR matrix, data frame or list of n rows). `known` (m,) or None: the
+    places of the rows that have a label. `method`: the parameter `stack_method`.
+    `least`: what probabilities are raised to.
     """
 
     def __init__(self, table, known, labels, weights, method, classes, least):

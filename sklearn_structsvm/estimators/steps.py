@@ -32,8 +32,7 @@ class BlockSteps:
     def start(self, examples, lam, state=None):
         """An iterate, and the resolved options by the names of fitted attributes.
 
-        `examples` (Examples or LocalProblem). `state` or None: the state of an iterate
-        over the same examples.
+        `state` or None: the state of an iterate over the same examples.
         """
         iterate, step, cache = start_bcfw(
             self.wrap(examples.make_oracle()),

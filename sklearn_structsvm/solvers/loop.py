@@ -148,8 +148,6 @@ class History:
 
     A caller who passes it to a solver still has it if the run is interrupted.
 
-    `wrong`: the explanation of a negative gap in an error.
-
     Attributes: `started`: time in seconds of `perf_counter`. `solution` (d,), Mixture
     or None: the solution that the last row describes. `scale`: the largest size of an
     objective so far. `step` or None: the number of the convex problem that rows belong

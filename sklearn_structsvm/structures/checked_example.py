@@ -270,9 +270,8 @@ class CheckedExample:
 def check_constrained(example, w, rng, ask, method):
     """Compare a constrained oracle with its definition.
 
-    `w` (n_weights,). `ask`: (lam, alpha, beta, strict_alpha, strict_beta) -> score,
-    loss and description of the labeling, or None. `method`: description of the
-    operation.
+    `ask`: (lam, alpha, beta, strict_alpha, strict_beta) -> score, loss and description
+    of the labeling, or None. `method`: description of the operation.
     """
     if not w.any() and not example.structure.relaxed:
         _check_strictness(example, ask, method)

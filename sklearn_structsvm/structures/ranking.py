@@ -78,8 +78,7 @@ class RankingStructure(MultilabelStructure):
 def best_threshold(scores, present, weights):
     """The threshold of least weight of (score > threshold) != present.
 
-    `scores` (m,), `present` (m,) bool. `weights` (m,): not negative; those of zero do
-    not count.
+    `weights` (m,): not negative; those of zero do not count.
     """
     used = weights > 0.0
     scores, present, weights = scores[used], present[used], weights[used]

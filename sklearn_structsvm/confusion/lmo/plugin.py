@@ -76,13 +76,12 @@ class PluginLMO(Minimizer, LMO):
     def fit(self, P, y=None, sample_weight=None, cells=None, n_cells=None):
         """Read the sample once.
 
-        `sample_weight` (n,) or None. `P` (n, g k): class probabilities of each example.
-        float32 values are processed in float32, in half the time, and others in
-        float64. `y` (n,) or None: labels as 0, ..., k - 1; not needed if only
-        probabilities are counted. `cells` (n,): cell of each example, 0, ..., n_cells -
-        1; None for all zero. `n_cells`: m; one more than the largest of `cells` if
-        None. ValueError for probabilities that are negative or do not sum to one,
-        labels or cells out of range, weights that are negative, not finite or all zero.
+        `P` (n, g k): class probabilities of each example. float32 values are processed
+        in float32, in half the time, and others in float64. `y` (n,): labels as 0, ...,
+        k - 1; None if only probabilities are counted. `cells` (n,): 0, ..., n_cells -
+        1; None for all zero. ValueError for probabilities that are negative or do not
+        sum to one, labels or cells out of range, and weights that are negative, not
+        finite or all zero.
         """
         P = as_probabilities(P)
         n, k = len(P), _n_labels(P, self.n_groups)
@@ -136,17 +135,12 @@ class PluginLMO(Minimizer, LMO):
     def confusion(self, L, counted=None):
         """Confusion tensor of the plug-in classifier of L.
 
-        `L` (m, k, k). `counted` ({"probabilities", "labels"} or None): same as
-        `counted` of the class, which is the default. Returns (m, k, k).
+        `counted` or None: by default that of the class.
         """
         return self._confusion(as_losses(L, self.shape_), counted or self.counted)
 
     def predict(self, handle, P, cells=None):
-        """Labels that the plug-in classifier of a loss tensor gives.
-
-        `handle` (m, k, k), `cells` (n,) or None. `P` (n, k): class probabilities.
-        Returns (n,).
-        """
+        """Labels that the plug-in classifier of a loss tensor gives."""
         return predict_plugin(
             P, handle, cells, n_groups=self.n_groups, n_threads=self.n_threads
         )
@@ -156,11 +150,7 @@ class PluginLMO(Minimizer, LMO):
         return clone(self)
 
     def mixture_confusion(self, Ls, weights, counted=None):
-        """Confusion tensor of a randomized classifier, the mean over its parts.
-
-        `weights` (T,), `counted` ({"probabilities", "labels"} or None). Returns (m, k,
-        k).
-        """
+        """Confusion tensor of a randomized classifier, the mean over its parts."""
         tensors = [self.confusion(L, counted) for L in Ls]
         return np.tensordot(weights, tensors, axes=1)
 

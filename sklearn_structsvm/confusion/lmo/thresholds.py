@@ -21,8 +21,6 @@ class ThresholdLMO(PluginLMO):
     `smooth`: whether to smooth the labels by `smoothed_shares`. The vertices are then
     the best for the smoothed labels, while `confusion` and `mixture_confusion` still
     count the labels.
-
-    Attributes: `exact`: True. `shape_`, `priors_`: as for `PluginLMO`.
     """
 
     exact = True
@@ -34,10 +32,8 @@ class ThresholdLMO(PluginLMO):
     def fit(self, P, y, sample_weight=None, cells=None, n_cells=None, shares=None):
         """Make the polygons.
 
-        `sample_weight` (n,) or None, `cells` (n,) or None. `P` (n, 2): as for
-        `PluginLMO`. `y` (n,): labels 0 and 1. `shares` (n,) or None: the smoothed
-        labels, if they are known. ValueError as for `PluginLMO`, and if there are not
-        two classes.
+        Like `PluginLMO.fit`, for two classes. `shares` (n,) or None: the smoothed
+        labels, if they are known.
         """
         if np.ndim(P) != 2 or np.shape(P)[1] != 2:
             raise ValueError(

@@ -55,9 +55,8 @@ class TopLabelsLMO(Minimizer):
 
     `sample_weight` (n,) or None. `k`: from 1 to the number of labels.
 
-    Attributes: `priors_` (L, 2). `exact`: True. `shape_`: (L, 2, 2). `prior` (L,): p:
-    the expected share of the rows that have each label. `weights` (n,): weights that
-    sum to 1.
+    Attributes: `priors_` (L, 2). `prior` (L,): p, the expected share of the rows that
+    have each label. `weights` (n,): of sum 1.
     """
 
     exact = True

@@ -38,8 +38,7 @@ _PROGRAM_ITER = 200
 class ConfusionSample:
     """A task, the oracle of its examples' class probabilities, and a solver for it.
 
-    `lmo` (PluginLMO or ThresholdLMO). `cells`: with the row sums that the oracle
-    counts.
+    `cells`: with the row sums that the oracle counts.
     """
 
     def __init__(self, task, P, confusion):

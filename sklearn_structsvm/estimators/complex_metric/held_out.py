@@ -54,8 +54,8 @@ LAST_SHIFT, STEP = -4.0, 0.25
 class HeldOut:
     """Rows that no rule is chosen by.
 
-    `predict_params`: for `predict_proba` of the classifier. `task`: of these rows.
-    `cells`: of all rows. `share`: of these rows among all.
+    `predict_params`: for `predict_proba` of the classifier. `cells`: of all rows.
+    `share`: of these rows among all.
     """
 
     given: Any
@@ -161,8 +161,8 @@ class _Rule:
 class CertifiedSearch:
     """Finds the loosest rule that held-out rows certify.
 
-    `oracle` (PluginOracle or ClassifierOracle). `found`: fitted attributes that are
-    known before. `solve`: (problem, max_time) -> Solved.
+    `found`: fitted attributes that are known before. `solve`: (problem, max_time) ->
+    Solved.
     """
 
     def __init__(self, estimator, oracle, found, solve, held_out, n_threads):

@@ -133,10 +133,9 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
     """A threshold for each label (or one for all, if "micro"), by exhaustive search.
 
     `weights` (n,), `average` ({"macro", "weighted", "micro"}). `truth` (CSR (n, L)):
-    labels to count; None counts the probabilities. `metric`: resolved to the classes 0
-    and 1. `shrink`: whether the counted labels are moved toward the probabilities, rare
-    labels most, and precisions of few rows toward the label's share. Returns a
-    `Choice`.
+    labels to count; None counts the probabilities. `shrink`: whether the counted labels
+    are moved toward the probabilities, rare labels most, and precisions of few rows
+    toward the label's share. Returns a `Choice`.
     """
     weights = effective_weights(weights)
     columns = list(_label_columns(rows, weights, truth))

@@ -194,8 +194,7 @@ class PluginMixture(RandomizedRule):
 class ClassifierMixture(RandomizedRule):
     """The classifiers that an LMO found, each with its probability.
 
-    `weights` (T,). `classifiers` (list of length T): the LMO's handles of the
-    classifiers. `lmo`: the LMO that can predict with them.
+    `weights` (T,). `classifiers`: the handles of `lmo`, which predicts with them.
     """
 
     needs_probabilities = needs_costs = False

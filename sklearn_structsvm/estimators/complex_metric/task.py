@@ -167,8 +167,7 @@ class Task:
 class Given:
     """What a fit was given, for the classifiers that it fits.
 
-    `labels` (n,). `metadata`: `sample_weight`, `sensitive_features` and `costs`; None
-    if not given.
+    `metadata`: `sample_weight`, `sensitive_features` and `costs`; None if not given.
     """
 
     X: Any
@@ -366,8 +365,7 @@ def make_task(
 def refuse_empty_counts(constraints, cells, promised, of=""):
     """InfeasibleConstraintError if a rate that is promised is among no examples.
 
-    `promised`: the parameter that promises it, with its value. `of`: the kind of
-    examples.
+    `promised`: the parameter that promises it, with its value.
     """
     for constraint in constraints:
         nothing = constraint.empty_counts(cells)

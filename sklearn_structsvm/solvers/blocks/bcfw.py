@@ -246,8 +246,7 @@ def make_planes(iterate, last_tol, n_threads=1, **options):
 class FrankWolfePasses(Passes):
     """Steps of block Frank-Wolfe, or one step of batch Frank-Wolfe.
 
-    `sampling` ({"gap", "uniform", "permuted"}). `rng`, `algorithm`, `average` as for
-    `run_bcfw`.
+    `rng`, `algorithm`, `average` as for `run_bcfw`.
     """
 
     def __init__(

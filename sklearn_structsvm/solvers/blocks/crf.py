@@ -95,7 +95,7 @@ def run_crf(
 class MarginalPasses(Passes):
     """Steps on the marginals of one example each.
 
-    `sampling` ({"gap", "uniform", "permuted"}). `rng` as for `run_crf`.
+    `sampling` and `rng` as for `run_crf`.
     """
 
     def __init__(self, iterate, sampling, rng=None):
