@@ -21,10 +21,8 @@ LARGE_MESSAGE = 2**20
 # The number of replies that workers merge before sending the result here.
 FAN_IN = 8
 
-# A large message that is lost with a worker is sent again, at most this many times and
-# after this many seconds. By then, the scheduler knows that the worker is gone.
+# A large message that is lost with a worker is sent again, at most this many times.
 MAX_SENDS = 4
-PAUSE = 1.0
 
 # Workers stop to begin tasks while they use most of their memory, and tasks that were to
 # run on a worker that died meanwhile may never begin. A fit gives up if no worker works
@@ -216,7 +214,8 @@ class ClusterWorkers:
                 except (CancelledError, OSError):
                     if message.nbytes <= LARGE_MESSAGE or attempt == MAX_SENDS - 1:
                         raise
-                    sleep(PAUSE)
+                    # By then, the scheduler knows that the worker is gone.
+                    sleep(1.0)
 
     def find_homes(self):
         """Choose the worker for each shard, of which several may have a copy."""

@@ -12,6 +12,7 @@ from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.constraints import check_ranges
+from sklearn_structsvm.estimators.inner import learned
 from sklearn_structsvm.estimators.options import Need, check_needs
 
 
@@ -61,7 +62,7 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
     """
     with damage_refused(estimator), Fit(estimator) as fit, ExitStack() as stack:
         draft = fit.estimator
-        for callback in getattr(draft, "_skl_callbacks", ()):
+        for callback in learned(draft, "_skl_callbacks", ()):
             if hasattr(callback, "holding_out"):
                 stack.enter_context(callback.holding_out(draft, arguments))
         fit.data = _data_for_callbacks(**arguments)
@@ -153,7 +154,7 @@ class FitProgress:
     def of_fit(cls, estimator, data, n_parts):
         """The progress of a complete fit with at most this many parts."""
         context = estimator._init_callback_context(max_subtasks=n_parts)
-        if not getattr(estimator, "_skl_callbacks", None):
+        if not learned(estimator, "_skl_callbacks"):
             context = None
         return cls(estimator, data, context)
 

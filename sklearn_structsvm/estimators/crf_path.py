@@ -26,10 +26,6 @@ from sklearn_structsvm.structures import Structure
 # The ends of a grid with a given number of values.
 SMALLEST_C, LARGEST_C = 1e-3, 1e2
 
-# With an L1 penalty, the grid begins where the first weight leaves zero, and ends at this
-# many times this C.
-RANGE = 1e3
-
 
 @dataclass
 class CRFPath:
@@ -210,7 +206,9 @@ def crf_path(
     # This rejects solvers and L1 penalties that the structure does not support.
     estimator._resolved_solver(problem, None)
     first = _first_C(estimator, problem) if l1_ratio > 0.0 else 0.0
-    ends = (first, RANGE * first) if 0.0 < first < np.inf else (SMALLEST_C, LARGEST_C)
+    # With an L1 penalty, the grid begins where the first weight leaves zero, and ends at
+    # this many times this C.
+    ends = (first, 1e3 * first) if 0.0 < first < np.inf else (SMALLEST_C, LARGEST_C)
     grid = make_grid(Cs, lambda: ends)
     check_scale(estimator, problem, float(grid[-1]))
     points = [_zero_point(estimator, problem, C) for C in grid[grid <= first]]

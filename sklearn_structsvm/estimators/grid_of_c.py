@@ -14,9 +14,7 @@ from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.remedies import cut_words
 
 # The largest number of values of C. Larger numbers were probably meant as something else.
-MOST_CS = 10**6
-
-CS_CONSTRAINT = [Interval(Integral, 2, MOST_CS, closed="both"), "array-like"]
+CS_CONSTRAINT = [Interval(Integral, 2, 10**6, closed="both"), "array-like"]
 
 
 def given_grid(Cs):

@@ -22,9 +22,6 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 DIFFERENT = 10.0
 FAR = 5.0
 LARGE = 100.0
-# The number of rows, or items, that are examined.
-MOST_ROWS = 10_000
-MOST_ITEMS = 1000
 
 # A forecast counts after this many passes. More passes are advised if it is at most this
 # many times those made, or if few are needed.
@@ -176,7 +173,7 @@ def _columns_of(problem):
     if problem.is_remote:
         return None
     X, structure = problem.X, problem.structure
-    n, most = (X.shape[0], MOST_ROWS) if structure.flat else (len(X), MOST_ITEMS)
+    n, most = (X.shape[0], 10_000) if structure.flat else (len(X), 1000)
     step = ceil(n / most)
     some = X
     if step > 1:  # SciPy copies X[::1].

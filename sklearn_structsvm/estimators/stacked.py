@@ -20,6 +20,7 @@ from sklearn_structsvm._utils.tables import rows_at, split_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.inner import feature_attributes, learned, supports
 from sklearn_structsvm.estimators.named_structures import named_structure
 from sklearn_structsvm.structures import (
     MISSING,
@@ -36,8 +37,8 @@ METHODS = ("predict_proba", "decision_function")
 
 def _final_has(name):
     def check(self):
-        final = getattr(self, "final_estimator_", self.final_estimator)
-        return hasattr(CRFClassifier if final is None else final, name)
+        final = learned(self, "final_estimator_", self.final_estimator)
+        return supports(CRFClassifier if final is None else final, name)
 
     return check
 
@@ -234,11 +235,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         else:
             scores = self._out_of_fold(task, X, y, lengths, groups)
             self.estimator_ = task.fitted(clone(self.estimator), slice(None))
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        vars(self).update(feature_attributes(self.estimator_))
         previous = fit.previous.get("final_estimator_")
-        if previous is not None and getattr(final, "warm_start", False):
+        if previous is not None and learned(final, "warm_start", False):
             final = snapshot(previous).set_params(**final.get_params(deep=False))
         beside = {} if sample_weight is None else {"sample_weight": sample_weight}
         items = self._items(X, scores, lengths, rests)
@@ -384,7 +383,7 @@ class RowTask:
     def _method_of(self, model):
         names = METHODS if self.method == "auto" else (self.method,)
         for name in names:
-            if hasattr(model, name):
+            if supports(model, name):
                 return name
         raise TypeError(f"estimator must have {' or '.join(names)}; got {model!r}.")
 

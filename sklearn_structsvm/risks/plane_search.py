@@ -2,10 +2,6 @@
 
 import numpy as np
 
-# A line search ends if its value exceeds a known lower bound by at most this, relative to
-# the sums that they consist of.
-HEIGHT_ROUNDING = 4.0 * np.finfo(np.float64).eps
-
 
 class PlaneSearch:
     """φ(η) = slope η + curvature/2 η² + R(Z + η D), with R known by its planes."""
@@ -81,7 +77,9 @@ class PlaneSearch:
                 fall = -self.rise(low)
                 trial = low[0] + width * fall / (fall + self.rise(high))
             line = self.look(trial)
-            if self.height(line, trial) <= least + HEIGHT_ROUNDING * line[3]:
+            # The rounding error of the sums that both heights consist of.
+            rounding = 4.0 * np.finfo(np.float64).eps * line[3]
+            if self.height(line, trial) <= least + rounding:
                 break
             if not low[0] < trial < high[0]:
                 break

@@ -1,4 +1,4 @@
-"""How exactly problems within a problem are solved."""
+"""How exactly problems within a problem are solved, and what outlasts them."""
 
 # An inner problem is solved to this share of the gap of the outer one. The next inner
 # problem is another one, so more accuracy would be wasted.
@@ -10,3 +10,7 @@ INNER_SHARE_OF_TOL = 0.5
 # Programs of one such problem, of which it takes ten where constraints are most curved.
 # Rounding alone takes more.
 MAX_PROGRAMS = 50
+
+# A plane or cut without dual mass for this many programs in a row is dropped. If it is
+# needed again, the oracle finds another one.
+MAX_IDLE = 50

@@ -5,10 +5,6 @@ All of them are nonconformity scores: small scores belong to likely labels.
 
 import numpy as np
 
-# Regularization of RAPS, as in the experiments of its paper.
-RAPS_PENALTY = 0.01
-RAPS_FREE_RANKS = 5
-
 
 def lac(probabilities, shares=None):
     """1 - p: least ambiguous sets [Sadinle, Lei and Wasserman, 2019]."""
@@ -38,7 +34,8 @@ def raps(probabilities, shares=None):
     order = np.argsort(-probabilities, axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(1, order.shape[1] + 1)[np.newaxis], axis=1)
-    extra = RAPS_PENALTY * np.maximum(ranks - RAPS_FREE_RANKS, 0)
+    # Regularization as in the experiments of the paper.
+    extra = 0.01 * np.maximum(ranks - 5, 0)
     return aps(probabilities, shares) + extra
 
 

@@ -22,10 +22,6 @@ from sklearn_structsvm.structures.polytope import (
     snapped,
 )
 
-# A share of the largest score by which a prediction prefers fewer and earlier leaves. If
-# sets tie, the linear program's answer would depend on previous ones.
-PREFERENCE = 1e-7
-
 
 class HierarchicalStructure(IndicatorLabels, FlatStructure):
     r"""Label sets in a hierarchy, in which labels share the weights of their ancestors.
@@ -211,7 +207,9 @@ class HierarchicalStructure(IndicatorLabels, FlatStructure):
             return self._graph.leaf_margins(theta)
         sizes = np.abs(theta).max(axis=1, keepdims=True)
         k = len(self._graph.leaves)
-        unwanted = PREFERENCE * np.where(sizes > 0, sizes, 1.0)
+        # A share of the largest score by which a prediction prefers fewer and earlier
+        # leaves. If sets tie, the linear program's answer would depend on previous ones.
+        unwanted = 1e-7 * np.where(sizes > 0, sizes, 1.0)
         theta[:, self._graph.leaves] -= unwanted * np.linspace(1.0, 2.0, k)
         z = np.array([self._maximize(row) for row in theta])
         return z[:, self._graph.leaves] - (0.5 - SNAPPED)

@@ -30,10 +30,6 @@ _ANY_METRIC = "zero_one"
 OUTLINE_TOL = 1e-3
 FEASIBLE_TOL = 5e-3
 
-# Limits of these programs: a tenth of the accuracy that is visible.
-_PROGRAM_TOL = 5e-4
-_PROGRAM_ITER = 200
-
 
 class ConfusionSample:
     """A task, the oracle of its examples' class probabilities, and a solver for it.
@@ -213,7 +209,8 @@ class ConfusionPlane:
         def support(direction):
             L = -np.tensordot(direction, self.U, axes=1)
             result = run_column_generation(
-                problem.linearized(L), tol=_PROGRAM_TOL, max_iter=_PROGRAM_ITER
+                # A tenth of the accuracy that is visible.
+                problem.linearized(L), tol=5e-4, max_iter=200
             )
             return self.project(result.solution.confusion)
 

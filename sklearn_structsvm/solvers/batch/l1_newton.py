@@ -38,9 +38,6 @@ MAX_DIRECT = 200
 # The residual of a Newton direction is no smaller share of the gradient than this.
 LEAST_RESIDUAL = 1e-3
 
-# A proximal step must not exceed a value by more than this share of it.
-MODEL_ROUNDING = 1e-15
-
 
 class L1NewtonSteps:
     """Newton and proximal steps on a smooth risk, one at a time.
@@ -124,7 +121,8 @@ class L1NewtonSteps:
             value = objective.evaluate(target, scores)
             model = smooth + gradient @ change + 0.5 * (stretched * change) @ change
             model += lam * np.abs(target).sum()
-            if value <= model + MODEL_ROUNDING * abs(model):
+            # A proximal step must not exceed a value by more than this share of it.
+            if value <= model + 1e-15 * abs(model):
                 # A step that fails is tried again with larger curvatures.
                 self.stretch = max(1.0, self.stretch / 2.0)
                 if value < objective.value:

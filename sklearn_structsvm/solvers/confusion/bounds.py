@@ -201,11 +201,6 @@ def minimize_ratio(problem, A, B, *, tol):
     return RatioMinimum(best[1], best[2], float(best[0]), float(bound), n_calls)
 
 
-# Slopes are taken at this share of the way to the uniformly random classifier, relative
-# to the gap. They are finite there, and a lower bound loses no more than this.
-INTERIOR_SHARE = 1e-2
-MAX_INTERIOR_SHARE = 0.1
-
 
 @dataclass
 class Minorant:
@@ -250,7 +245,9 @@ class Minorant:
 
 def toward_interior(problem, C, gap):
     """A point negligibly close to C at which no rate is 0."""
-    share = min(MAX_INTERIOR_SHARE, INTERIOR_SHARE * gap)
+    # On the way to the uniformly random classifier slopes are finite, and a lower bound
+    # loses no more than this share of the gap.
+    share = min(0.1, 1e-2 * gap)
     return (1.0 - share) * C + share * problem.uniform
 
 

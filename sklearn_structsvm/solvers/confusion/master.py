@@ -3,14 +3,12 @@
 import numpy as np
 
 from sklearn_structsvm._utils.conditions import largest_of_halves
-from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, SAME
+from sklearn_structsvm.solvers.accuracy import MAX_IDLE
 from sklearn_structsvm.solvers.backtracking import SUFFICIENT_DECREASE
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, balanced, minimize
-
-# A cut is dropped after this many programs in which no multiplier needed it.
-IDLE_CUTS = 10
 
 # A cut is not needed if its multiplier is below this share of the mean one.
 ACTIVE = 1e-3
@@ -57,7 +55,7 @@ class Cuts(LinearRows):
         self.values()
         G, h = self.source.tangent(C)
         G = np.ascontiguousarray(G, dtype=np.float64).reshape(1, -1)
-        kept = self.idle <= IDLE_CUTS
+        kept = self.idle <= MAX_IDLE
         self.G = np.concatenate([self.G[kept], G])
         self.h = np.append(self.h[kept], h)
         self.idle = np.append(self.idle[kept], 0)
@@ -88,10 +86,6 @@ DIFFERENCE_SHARE = 1e-5
 
 # Weight of the uniform mixture in the start of a program.
 START_SHARE = 0.1
-
-# ψ jumps if it rises by more than this after a step that is no step.
-NO_STEP = 1e-9
-JUMP = 1e-3
 
 # The accuracy of the program relative to a gap of the order of 1, and the finest
 # accuracy.
@@ -464,9 +458,9 @@ class SmoothMaster(Master):
         A class without examples has no error until it is predicted (its rate is 0/0), so
         one column that predicts it spoils each mixture. Slopes do not see this.
         """
-        near = self.weights + NO_STEP * (target - self.weights)
+        near = self.weights + SAME * (target - self.weights)
         merits = [self.merit(self.columns.mix(w))[0] for w in (self.weights, near)]
-        return merits[1] - merits[0] > JUMP
+        return merits[1] - merits[0] > 1e-3
 
     def _move_to_column(self, slopes):
         """Move toward the column with the least slope for which the merit falls."""

@@ -2,15 +2,12 @@
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import MAX_IDLE
 from sklearn_structsvm.solvers.qp._simplex_qp import (
     SimplexQP,
     wide_combination,
     wide_products,
 )
-
-# A plane without dual mass for this many proposals in a row is dropped. If it is needed
-# again, the oracle finds another one.
-MAX_IDLE = 50
 
 # The number of planes kept, each as long as w: this many, or as many as fit into this
 # many bytes, but at least MIN_PLANES. A full bundle drops the plane that was idle for
