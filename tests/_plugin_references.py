@@ -44,10 +44,7 @@ def predict_by_loops(P, L, cells):
     """argmin_j Σ_i η_i L[a, i, j], the first one."""
     predicted = []
     for eta, a in zip(np.asarray(P, dtype=np.float64), cells, strict=True):
-        costs = [
-            sum(e * c for e, c in zip(eta, column, strict=True)) for column in L[a].T
-        ]
-        predicted.append(costs.index(min(costs)))
+        predicted.append((eta[:, np.newaxis] * L[a]).sum(axis=0).argmin())
     return np.array(predicted, dtype=int)
 
 

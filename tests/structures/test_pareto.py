@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from _cases import candidate_points
 from _seeds import new_rng
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_structsvm.structures import (
@@ -183,6 +183,7 @@ def in_given_order(model, instance, labels):
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("kind", ["chain", "tree", "multilabel", "multiclass", "binary"])
 def test_a_maximizer_over_all_labelings_is_among_the_candidates(kind, costs):
+    @settings(max_examples=25)
     @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.3, 5.0]))
     def check(seed, one):
         oracle, w, instance, model = draw(kind, costs, seed)

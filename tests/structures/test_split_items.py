@@ -114,7 +114,7 @@ def _with_features(kind, x, features):
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_all_is_consistent_with_the_joint_feature(kind, split):
     X, _, _, y = make_data(kind, split, n=4, longest=3)
-    check_structure(STRUCTURES[kind], X, y)
+    check_structure(STRUCTURES[kind], X, y, n_trials=2)
 
 
 def test_features_of_edges_may_be_split():
@@ -287,7 +287,7 @@ ONE = SplitMatrix([np.ones((2, 3)), sparse.csr_array(np.eye(2))])
             r"X\[1\] contains NaN",
         ),
         (
-            SplitMatrix([np.ones((2, 3), complex), sparse.csr_array(np.eye(2))]),
+            SplitMatrix([np.ones((2, 3)), sparse.csr_array(1j * np.eye(2))]),
             r"X\[1\] must be numeric",
         ),
     ],
@@ -298,6 +298,8 @@ def test_items_that_cannot_be_used_are_named(item, words):
 
 
 def test_other_misuse_is_named():
+    with pytest.raises(ValueError, match=r"matrices\[0\] must hold numbers; got dty"):
+        SplitMatrix([np.ones((2, 3), complex), sparse.csr_array(np.eye(2))])
     y = [[0, 1], [1, 0]]
     damaged = sparse.csr_array(np.eye(2))
     damaged.indices = np.array([0, 9], dtype=np.intc)

@@ -128,7 +128,8 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     # libsvm stops by a rule of its own.
     assert best * (1.0 - 1e-4) <= result.objective <= best + 1e-8
     assert result.dual_objective <= best + 1e-9
-    assert result.objective < run_pragam(problem.risk, lam, tol=1e-8).objective - 1e-7
+    without = run_pragam(problem.risk, lam, tol=1e-3)
+    assert result.objective < without.dual_objective - 1e-7
 
 
 @pytest.mark.parametrize(
