@@ -45,7 +45,7 @@ def uneven_weights(n=8, empty=(2,)):
 
 
 def random_box(rng, d, size=1.0, has_box=True):
-    """Bounds around 0 and the solver's options; none, which are infinite, without a box."""
+    """Bounds around 0, which are infinite without a box, and the solver's options."""
     if not has_box:
         return np.full(d, -np.inf), np.full(d, np.inf), {}
     lower, upper = -rng.uniform(0.0, size, size=d), rng.uniform(0.0, size, size=d)
