@@ -232,30 +232,18 @@ def test_weights_that_are_none_are_refused(kind):
         ("gap_check_interval", 0), ("intercept_scaling", 0.0), ("structure", "chains"),
         ("structure", ChainStructure), ("step", "newton"), ("sampling", "cyclic"),
         ("cache", "yes"), ("algorithm", "sgd"), ("class_weight", "equal"),
-    ],
-)  # fmt: skip
-def test_a_parameter_out_of_its_range_is_named_with_its_value(name, value):
-    problem = make_problem("binary")
-    for estimator in (BCFWClassifier, SlackRescaledSSVM):
-        if name in ("algorithm", "cache") and estimator is SlackRescaledSSVM:
-            continue
-        message = f"The '{name}' parameter of {estimator.__name__}"
-        with pytest.raises(ValueError, match=message):
-            estimator(**{name: value}).fit(problem.X, problem.y)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
         ("rescaling", "both"), ("search", "linear"), ("solver", "adam"),
         ("average", "never"),
     ],
 )  # fmt: skip
-def test_a_parameter_of_the_searches_is_named_as_well(name, value):
+def test_a_parameter_out_of_its_range_is_named_with_its_value(name, value):
     problem = make_problem("binary")
-    model = SlackRescaledSSVM(**{name: value})
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of SlackRescaledSSVM"):
-        model.fit(problem.X, problem.y)
+    kinds = BCFWClassifier, SlackRescaledSSVM
+    for kind in (kind for kind in kinds if name in kind().get_params()):
+        with pytest.raises(
+            ValueError, match=f"The '{name}' parameter of {kind.__name__}"
+        ):
+            kind(**{name: value}).fit(problem.X, problem.y)
 
 
 @pytest.mark.parametrize(

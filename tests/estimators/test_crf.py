@@ -491,55 +491,51 @@ def test_token_log_loss_is_its_definition():
     assert unseen == pytest.approx(-np.log(np.finfo(float).eps))
 
 
-@pytest.mark.parametrize(
-    ("proba", "words"),
-    [
-        ([[[0.5, 0.5]]], "y_true has 2 sequences but y_proba has 1"),
-        ([[[0.5, 0.5]], [[1.0]]], r"y_proba\[1\] must have shape"),
-        ([[[0.5, 0.5]], [[2.0, -1.0]]], r"y_proba\[1\] must hold probabilities"),
-        ([[[0.5, 0.5]], [[np.nan, 1.0]]], r"y_proba\[1\] must be finite"),
-        ("ab", "y_proba must be a list"),
-        (sparse.eye_array(2), "y_proba must be a list"),
-    ],
-)
-def test_probabilities_that_are_none_are_refused(proba, words):
+HALVES = [[[0.5, 0.5]]]
+NO_LOSS = [
+    *(
+        ([["a"], ["b"]], proba, ["a", "b"], words)
+        for proba, words in [
+            (HALVES, "y_true has 2 sequences but y_proba has 1"),
+            ([[[0.5, 0.5]], [[1.0]]], r"y_proba\[1\] must have shape"),
+            ([[[0.5, 0.5]], [[2.0, -1.0]]], r"y_proba\[1\] must hold probabilities"),
+            ([[[0.5, 0.5]], [[np.nan, 1.0]]], r"y_proba\[1\] must be finite"),
+            ("ab", "y_proba must be a list"),
+            (sparse.eye_array(2), "y_proba must be a list"),
+        ]
+    ),
+    *(
+        ([["b"]], HALVES, labels, words)
+        for labels, words in [
+            (None, r"labels must have shape \(n_classes,\)"),
+            (2, r"labels must have shape \(n_classes,\)"),
+            (np.eye(2), r"labels must have shape \(n_classes,\); got \(2, 2\)"),
+            ([["a"], ["b", "c"]], "labels must be an array"),
+            ([], "labels is empty"),
+            (["a", None], "labels has the label None"),
+            (np.ma.masked_array(["a", "b"], [0, 1]), "labels has a masked label"),
+            ([{}, "b"], "labels holds what is no label: unhashable"),
+            (["b", "b"], "labels holds a label twice"),
+            ({"a", "b"}, "labels must be a list of labels, whose order counts"),
+        ]
+    ),
+    *(
+        (y_true, HALVES, ["a", "b"], words)
+        for y_true, words in [
+            (None, "y_true must be a list of label sequences; got NoneType"),
+            (sparse.eye_array(2), "y_true must be a list"),
+            ([5], r"y_true\[0\] must be a 1-D sequence of labels, got 5"),
+            ([[{}]], r"y_true\[0\] holds what is no label: unhashable"),
+            ([np.ma.masked_array(["b"], [True])], r"y_true\[0\] has a masked label"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("y_true", "proba", "labels", "words"), NO_LOSS)
+def test_what_has_no_log_loss_is_refused(y_true, proba, labels, words):
     with pytest.raises(ValueError, match=words):
-        token_log_loss([["a"], ["b"]], proba, labels=["a", "b"])
-
-
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (None, r"labels must have shape \(n_classes,\)"),
-        (2, r"labels must have shape \(n_classes,\)"),
-        (np.eye(2), r"labels must have shape \(n_classes,\); got \(2, 2\)"),
-        ([["a"], ["b", "c"]], "labels must be an array"),
-        ([], "labels is empty"),
-        (["a", None], "labels has the label None"),
-        (np.ma.masked_array(["a", "b"], [0, 1]), "labels has a masked label"),
-        ([{}, "b"], "labels holds what is no label: unhashable"),
-        (["b", "b"], "labels holds a label twice"),
-        ({"a", "b"}, "labels must be a list of labels, whose order counts"),
-    ],
-)
-def test_labels_of_columns_that_are_none_are_refused(labels, words):
-    with pytest.raises(ValueError, match=words):
-        token_log_loss([["b"]], [[[0.5, 0.5]]], labels=labels)
-
-
-@pytest.mark.parametrize(
-    ("y_true", "words"),
-    [
-        (None, "y_true must be a list of label sequences; got NoneType"),
-        (sparse.eye_array(2), "y_true must be a list"),
-        ([5], r"y_true\[0\] must be a 1-D sequence of labels, got 5"),
-        ([[{}]], r"y_true\[0\] holds what is no label: unhashable"),
-        ([np.ma.masked_array(["b"], [True])], r"y_true\[0\] has a masked label"),
-    ],
-)
-def test_label_sequences_that_are_none_are_refused(y_true, words):
-    with pytest.raises(ValueError, match=words):
-        token_log_loss(y_true, [[[0.5, 0.5]]], labels=["a", "b"])
+        token_log_loss(y_true, proba, labels=labels)
 
 
 # ------------------------------------------------------------ misuse

@@ -192,48 +192,40 @@ def shorten_blocks(state):
     state["blocks"] = tuple(b[:-1] for b in blocks) if several else blocks[1:]
 
 
-def shorten_losses(state):
-    state["loss"] = state["loss"][:-1]
+def change_a_labeling(change):
+    def damage(state):
+        (saved, *rest), *_ = state["atoms"][0]
+        state["atoms"][0][0] = (change(saved), *rest)
+
+    return damage
 
 
-def spoil_losses(state):
-    state["loss"][0] = np.nan
+DUAL_DAMAGE = {
+    "fewer blocks": shorten_blocks,
+    "fewer losses": lambda state: state.update(loss=state["loss"][:-1]),
+    "a loss of NaN": lambda state: state["loss"].__setitem__(0, np.nan),
+    "no active set": lambda state: state["atoms"].pop(),
+    "unknown label": change_a_labeling(lambda own: np.full_like(own, 10**6)),
+    "long labeling": change_a_labeling(lambda own: np.append(own, own)),
+}
 
 
-def drop_an_active_set(state):
-    del state["atoms"][-1]
-
-
-def name_an_unknown_label(state):
-    (saved, *rest), *_ = state["atoms"][0]
-    state["atoms"][0][0] = (np.full_like(saved, 10**6), *rest)
-
-
-def lengthen_a_labeling(state):
-    (saved, *rest), *_ = state["atoms"][0]
-    state["atoms"][0][0] = (np.append(saved, saved), *rest)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [shorten_blocks, shorten_losses, spoil_losses, drop_an_active_set,
-     name_an_unknown_label, lengthen_a_labeling],
-)  # fmt: skip
+@pytest.mark.parametrize("damage", DUAL_DAMAGE)
 @pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "graph"])
 def test_a_warm_start_from_a_damaged_dual_point_is_refused(kind, damage):
-    if kind == "roof" and damage is name_an_unknown_label:
-        damage = lengthen_a_labeling  # Of the relaxation any numbers are one.
+    if kind == "roof" and damage == "unknown label":
+        damage = "long labeling"  # Of the relaxation any numbers are one.
     model, X, y = fitted(kind, warm_start=True)
-    damage(model._dual_state["state"])
+    DUAL_DAMAGE[damage](model._dual_state["state"])
     with pytest.raises(ValueError, match="must|active sets"):
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("damage", [shorten_blocks, shorten_losses, spoil_losses])
+@pytest.mark.parametrize("damage", [*DUAL_DAMAGE][:3])
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel-csr"])
 def test_exact_steps_refuse_a_damaged_dual_point_too(kind, damage):
     model, X, y = fitted(kind, warm_start=True, step="auto")
-    damage(model._dual_state["state"])
+    DUAL_DAMAGE[damage](model._dual_state["state"])
     with pytest.raises(ValueError, match="^(blocks|loss) must"):
         model.fit(X, y)
 

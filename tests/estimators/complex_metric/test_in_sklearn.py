@@ -171,14 +171,21 @@ class TestOverOtherClassifiers:
 
 
 class TestWithoutRouting:
-    def test_a_pipeline_hands_groups_to_its_last_step(self):
+    @pytest.mark.parametrize("routing", [False, True])
+    def test_a_pipeline_hands_groups_to_its_last_step(self, routing):
         X, y, groups = make_data(2)
         fair = ComplexMetricClassifier(constraints=FAIR, cv=None, confusion="labels")
         model = make_pipeline(StandardScaler(), fair)
-        model.fit(X, y, complexmetricclassifier__sensitive_features=groups)
-        predicted = model.predict(X, sensitive_features=groups)
-        P = model.predict_proba(X, sensitive_features=groups)
-        assert FAIR(y, P, labels=[0, 1], sensitive_features=groups) <= 1e-12
+        name = "sensitive_features"
+        known = {name: groups}
+        with sklearn.config_context(enable_metadata_routing=routing):
+            model.fit(
+                X, y, **{("" if routing else "complexmetricclassifier__") + name: groups}
+            )
+            predicted = model.predict(X, **known)
+            P = model.predict_proba(X, **known)
+            assert not routing or model.score(X, y, **known) > 0.5
+        assert FAIR(y, P, labels=[0, 1], **known) <= 1e-12
         assert (P[np.arange(len(X)), predicted] > 0).all()
 
     @pytest.mark.parametrize(
@@ -247,15 +254,6 @@ class Asking(Spy):
 
 @pytest.mark.usefixtures("routing")
 class TestRouting:
-    def test_groups_are_asked_for_without_a_word(self):
-        X, y, groups = make_data(2)
-        fair = ComplexMetricClassifier(constraints=FAIR, cv=None, confusion="labels")
-        model = make_pipeline(StandardScaler(), fair)
-        model.fit(X, y, sensitive_features=groups)
-        P = model.predict_proba(X, sensitive_features=groups)
-        assert FAIR(y, P, labels=[0, 1], sensitive_features=groups) <= 1e-12
-        assert model.score(X, y, sensitive_features=groups) > 0.5
-
     @pytest.mark.parametrize("inside", [False, True], ids=["alone", "pipeline"])
     @pytest.mark.parametrize("metric", [None, GMean(), FAIR], ids=str)
     def test_a_search_does_not_lose_the_groups(self, inside, metric):
