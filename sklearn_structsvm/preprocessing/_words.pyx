@@ -265,18 +265,18 @@ cdef bint is_plain(str word):
 
 
 def affixes(list words, Py_ssize_t size, bint at_end):
-    """Prefixes or suffixes of this many characters; None for words without more."""
+    """Prefixes or suffixes of this many characters; None for words with fewer."""
     cdef list result = []
     cdef str word
     for word in words:
         if is_plain(word):
-            if len(word) <= size:
+            if len(word) < size:
                 result.append(None)
             else:
                 result.append(word[len(word) - size:] if at_end else word[:size])
             continue
         letters = letters_of(word)
-        if len(letters) <= size:
+        if len(letters) < size:
             result.append(None)
         else:
             result.append("".join(letters[-size:] if at_end else letters[:size]))

@@ -58,7 +58,7 @@ class WordFeatures(  # type: ignore[call-arg]
         attributes if they are tokens of spaCy (``["text", "pos_"]``), columns of data
         frames, or just names for words that are tuples. None takes all that the first
         word has; of tokens with an attribute `text`, that alone.
-    affixes : int, default=4
+    affixes : int, default=5
         Maximum length of prefixes and suffixes, in characters as a reader counts them:
         combining marks stay with their letter.
     window : int, default=1
@@ -106,7 +106,7 @@ class WordFeatures(  # type: ignore[call-arg]
 
     - its form (``word=Cat``), and the same in lower case with each digit as 0
       (``lower=cat``);
-    - prefixes and suffixes of the latter (``prefix=c``), shorter than the word;
+    - prefixes and suffixes of the latter (``prefix=c``), up to the whole word;
     - its shape with runs of equal kinds of letters as they are and as one
       (``shape=Xxx``, ``short=Xx``), where X is a capital, x a small letter, c a letter
       without case, and d a digit;
@@ -163,7 +163,7 @@ class WordFeatures(  # type: ignore[call-arg]
         template: Any = None,
         *,
         columns: Any = None,
-        affixes: int = 4,
+        affixes: int = 5,
         window: int = 1,
         ngrams: int = 2,
         min_count: int = 1,

@@ -64,7 +64,8 @@ CRFPP = [
 @pytest.mark.parametrize("lines", CRFPP)
 @pytest.mark.parametrize("min_count", [1, 3])
 def test_features_are_those_of_crfpp(lines, min_count):
-    X = drawn(new_rng(1))
+    X = [[("a", "b"), ("b", "A")], *drawn(new_rng(1))]
+    X += X[:2] * min_count
     features = WordFeatures(lines, min_count=min_count).fit(X)
     made = [of_crfpp(lines, x) for x in X]
     total = sum((word for x in made for word in x), Counter())

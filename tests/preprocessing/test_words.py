@@ -56,7 +56,7 @@ def shape_of(word):
     return "".join("d" if c.isdigit() else c for c in kinds)
 
 
-def expected(x, affixes=4, window=1, ngrams=2):
+def expected(x, affixes=5, window=1, ngrams=2):
     """Names of the default features, one word after another."""
     words = [own if isinstance(own, str) else own[0] for own in x]
     parts = None if x and isinstance(x[0], str) else [own[1] for own in x]
@@ -79,7 +79,7 @@ def expected(x, affixes=4, window=1, ngrams=2):
             word, low = words[t + d], lower[t + d]
             if d == 0:
                 add(d, f"word={word}")
-                for k in range(1, min(affixes, len(word) - 1) + 1):
+                for k in range(1, min(affixes, len(word)) + 1):
                     add(d, f"prefix={low[:k]}")
                     add(d, f"suffix={low[-k:]}")
             add(d, f"shape={shape_of(word)}")
