@@ -31,10 +31,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from sklearn_structsvm import BCFWClassifier, CRFClassifier, preprocessing
+from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm.preprocessing import (
     SequenceTransformer,
     SplitMatrix,
+    sequences,
     split_sequences,
 )
 from sklearn_structsvm.structures import ChainStructure
@@ -965,7 +966,7 @@ def as_arrays(items):
 )
 def test_sentences_may_arrive_one_by_one(kind, monkeypatch):
     # Small pieces, so that there are many.
-    monkeypatch.setattr(preprocessing, "MIN_PIECE", 7)
+    monkeypatch.setattr(sequences, "MIN_PIECE", 7)
     X, new = sentences(40, kind), sentences(9, kind)
     model, other = SequenceTransformer(), SequenceTransformer()
     expected, found = model.fit_transform(X), other.fit_transform(iter(X))
@@ -982,7 +983,7 @@ def test_sentences_may_arrive_one_by_one(kind, monkeypatch):
 
 
 def test_tokens_that_have_arrived_are_not_kept(monkeypatch):
-    monkeypatch.setattr(preprocessing, "MIN_PIECE", 10)
+    monkeypatch.setattr(sequences, "MIN_PIECE", 10)
 
     class Token(dict):
         __hash__, __eq__ = object.__hash__, object.__eq__
@@ -1006,7 +1007,7 @@ def test_tokens_that_have_arrived_are_not_kept(monkeypatch):
 
 
 def test_errors_about_what_arrives_name_the_sequence(monkeypatch):
-    monkeypatch.setattr(preprocessing, "MIN_PIECE", 2)
+    monkeypatch.setattr(sequences, "MIN_PIECE", 2)
     good = [[{"a": 1.0}]] * 5
     model = SequenceTransformer().fit(good)
     for item, words in {
