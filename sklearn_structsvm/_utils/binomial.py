@@ -32,6 +32,10 @@ PIECES, HALVINGS = 24, 5
 # out, and their probability is added.
 WINDOW, LEFT_OUT = 8.5, 1e-13
 
+# Newton's steps toward the best of Chernoff's bounds, each of which is a bound, and the
+# largest exponent, whose exponential is more than rounding.
+CHERNOFF_STEPS, LARGEST_EXPONENT = 4, 30.0
+
 
 def clopper_pearson(k, n, confidence=0.95):
     """Two-sided confidence limits of a rate, exact.
@@ -136,6 +140,54 @@ def _two_p_value(costs, k, n, bound, error):
         worst = max(worst, tail(middle, other(middle)).max())
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
     return float(min(settled + spent, 1.0))
+
+
+def pair_p_bounds(costs, k, n, bound, error):
+    """Upper bounds of `sum_p_value` for many pairs of independent counts at once.
+
+    The tail at each piece of the line is at most Chernoff's bound, which is a few times
+    as large. Only pairs for which this does not decide need the sum over counts.
+
+    `costs`, `k`, `n` (P, 2); `bound` (P,).
+    """
+    found = np.ones(len(bound))
+    total = (costs / np.maximum(n, 1.0) * k).sum(axis=1)
+    found[costs.sum(axis=1) <= bound] = 0.0
+    used = np.flatnonzero((found > 0.0) & (total < bound) & n.all(axis=1))
+    # As for one pair, the first sample is the smaller one.
+    swapped = (n[used, 0] > n[used, 1])[:, None]
+    costs, k, n = (np.where(swapped, v[used, ::-1], v[used]) for v in (costs, k, n))
+    bound, total = bound[used], total[used]
+    spent = NUISANCE_SHARE * error
+    # Many pairs share a sample.
+    samples, places = np.unique(np.stack([k[:, 0], n[:, 0]]), axis=1, return_inverse=True)
+    limits = clopper_pearson(*samples, 1.0 - spent)
+    low, high = (limit[np.ravel(places)] for limit in limits)
+    low = np.maximum(low, (bound - costs[:, 1]) / costs[:, 0])
+    high = np.minimum(high, bound / costs[:, 0])
+    edges = np.linspace(low, np.maximum(low, high), PIECES + 1)
+    others = np.clip((bound - costs[:, 0] * edges) / costs[:, 1], 0.0, 1.0)
+    tails = _chernoff(costs, n, total, np.stack([edges[:-1], others[1:]], axis=-1))
+    tails = np.where(low > high, 0.0, tails.max(axis=0) + LEFT_OUT)
+    found[used] = np.minimum(tails * (1.0 + SAME) + spent, 1.0)
+    return found
+
+
+def _chernoff(costs, n, total, rates):
+    """A bound of P(Σ_r costs[r] K_r / n_r <= total), for rates of shape (..., P, 2)."""
+    total = total + SAME * costs.max(axis=1)
+    shares = costs / n
+    power, most = np.zeros(rates.shape[:-1]), LARGEST_EXPONENT / shares.max(axis=1)
+    for _ in range(CHERNOFF_STEPS):
+        weights = rates * np.exp(-power[..., None] * shares)
+        tilted = weights / (1.0 - rates + weights)
+        excess = (costs * tilted).sum(axis=-1) - total
+        curvature = (costs * shares * tilted * (1.0 - tilted)).sum(axis=-1)
+        step = np.divide(excess, curvature, out=np.zeros_like(power), where=curvature > 0)
+        # Any power gives a bound, and 0 gives 1.
+        power = np.clip(power + step, 0.0, most)
+    change = np.log1p(rates * np.expm1(-power[..., None] * shares))
+    return np.minimum(np.exp(power * total + (n * change).sum(axis=-1)), 1.0)
 
 
 class _TailOfSum:

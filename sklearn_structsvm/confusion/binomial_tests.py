@@ -20,13 +20,18 @@ same level and not at a share of it: a rule that violates one is not certified u
 the test of that one errs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from sklearn_structsvm._utils.binomial import sum_p_value, union_p_value
+from sklearn_structsvm._utils.binomial import (
+    pair_p_bounds,
+    sum_p_value,
+    union_p_value,
+)
 
 # This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
@@ -34,6 +39,9 @@ PRIOR_COUNT = 0.5
 # The number of samples that an expected violation is the mean of: its error is a tenth of
 # the standard error of one sample.
 N_DRAWS = 100
+
+# P-values below this share of the error need not be sharp: an upper bound is enough.
+SURE_SHARE = 0.1
 
 
 @dataclass
@@ -67,28 +75,179 @@ class RateSum:
     @property
     def standard_error(self):
         """Of the violation; inf if a rate has no examples."""
-        rates = (self.k + PRIOR_COUNT) / (self.n + 2.0 * PRIOR_COUNT)
-        with np.errstate(divide="ignore"):
-            variances = self.costs**2 * rates * (1.0 - rates) / self.n
-        return float(np.sqrt(variances.sum())) / self.unit
+        return float(RateSums.of([self]).standard_errors[0])
 
     @property
     def violation(self):
         """The estimate of it; without examples of a rate, as if it were 1."""
-        rates = np.divide(self.k, self.n, out=np.ones(len(self.k)), where=self.n > 0)
-        return float(self.costs @ rates - self.bound) / self.unit
+        return float(RateSums.of([self]).violations[0])
+
+
+@dataclass
+class RateSums(Sequence):
+    """Many conditions: `RateSum` by index, and what is known of all at once.
+
+    `costs`, `k`, `n` (P, R): as of `RateSum`; the costs are 0 where a condition is on
+    fewer than R rates. `bound`, `unit`, `independent` (P,); `among`: a list of P.
+    """
+
+    costs: np.ndarray
+    k: np.ndarray
+    n: np.ndarray
+    bound: np.ndarray
+    independent: np.ndarray
+    unit: np.ndarray
+    among: list
+
+    @classmethod
+    def of(cls, sums):
+        """Conditions from a sequence of `RateSum`, or of some of them together."""
+        if isinstance(sums, cls):
+            return sums
+        many = [each if isinstance(each, cls) else cls._of_one(each) for each in sums]
+        width = max((each.costs.shape[1] for each in many), default=0)
+
+        def stacked(name, missing=None):
+            found = [np.zeros((0, width) if missing is not None else 0)]
+            for each in many:
+                values = getattr(each, name)
+                if missing is not None:
+                    more = ((0, 0), (0, width - values.shape[1]))
+                    values = np.pad(values, more, constant_values=missing)
+                found.append(values)
+            return np.concatenate(found)
+
+        return cls(
+            stacked("costs", 0.0),
+            stacked("k", 0.0),
+            stacked("n", 1.0),
+            stacked("bound"),
+            stacked("independent").astype(bool),
+            stacked("unit"),
+            [among for each in many for among in each.among],
+        )
+
+    @classmethod
+    def _of_one(cls, one):
+        rows = (np.reshape(values, (1, -1)) for values in (one.costs, one.k, one.n))
+        own = (np.array([v]) for v in (one.bound, one.independent, one.unit))
+        return cls(*rows, *own, [one.among])
+
+    def __len__(self):
+        return len(self.bound)
+
+    def __getitem__(self, p):
+        counts = self.costs[p] != 0.0
+        return RateSum(
+            self.costs[p][counts],
+            self.k[p][counts],
+            self.n[p][counts],
+            float(self.bound[p]),
+            bool(self.independent[p]),
+            float(self.unit[p]),
+            self.among[p],
+        )
+
+    def looser(self, by):
+        """The same with violations that are smaller by a number."""
+        return replace(self, bound=self.bound + by * self.unit)
+
+    @property
+    def standard_errors(self):
+        """Of the violations; inf if a rate has no examples."""
+        rates = (self.k + PRIOR_COUNT) / (self.n + 2.0 * PRIOR_COUNT)
+        with np.errstate(divide="ignore"):
+            variances = self.costs**2 * rates * (1.0 - rates) / self.n
+        return np.sqrt(variances.sum(axis=1)) / self.unit
+
+    @property
+    def violations(self):
+        """Estimates of them; without examples of a rate, as if it were 1."""
+        rates = np.divide(self.k, self.n, out=np.ones_like(self.costs), where=self.n > 0)
+        return ((self.costs * rates).sum(axis=1) - self.bound) / self.unit
+
+    @property
+    def spare(self):
+        """By how many standard errors all conditions seem to be met."""
+        known = self.n.all(axis=1)
+        # Of a rate among none it says nothing.
+        found = np.full(len(self), -np.inf)
+        found[known] = -self.violations[known] / self.standard_errors[known]
+        return float(found.min(initial=np.inf))
+
+    def decisive(self, error):
+        """(p, index): of "some condition is violated", and of the one that says so.
+
+        The largest of the conditions' p-values. Those that a bound shows not to be the
+        largest, or to be far below the error, are not computed.
+        """
+        bounds = self._p_bounds(error)
+        worst, index = 0.0, None
+        for p in np.argsort(-bounds, kind="stable").tolist():
+            if bounds[p] <= max(worst, SURE_SHARE * error):
+                worst = max(worst, float(bounds[p]))
+                index = p if index is None else index
+                break
+            found = self[p].p_value(error)
+            if index is None or found > worst:
+                worst, index = found, p
+        return worst, index
+
+    def _p_bounds(self, error):
+        """Upper bounds of the p-values; 1 unless they are of two independent rates."""
+        found = np.ones(len(self))
+        pairs = self.independent & ((self.costs > 0.0).sum(axis=1) == 2)
+        if pairs.any():
+            counts = self.costs[pairs] > 0.0
+            of_pairs = (values[pairs] for values in (self.costs, self.k, self.n))
+            rates = (values[counts].reshape(-1, 2) for values in of_pairs)
+            found[pairs] = pair_p_bounds(*rates, self.bound[pairs], error)
+        return found
 
 
 def rate_sums(constraint, cells, counts):
-    """The `RateSum` of each linear condition of a constraint.
+    """The `RateSums` of the linear conditions of a constraint.
 
     `cells`: of the sample that shares are taken from. `counts` (m, k, k): held-out
-    examples by cell, label and prediction.
+    examples by cell, label and prediction. The order is that of `Constraint.linear`.
     """
     if constraint.has_levels:
-        return _precision_sums(constraint, cells, counts)
-    G, h = constraint.linear(cells)
-    D = constraint.denominators(cells)
+        return RateSums.of(_precision_sums(constraint, cells, counts))
+    G, h, D, halves = constraint._conditions(cells)
+    whole = halves == 0
+    of_whole = None if D is None else D[whole]
+    found = [RateSums.of(_whole_sums(G[whole], h[whole], of_whole, cells, counts))]
+    for e in range(1, halves.max(initial=0) + 1):
+        upper, lower = (
+            RateSums.of([_by_label(G[p], h[p], cells.priors, counts) for p in own])
+            for own in (np.flatnonzero(halves == e), np.flatnonzero(halves == -e))
+        )
+        units = np.ones(len(upper))
+        if D is not None:
+            units = np.tensordot(D[halves == e], counts, axes=3) / max(counts.sum(), 1)
+        found.append(_pairs(upper, lower, np.where(units == 0.0, 1.0, units)))
+    return RateSums.of(found)
+
+
+def _pairs(upper, lower, units):
+    """The condition of each upper half with the lower half of each other rate."""
+    a, b = (~np.eye(len(upper), dtype=bool)).nonzero()
+    costs, k, n = (
+        np.concatenate([getattr(upper, name)[a], getattr(lower, name)[b]], axis=1)
+        for name in ("costs", "k", "n")
+    )
+    return RateSums(
+        costs,
+        k,
+        n,
+        upper.bound[a] + lower.bound[b],
+        upper.independent[a] & lower.independent[b],
+        units[a],
+        [upper.among[i] + lower.among[j] for i, j in zip(a, b, strict=True)],
+    )
+
+
+def _whole_sums(G, h, D, cells, counts):
     found = []
     for p in range(len(h)):
         inside = None if D is None else D[p] != 0.0
@@ -165,7 +324,7 @@ def _conditional(G, D, inside, counts):
     return RateSum(np.ones(1), k, n, bound, unit=unit, among=[inside])
 
 
-def _by_label(G, h, priors, counts, unit):
+def _by_label(G, h, priors, counts, unit=1.0):
     """Rates among the examples of labels and cells."""
     rows = {}
     for s in zip(*np.nonzero(G.any(axis=2)), strict=True):
@@ -192,7 +351,8 @@ def _by_label(G, h, priors, counts, unit):
 
 def empty_of(sums, counts, cells):
     """Names of what rates are among and that was not counted once."""
-    among = [mask for each in sums for mask in each.among if not counts[mask].any()]
+    masks = {id(mask): mask for own in RateSums.of(sums).among for mask in own}
+    among = [mask for mask in masks.values() if not counts[mask].any()]
     return list(dict.fromkeys(map(cells.words_of, among)))
 
 
@@ -211,10 +371,10 @@ def one_standard_error(constraint, cells, counts):
         G, h, D, halves = constraint._conditions(cells)
     has_halves = halves.any() and D is None
     if has_halves:
-        sums = [_by_label(one, 0.0, cells.priors, counts, 1.0) for one in G]
+        sums = RateSums.of([_by_label(g, 0.0, cells.priors, counts) for g in G])
     else:
         sums = rate_sums(constraint, cells, counts)
-    found = np.array([each.standard_error for each in sums])
+    found = sums.standard_errors
     # Of rates without examples there is no error.
     found = np.where(np.isfinite(found), found, 0.0)
     if not has_halves:
@@ -231,8 +391,8 @@ def one_standard_error(constraint, cells, counts):
 
 
 def p_value(sums, error):
-    """Of "some condition is violated": the largest of the conditions' p-values."""
-    return max((each.p_value(error) for each in sums), default=0.0)
+    """Of "some condition is violated", as of `RateSums.decisive`."""
+    return RateSums.of(sums).decisive(error)[0]
 
 
 def enough_examples(sums, error):
@@ -241,8 +401,8 @@ def enough_examples(sums, error):
     By the normal distribution. None if no size would do, since the rates violate a
     condition, or one has no examples.
     """
-    spare = np.array([-each.violation for each in sums])
-    needed = np.array([each.standard_error for each in sums]) * -ndtri(error)
+    sums = RateSums.of(sums)
+    spare, needed = -sums.violations, sums.standard_errors * -ndtri(error)
     if not (spare > 0.0).all() or not np.isfinite(needed).all():
         return None
     return max(float(np.max(needed / spare, initial=1.0)) ** 2, 1.0)
@@ -275,7 +435,6 @@ def allowance(sums, error):
     low, high = 0.0, 2.0
     for _ in range(12):
         middle = 0.5 * (low + high)
-        looser = [replace(s, bound=s.bound + middle * s.unit) for s in sums]
-        is_enough = p_value(looser, error) <= error
+        is_enough = p_value(RateSums.of(sums).looser(middle), error) <= error
         low, high = (low, middle) if is_enough else (middle, high)
     return high

@@ -7,6 +7,7 @@ from scipy.stats import binom, binomtest
 
 from sklearn_structsvm._utils.binomial import (
     clopper_pearson,
+    pair_p_bounds,
     sum_p_value,
     union_p_value,
     upper_limit,
@@ -93,3 +94,24 @@ def test_what_needs_no_counts():
     assert sum_p_value([0.5, 0.5], [0, 0], [3, 3], -0.1, 0.05) == 1.0
     assert sum_p_value([1.0], [0], [0], 0.5, 0.05) == 1.0
     assert sum_p_value([1.0, 1.0], [0, 0], [0, 9], 0.5, 0.05) == 1.0
+
+
+def test_bounds_of_pairs_are_never_below_their_p_values():
+    rng = new_rng()
+    size = (400, 2)
+    n = rng.integers(0, 300, size)
+    k = rng.binomial(n, rng.beta(1.0, 1.0, size))
+    costs = rng.choice([1.0, 0.5, 0.02], size)
+    rates = (k + 1.0) / (n + 2.0)
+    bound = (costs * rates).sum(axis=1) + rng.normal(0.05, 0.1, len(k))
+    extremes = rng.random(len(k)) < 0.2
+    k[extremes] = rng.choice([0.0, 1.0], (extremes.sum(), 2)) * n[extremes]
+    for error in (0.01, 0.1):
+        bounds = pair_p_bounds(costs, k, n, bound, error)
+        exact = [
+            sum_p_value(*pair, error) for pair in zip(costs, k, n, bound, strict=True)
+        ]
+        assert (bounds >= exact).all()
+        # They decide often.
+        is_sure = np.array(exact) < 0.1 * error
+        assert is_sure.any() and (bounds[is_sure] < error).mean() > 0.8

@@ -7,6 +7,8 @@ from _seeds import new_rng
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.conditions import largest_violation
 from sklearn_structsvm.confusion.binomial_tests import (
+    RateSum,
+    _whole_sums,
     allowance,
     enough_examples,
     one_standard_error,
@@ -133,6 +135,53 @@ def test_the_allowance_is_what_would_be_certified():
         assert p_value(rate_sums(looser, cells, counts), 0.05) <= 0.05
         stricter = kind(at_least=0.97 - low + 0.01, label=1)
         assert p_value(rate_sums(stricter, cells, counts), 0.05) > 0.05
+
+
+@pytest.mark.parametrize("bound", ["difference", "ratio"])
+@pytest.mark.parametrize("kind", [DemographicParity, EqualizedOdds])
+def test_pairs_of_many_groups_are_those_of_the_conditions(kind, bound):
+    counts = new_rng(6).integers(0, 60, (7, 2, 2)).astype(float)
+    counts[0] += 1.0
+    priors = counts.sum(axis=2) / counts.sum()
+    cells = Cells(priors, np.arange(2), np.arange(7), list("abcdefg"))
+    limit = {"slack": 0.1} if bound == "difference" else {"ratio": 0.8}
+    fair = kind(bound=bound, reference="groups", **limit)
+    assert fair._conditions(cells).halves.any()
+    found = rate_sums(fair, cells, counts)
+    whole = _whole_sums(fair.linear(cells)[0], fair.linear(cells)[1],
+                        fair.denominators(cells), cells, counts)  # fmt: skip
+    assert len(found) == len(whole)
+    for pair, one in zip(found, whole, strict=True):
+        np.testing.assert_allclose(sorted(pair.costs), sorted(one.costs))
+        assert sorted(pair.k / pair.costs) == pytest.approx(sorted(one.k / one.costs))
+        assert pair.bound == pytest.approx(one.bound)
+        assert pair.unit == pytest.approx(one.unit)
+        assert pair.violation == pytest.approx(one.violation)
+    for error in (0.05, 0.3):
+        exact = max(one.p_value(error) for one in whole)
+        p, index = found.decisive(error)
+        assert p == pytest.approx(max(exact, min(p, 0.1 * error)))
+        if exact > 0.1 * error:
+            assert found[index].p_value(error) == pytest.approx(exact)
+
+
+def test_few_pairs_of_many_groups_are_tested_exactly(monkeypatch):
+    tested, test = [], RateSum.p_value
+    monkeypatch.setattr(
+        RateSum, "p_value", lambda own, error: tested.append(own) or test(own, error)
+    )
+    rng = new_rng()
+    rates = rng.uniform(0.6, 0.7, 80)
+    right = rng.binomial(400, rates)
+    counts = np.zeros((80, 2, 2))
+    counts[:, 0, 0], counts[:, 1, 1], counts[:, 1, 0] = 400, right, 400 - right
+    groups = list(range(80))
+    priors = counts.sum(axis=2) / counts.sum()
+    cells = Cells(priors, np.arange(2), np.arange(80), groups)
+    sums = rate_sums(EqualOpportunity(slack=0.3, pos_label=1), cells, counts)
+    assert len(sums) == 80 * 79
+    assert p_value(sums, 0.1) <= 0.1
+    assert len(tested) < 0.1 * len(sums)
 
 
 def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():

@@ -20,6 +20,7 @@ from sklearn_structsvm._utils.compat import _check_method_params
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.binomial_tests import (
+    RateSums,
     allowance,
     empty_of,
     enough_examples,
@@ -221,11 +222,8 @@ class CertifiedSearch:
 
     def sums(self, counts):
         """The conditions with the counts of the held-out rows."""
-        return [
-            each
-            for constraint in self.asked
-            for each in rate_sums(constraint, self.held_out.cells, counts)
-        ]
+        cells = self.held_out.cells
+        return RateSums.of([rate_sums(c, cells, counts) for c in self.asked])
 
     def rule(self, shift):
         """The solution; InfeasibleConstraintError if there is none."""
@@ -243,14 +241,14 @@ class CertifiedSearch:
         return _Rule(shift, constraints, solved, -np.inf)
 
     def expected(self, rule, n):
-        """By constraint, the conditions with the counts of n examples."""
+        """The conditions with the counts of n examples."""
         cells = self.oracle.task.problem(self.oracle.lmo).cells
         counts = n * rule.solution.confusion[: cells.n_cells]
-        return [rate_sums(c, cells, counts) for c in self.asked]
+        return RateSums.of([rate_sums(c, cells, counts) for c in self.asked])
 
     def surety(self, rule, n):
         """By how many standard errors all conditions seem to be met."""
-        return _spare([each for sums in self.expected(rule, n) for each in sums])
+        return self.expected(rule, n).spare
 
     def surest(self, plain, n):
         """The rule of the first shifts that seems to be surest."""
@@ -270,10 +268,11 @@ class CertifiedSearch:
         """The error of the first rule that was tested, which says what would do."""
         nothing = empty_of(sums, counts, self.held_out.cells)
         n, share = len(self.held_out.task.y), self.held_out.share
-        worst = max(sums, key=lambda each: each.p_value(self.error))
+        worst = sums[sums.decisive(self.error)[1]]
         looser = allowance(sums, self.error)
-        expected = [each for of_one in self.expected(rule, n) for each in of_one]
-        factors = [enough_examples(each, self.error) for each in (sums, expected)]
+        factors = [
+            enough_examples(each, self.error) for each in (sums, self.expected(rule, n))
+        ]
         sizes = " and ".join(f"{size:,}" for size in worst.n.astype(int).tolist())
         words = f"The rates that decide are of {sizes} of them."
         if nothing:
@@ -291,7 +290,7 @@ class CertifiedSearch:
 
     def plainly(self):
         """A sentence about the rule without confidence, by the held-out rows."""
-        spare = _spare(self.sums(self.counts(self.known[0.0])))
+        spare = self.sums(self.counts(self.known[0.0])).spare
         if not np.isfinite(spare):
             return "Of the rule without a confidence they say nothing."
         verb = "meet" if spare >= 0.0 else "violate"
@@ -299,16 +298,6 @@ class CertifiedSearch:
             f"Without a confidence, the rule seems to {verb} them on the held-out "
             f"examples, by {abs(spare):.1f} standard errors."
         )
-
-
-def _spare(sums):
-    """By how many standard errors all conditions seem to be met."""
-    # Of a rate among none it says nothing.
-    spares = (
-        -each.violation / each.standard_error if each.n.all() else -np.inf
-        for each in sums
-    )
-    return min(spares, default=np.inf)
 
 
 def _is_same(rule, other):
