@@ -32,6 +32,9 @@ from sklearn_structsvm._utils.binomial import (
     sum_p_value,
     union_p_value,
 )
+from sklearn_structsvm._utils.conditions import sums_of_halves
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm.confusion.moved import spare_of
 
 # This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
@@ -409,13 +412,16 @@ def enough_examples(sums, error):
 
 
 def expected_violation(constraint, cells, counts):
-    """The violation to expect of new examples, of which these counts are a sample.
+    """The violation to expect of new examples, and the margin with which it would not be.
 
     It is larger than that of the sample, because the condition that chance hits most is
     the one that counts. Predictions of each cell and label are drawn anew
-    `N_DRAWS` times, with the rates of the sample (parametric bootstrap).
+    `N_DRAWS` times, with the rates of the sample (parametric bootstrap). A margin moves
+    the conditions that are nearest to their limits, and not what chance adds to each. So
+    it has to be more than the violation: others then decide.
 
-    `counts` (m, k, k) need not be integers.
+    `counts` (m, k, k) need not be integers. The margin is 0 if no violation is to be
+    expected, and inf if none is enough that `spare_of` the constraint allows.
     """
     # Rounding of a mixture may leave -1e-18.
     counts = np.maximum(counts, 0.0)
@@ -426,8 +432,37 @@ def expected_violation(constraint, cells, counts):
     whole = np.rint(sizes).astype(np.int64)
     rng = np.random.default_rng(0)
     drawn = rng.multinomial(whole, rates, size=(N_DRAWS, *sizes.shape))
-    drawn = drawn * (sizes / np.maximum(whole, 1))[..., None]
-    return float(np.mean([constraint.violation(each / n, cells) for each in drawn]))
+    drawn = drawn * (sizes / np.maximum(whole, 1))[..., None] / n
+    violation = float(np.mean([constraint.violation(C, cells) for C in drawn]))
+    if violation <= 0.0:
+        return violation, 0.0
+    own = _conditions_of(constraint, cells, counts / n)
+    chance = np.array([_conditions_of(constraint, cells, C) for C in drawn]) - own
+
+    def is_enough(margin):
+        return (np.minimum(own, -margin) + chance).max(axis=1).mean() <= 0.0
+
+    low, high = 0.0, min(spare_of(constraint), 1.0)
+    if not is_enough(high):
+        return violation, np.inf
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return violation, high
+
+
+def _conditions_of(constraint, cells, C):
+    """The violation of each condition; of a constraint that is not linear, the whole."""
+    if constraint.has_levels or constraint.has_convex:
+        return np.array([constraint.violation(C, cells)])
+    G, h, D, halves = constraint._conditions(cells)
+    values = sums_of_halves(np.tensordot(G, C, axes=3) + h, halves)
+    if D is None:
+        return values
+    below = sums_of_halves(np.tensordot(D, C, axes=3), halves)
+    # What has no examples violates nothing.
+    found = np.full(len(values), -1.0)
+    return np.divide(values, below, out=found, where=below > ROUNDED_ZERO)
 
 
 def allowance(sums, error):

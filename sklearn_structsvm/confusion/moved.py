@@ -24,8 +24,8 @@ def spare_of(constraint):
 
     The differences of two groups' rates have a slack, and cannot be below 0.
     """
-    is_difference = isinstance(constraint, GroupParity)
-    is_difference = is_difference and constraint.bound == "difference"
+    is_parity = isinstance(constraint, GroupParity) or constraint.has_levels
+    is_difference = is_parity and constraint.bound == "difference"
     return float(constraint.slack) if is_difference else np.inf
 
 

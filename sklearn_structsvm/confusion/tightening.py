@@ -25,8 +25,8 @@ import numpy as np
 
 from sklearn_structsvm.confusion.constraint import Constraint
 
-# Each pair is tested for each rule, and bounds for all rules take a tensor of all groups for
-# each: with 100 groups they take 300 MB and seconds.
+# Each pair is tested for each rule, and bounds for all rules take a tensor of all groups
+# for each: with 100 groups they take 300 MB and seconds.
 MAX_PAIRS = 10_000
 
 

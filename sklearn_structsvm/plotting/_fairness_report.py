@@ -46,13 +46,15 @@ GROUP_COLUMNS = (
     "positives",
     *(f"{rate}{end}" for rate in RATES for end in ("", " low", " high")),
 )
-PROMISES = ("constraint", "promised", "violation", "new rows", "holds", "p value")
+PROMISES = (
+    "constraint", "promised", "violation", "new rows", "margin", "holds", "p value",
+)  # fmt: skip
 
 # What is printed below constraints that are not expected to hold for new rows.
 REMEDY = """\
 A constraint with a violation above 0 for new rows holds for them in half the cases at
-most. To keep it in expectation, use margin='auto', or ask for a slack (or a rate) that is
-stricter by that number. If it exceeds the slack, only more examples help."""
+most. A fit with the margin of the table (margin=...), or a slack or rate that is stricter
+by it, keeps the constraint in expectation. Where it is inf, only more examples help."""
 
 # What the words of `counted_` mean in the column of what was promised.
 COUNTED = {"smoothed": "smoothed labels"}
@@ -79,9 +81,11 @@ class FairnessReport(Display):
         Columns: "constraint"; "promised", with the counts that the promise is of;
         "violation", what a mixture of rules is expected to violate for the labels of
         these rows; "new rows", what it is expected to violate for new ones, by the counts
-        of its fit; "holds", whether "violation" is not above 0; and "p value". NaN for
-        "holds" means that some rate has no examples, and nothing else is violated; NaN
-        for "new rows", that the fit did not count the groups of the constraint.
+        of its fit; "margin", the `margin` of a fit that is expected to violate nothing
+        for new ones, or inf if there is none; "holds", whether "violation" is not above
+        0; and "p value". NaN for "holds" means that some rate has no examples, and
+        nothing else is violated; NaN for "new rows" and "margin", that the fit did not
+        count the groups of the constraint.
     pos_label : label
         The label that rates are about.
     confidence_level : float
@@ -158,8 +162,8 @@ class FairnessReport(Display):
         if promises["constraint"]:
             columns = [promises[name] for name in PROMISES]
             rows = [
-                [c, promised, *(f"{v:.3f}" for v in both), _answer(holds), f"{p:.2g}"]
-                for c, promised, *both, holds, p in zip(*columns, strict=True)
+                [c, promised, *(f"{v:.3f}" for v in sizes), _answer(holds), f"{p:.2g}"]
+                for c, promised, *sizes, holds, p in zip(*columns, strict=True)
             ]
             text += "\n\n" + _as_text([[*PROMISES], *rows])
             if any(expected > 0.0 for expected in promises["new rows"]):
@@ -333,7 +337,7 @@ def fairness_report(
             p, is_known = 1.0, not holds
         answer = holds if is_known else np.nan
         expected = _expected_of_fit(estimator, constraint, own_cells)
-        row = [repr(constraint), promised, float(violation), expected, answer, p]
+        row = [repr(constraint), promised, float(violation), *expected, answer, p]
         for column, value in zip(promises.values(), row, strict=True):
             column.append(value)
     return FairnessReport(
@@ -345,10 +349,10 @@ def fairness_report(
 
 
 def _expected_of_fit(estimator, constraint, cells):
-    """The violation to expect of new rows, by the counts that the rule was chosen by."""
+    """As of `expected_violation`, by the counts that the rule was chosen by."""
     C = getattr(estimator, "certified_confusions_", None)
     if C is None or C.shape != cells.shape:
-        return np.nan
+        return np.nan, np.nan
     counts = estimator.diagnostics_["rows"].sum() * C
     return expected_violation(constraint, replace(cells, priors=C.sum(axis=2)), counts)
 

@@ -33,6 +33,7 @@ PROMISES = {
     "promised": ["in training"],
     "violation": [0.1],
     "new rows": [0.2],
+    "margin": [0.3],
     "holds": [False],
     "p value": [0.5],
 }

@@ -11,7 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import EqualOpportunity, Quantification, Recall
+from sklearn_structsvm.metrics import (
+    DemographicParity,
+    EqualOpportunity,
+    Quantification,
+    Recall,
+)
 from sklearn_structsvm.plotting import fairness_report
 
 
@@ -86,8 +91,27 @@ def draw(rng, n):
     return X, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int), group
 
 
-def fresh_violations(n_fits, fair, **params):
-    """For new rows, of fits to samples of their own; and what the reports expect."""
+def draw_six(rng, n):
+    """Six groups of equal size and rising scores."""
+    group = rng.integers(6, size=n)
+    X = rng.normal(size=(n, 2)) + 0.15 * group[:, None]
+    score = 1.2 * X[:, 0] + X[:, 1] - 1.0
+    return X, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int), group
+
+
+def draw_two(rng, n):
+    """Two groups, the smaller of which has more positives."""
+    group = rng.choice(["a", "b"], n, p=[0.7, 0.3])
+    X = rng.normal(size=(n, 2)) + 0.6 * (group == "b")[:, None]
+    score = 1.5 * X[:, 0] - 0.5
+    return X, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int), group
+
+
+def fresh_violations(n_fits, fair, draw=draw, margins=None, **params):
+    """For new rows, of fits to samples of their own; and what the reports expect.
+
+    With `margins`, each fit is repeated with the margin that its report says.
+    """
     rng = new_rng(7)
     X_new, y_new, new = draw(rng, 20_000)
     found, expected = [], []
@@ -97,6 +121,11 @@ def fresh_violations(n_fits, fair, **params):
         model.fit(X, y, sensitive_features=group)
         report = fairness_report(model, X, y, sensitive_features=group)
         expected += report.promises["new rows"]
+        if margins is not None:
+            margins += report.promises["margin"]
+            if not 0.0 < margins[-1] < np.inf:
+                continue
+            model.set_params(margin=margins[-1]).fit(X, y, sensitive_features=group)
         P = model.predict_proba(X_new, sensitive_features=new)
         found.append(fair(y_new, P, labels=[0, 1], sensitive_features=new))
     return np.array(found), np.array(expected)
@@ -107,6 +136,33 @@ def test_what_is_expected_of_new_rows_is_about_what_they_have():
     error = found.std() / np.sqrt(len(found))
     assert found.mean() > 0.0
     assert abs(found.mean() - expected.mean()) < 4.0 * error + 0.015
+
+
+@pytest.mark.parametrize(
+    ("draw", "fair"),
+    [
+        (draw, EqualOpportunity(slack=0.1)),
+        (draw, DemographicParity(slack=0.08)),
+        (draw_two, DemographicParity(slack=0.02)),
+        (draw_six, EqualOpportunity(slack=0.15)),
+    ],
+)
+def test_the_margin_that_is_printed_keeps_constraints_in_expectation(draw, fair):
+    margins = []
+    found, expected = fresh_violations(10, fair, draw, margins)
+    margins = np.array(margins)
+    assert ((margins > 0.0) == (expected > 0.0)).all()
+    assert (margins >= expected - 1e-6).all()
+    assert margins[margins < np.inf].max() <= fair.slack
+    # Of those that a margin is enough for.
+    assert len(found) > 3
+    assert found.mean() < 4.0 * found.std(ddof=1) / np.sqrt(len(found))
+
+
+def test_where_chance_exceeds_the_slack_no_margin_is_said_to_be_enough():
+    margins = []
+    fresh_violations(3, EqualOpportunity(slack=0.02), draw_six, margins)
+    assert np.isposinf(margins).all()
 
 
 def test_a_margin_of_a_standard_error_lowers_what_is_expected_of_new_rows():
@@ -127,7 +183,7 @@ def test_rules_that_are_not_expected_to_hold_get_a_remedy():
         model.fit(X, y, sensitive_features=group), X, y, sensitive_features=group
     )
     assert report.promises["new rows"][0] > 0.0
-    assert "margin='auto'" in str(report)
+    assert "margin" in str(report).split("\n\n")[-1]
     # The fit did not count these groups.
     other = EqualOpportunity(slack=0.02, feature=0)
     two = np.column_stack([np.arange(800) % 4, group])
