@@ -15,12 +15,11 @@ from sklearn_structsvm.estimators.complex_metric.confusion_sample import (
 )
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
-    PYPLOT,
     Display,
     axes_or_new,
     full_names,
     legend_prefix,
-    require,
+    ready_to_draw,
     show_legend_below,
     style_of,
 )
@@ -353,7 +352,7 @@ class AchievableSetDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        require(PYPLOT, "AchievableSetDisplay.from_estimator")
+        ready_to_draw(ax, "AchievableSetDisplay.from_estimator")
         estimator = snapshot(estimator)
         sample = ConfusionSample.of_estimator(
             estimator, X, y, sample_weight, sensitive_features
@@ -428,7 +427,7 @@ class AchievableSetDisplay(Display):
         ValueError, ImportError
             As for :meth:`from_estimator`, and if `y_proba` does not match the labels.
         """
-        require(PYPLOT, "AchievableSetDisplay.from_predictions")
+        ready_to_draw(ax, "AchievableSetDisplay.from_predictions")
         metadata = labels, sample_weight, sensitive_features
         sample = ConfusionSample.of_predictions(
             y_true, y_proba, (metric, constraints), metadata, confusion

@@ -12,12 +12,11 @@ from sklearn_structsvm._utils.pipelines import names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
-    PYPLOT,
     Display,
     as_labels,
     axes_or_new,
     check_axes,
-    require,
+    ready_to_draw,
 )
 
 # In inches: a row or column of a heat map, its axis and color bar, a letter of a name.
@@ -128,7 +127,7 @@ class ChainWeightsDisplay(Display):
         TypeError
             If the estimator has no chain or tree structure.
         """
-        require(PYPLOT, "ChainWeightsDisplay.from_estimator")
+        ready_to_draw(ax, "ChainWeightsDisplay.from_estimator", _given_axes)
         check_is_fitted(estimator)
         is_pipeline = isinstance(estimator, Pipeline)
         model = snapshot(estimator[-1] if is_pipeline else estimator)
@@ -217,10 +216,7 @@ class ChainWeightsDisplay(Display):
 
     def _axes(self, ax, maps):
         if ax is not None:
-            given = [*map(check_axes, np.ravel(np.asarray(ax, dtype=object)))]
-            if not given:
-                raise ValueError("ax holds no Axes to draw into.")
-            return given[: len(maps)]
+            return _given_axes(ax)[: len(maps)]
         first = axes_or_new(None, "ChainWeightsDisplay.plot")
         figure = first.figure
         tallest = max(len(rows) for _, rows, *_ in maps)
@@ -231,6 +227,14 @@ class ChainWeightsDisplay(Display):
             return [first]
         first.remove()
         return list(figure.subplots(1, len(maps)))
+
+
+def _given_axes(ax):
+    """The Axes of one or of an array; ValueError if there are none."""
+    given = [*map(check_axes, np.ravel(np.asarray(ax, dtype=object)))]
+    if not given:
+        raise ValueError("ax holds no Axes to draw into.")
+    return given
 
 
 def _heaviest(emission, n_features):

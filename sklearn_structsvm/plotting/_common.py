@@ -51,6 +51,16 @@ def axes_or_new(ax, caller):
     return plt.subplots(layout="constrained")[1]
 
 
+def ready_to_draw(ax, caller, check=None):
+    """Before long work: ImportError without matplotlib, an error if `ax` is wrong.
+
+    `check` is `check_axes`, or what a display of several axes checks them by.
+    """
+    require(PYPLOT, caller)
+    if ax is not None:
+        (check or check_axes)(ax)
+
+
 def check_axes(ax):
     """`ax`, or TypeError if it is something else than matplotlib's Axes."""
     from matplotlib.axes import Axes

@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import check_choice
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.plotting._common import (
-    PYPLOT,
     Display,
     axes_or_new,
     band,
     floats_of,
     full_names,
     legend_prefix,
-    require,
+    ready_to_draw,
     show_legend,
     style_of,
 )
@@ -236,7 +235,7 @@ class ConvergenceDisplay(Display):
         ValueError, ImportError
             As for :meth:`plot`.
         """
-        require(PYPLOT, "ConvergenceDisplay.from_history")
+        ready_to_draw(ax, "ConvergenceDisplay.from_history")
         return cls(history=history, name=name).plot(
             ax, x=x, y=y, fill_between_kw=fill_between_kw, **line_kw
         )
@@ -278,7 +277,7 @@ class ConvergenceDisplay(Display):
         ValueError, ImportError
             As for :meth:`plot`.
         """
-        require(PYPLOT, "ConvergenceDisplay.from_estimator")
+        ready_to_draw(ax, "ConvergenceDisplay.from_estimator")
         check_is_fitted(estimator)
         if not hasattr(estimator, "history_"):
             raise TypeError(

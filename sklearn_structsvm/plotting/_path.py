@@ -10,14 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_structsvm._utils.borders import as_floats, check_choice
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
-    PYPLOT,
     Display,
     axes_or_new,
     band,
     floats_of,
     full_names,
     legend_prefix,
-    require,
+    ready_to_draw,
     show_legend,
     style_of,
 )
@@ -293,7 +292,7 @@ class RegularizationPathDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        require(PYPLOT, "RegularizationPathDisplay.from_estimator")
+        ready_to_draw(ax, "RegularizationPathDisplay.from_estimator")
         estimator = snapshot(estimator)
         check_is_fitted(estimator)
         _require(
@@ -355,7 +354,7 @@ class RegularizationPathDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        require(PYPLOT, "RegularizationPathDisplay.from_path")
+        ready_to_draw(ax, "RegularizationPathDisplay.from_path")
         check_choice("kind", kind, _PATH_Y_LABELS)
         if not isinstance(n_coefs, Integral) or n_coefs < 1:
             raise ValueError(f"n_coefs must be a positive integer; got {n_coefs!r}.")

@@ -13,11 +13,10 @@ from sklearn_structsvm._utils.pipelines import final_step
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
-    PYPLOT,
     Display,
     as_labels,
     axes_or_new,
-    require,
+    ready_to_draw,
     show_legend_below,
 )
 from sklearn_structsvm.structures.spans import has_tags
@@ -156,7 +155,7 @@ class TaggingDisplay(Display):
         TypeError
             If the estimator does not provide probabilities of labelings.
         """
-        require(PYPLOT, "TaggingDisplay.from_estimator")
+        ready_to_draw(ax, "TaggingDisplay.from_estimator")
         check_is_fitted(estimator)
         model, X = final_step(estimator, [x])
         model = snapshot(model)

@@ -18,12 +18,11 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.registry import get_metric, read_constraints
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
-    PYPLOT,
     Display,
     axes_or_new,
     floats_of,
     full_names,
-    require,
+    ready_to_draw,
     show_legend,
     style_of,
 )
@@ -285,7 +284,7 @@ class ThresholdDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        require(PYPLOT, "ThresholdDisplay.from_estimator")
+        ready_to_draw(ax, "ThresholdDisplay.from_estimator")
         estimator = snapshot(estimator)
         for attribute in ("metric", "constraints", "estimator_"):
             if not hasattr(estimator, attribute):
@@ -371,7 +370,7 @@ class ThresholdDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        require(PYPLOT, "ThresholdDisplay.from_predictions")
+        ready_to_draw(ax, "ThresholdDisplay.from_predictions")
         y_true = as_labels(y_true, "y_true")
         classes = np.unique(y_true) if labels is None else as_classes(labels, "labels")
         if len(classes) != 2:

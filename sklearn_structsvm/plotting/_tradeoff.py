@@ -10,7 +10,6 @@ from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.estimators.complex_metric.levels import MEASURES, fit_at_levels
 from sklearn_structsvm.plotting._common import (
-    PYPLOT,
     Display,
     axes_or_new,
     band,
@@ -18,7 +17,7 @@ from sklearn_structsvm.plotting._common import (
     floats_of,
     full_names,
     legend_prefix,
-    require,
+    ready_to_draw,
     show_legend,
     style_of,
 )
@@ -311,7 +310,7 @@ class TradeoffDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        require(PYPLOT, "TradeoffDisplay.from_estimator")
+        ready_to_draw(ax, "TradeoffDisplay.from_estimator", _two_axes)
         for attribute in ("metric", "constraints"):
             if not hasattr(estimator, attribute):
                 raise TypeError(

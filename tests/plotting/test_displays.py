@@ -442,7 +442,7 @@ class Untouched:
         raise AssertionError(f"{name} was asked for")
 
 
-@pytest.mark.parametrize(
+of_methods = pytest.mark.parametrize(
     "method",
     [
         getattr(kind, name)
@@ -453,9 +453,10 @@ class Untouched:
     ],
     ids=lambda method: method.__qualname__,
 )
-def test_missing_matplotlib_is_reported_before_any_work(method, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+
+
+def call_untouched(method, **options):
+    """With arguments that it must not look at."""
     needed = [
         parameter
         for parameter in inspect.signature(method).parameters.values()
@@ -463,8 +464,21 @@ def test_missing_matplotlib_is_reported_before_any_work(method, monkeypatch):
     ]
     by_name = {p.name: Untouched() for p in needed if p.kind is p.KEYWORD_ONLY}
     others = [Untouched() for p in needed if p.kind is not p.KEYWORD_ONLY]
+    return method(*others, **by_name, **options)
+
+
+@of_methods
+def test_missing_matplotlib_is_reported_before_any_work(method, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=f"{method.__qualname__} needs matplotlib.*pip"):
-        method(*others, **by_name)
+        call_untouched(method)
+
+
+@of_methods
+def test_wrong_axes_are_refused_before_any_work(method):
+    with pytest.raises(TypeError, match="^ax must be matplotlib Axes; got 'x'"):
+        call_untouched(method, ax="x")
 
 
 def test_importing_the_displays_does_not_import_matplotlib():
