@@ -99,7 +99,7 @@ TOPICS = {
     ),
     "decisions": (
         "Decisions",
-        "default_decisions multilabel conformal confusion_unconstrained "
+        "default_decisions decision_peers multilabel conformal confusion_unconstrained "
         "confusion_fairness confusion_new_data confusion_common confusion_calibration "
         "single_rules confusion_lmo costs",
     ),
