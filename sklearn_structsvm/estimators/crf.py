@@ -416,9 +416,10 @@ class CRFClassifier(ProbabilisticClassifier):
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton" and self._has_chain_newton(problem):
             oracle, weights, _ = problem.make_sums()
-            hessian = problem.make_curvature().at
-            data = oracle, weights, hessian, lam, self.l1_ratio
+            curvature = problem.make_curvature()
+            data = oracle, weights, curvature.at, lam, self.l1_ratio
             options["rounding"] = problem.rounding
+            options["nodes"] = partial(rows_of_nodes, problem, curvature)
             solve = partial(run_chain_newton, *data, **options)
             return Method("Newton's method", solve, **kept)
         if solver == "newton":
@@ -535,7 +536,8 @@ class CRFClassifier(ProbabilisticClassifier):
     def _chain_newton(self, problem, curvature, lam, n_threads, w0=None):
         oracle, weights, _ = problem.make_sums()
         data = oracle, weights, curvature.at, lam, self.l1_ratio
-        return ChainNewtonSteps(*data, n_threads, w0, problem.rounding)
+        nodes = partial(rows_of_nodes, problem, curvature)
+        return ChainNewtonSteps(*data, n_threads, w0, problem.rounding, nodes)
 
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""
@@ -628,3 +630,15 @@ def make_log_loss(problem, n_threads):
         options["n_classes"] = len(structure.classes_)
         return problem.make_risk(Multinomial, options)
     return problem.make_risk(Logistic, options)
+
+
+def rows_of_nodes(problem, curvature, w):
+    """Positions of chains as rows; see `run_chain_newton`."""
+    structure = problem.structure
+    rows, sequences, marginals = curvature.nodes_at(w)
+    lengths = np.diff(structure._starts(problem.X))
+    used = np.isin(np.repeat(np.arange(len(lengths)), lengths), sequences)
+    truth = structure._truth(problem.X, problem.y)[used]
+    shares = problem.weights[sequences]
+    risk = Multinomial(rows, truth, shares, n_classes=len(structure.classes_))
+    return risk, marginals, float(shares.sum())

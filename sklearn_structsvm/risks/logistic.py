@@ -109,6 +109,20 @@ class Multinomial(LogLoss):
         np.clip(Q, 0.0, 1.0, out=Q)
         return -float(p @ xlogy(Q, Q).sum(axis=1))
 
+    def as_dual(self, B, low=0.0):
+        """That of the true class is minus the sum of the others, to twice the digits."""
+        parts = np.array(B), low + np.zeros_like(B)
+        truth = np.arange(len(B)), self.y
+        for part in parts:
+            part[truth] = 0.0
+        total, rest = np.zeros(len(B)), parts[1].sum(axis=1)
+        for column in parts[0].T:
+            before, total = total, total + column
+            added = total - before
+            rest += (before - (total - added)) + (column - added)
+        parts[0][truth], parts[1][truth] = -total, -rest
+        return parts
+
     def curved(self, P, V, out=None):
         out = np.empty(V.shape) if out is None else out
         softmax_curved(self.weights, P, V, out, self.n_threads)

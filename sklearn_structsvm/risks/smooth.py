@@ -20,6 +20,8 @@ class SmoothRisk(Risk):
 
     # Whether B_ic depends on other scores of the example than its own.
     is_coupled = False
+    # Whether |B_ic| is at most p_i.
+    is_bounded = True
     # Whether it smooths a hinge around a `center`, as the method of multipliers needs it:
     # with `hinge`, `hinge_dual_value` and `width`.
     smooths_hinge = False
@@ -46,6 +48,13 @@ class SmoothRisk(Risk):
     def curved(self, A, V, out=None):
         """The derivative of B along a change V of the scores."""
         return np.multiply(self.curvatures(A), V, out=out)
+
+    def as_dual(self, B, low=0.0):
+        """Coefficients as two arrays whose sum is a dual point, not only up to rounding.
+
+        `low` is what rounding took from B.
+        """
+        return B, low + np.zeros_like(B)
 
     def dual_values(self, pairs):
         """inf R(W) - ⟨scale · Xᵀ B, W⟩ over scores, for each pair of B and a scale."""

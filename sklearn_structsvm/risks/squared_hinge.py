@@ -20,6 +20,8 @@ class SquaredHinge(SmoothRisk):
     JMLR 9, 2008.
     """
 
+    is_bounded = False
+
     def __init__(
         self, X, y, sample_weight=None, *, n_classes=2, bias=0.0, n_threads=1
     ):

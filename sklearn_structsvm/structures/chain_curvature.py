@@ -49,6 +49,22 @@ class ChainCurvature:
             self._add(w, own, half)
         return half + half.T
 
+    def nodes_at(self, w):
+        """All positions as rows, and p(y_t) at weights w.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_positions, n_columns)
+            Their features, with a column of each bias.
+        sequences : ndarray of shape (n_positions,)
+            The sequence of each of them; those without weight are left out.
+        marginals : ndarray of shape (n_positions, n_classes)
+        """
+        sizes = self.lengths[self.chosen]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        rows = self._rows(self.chosen, starts)
+        return rows, np.repeat(self.chosen, sizes), self._marginals(w, rows, starts)[0]
+
     def _add(self, w, chosen, half):
         """Add half of the matrix of some sequences, without its transpose."""
         k, n = self.k, len(half)

@@ -4,9 +4,14 @@ import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
+from sklearn_structsvm.solvers.batch.feasible_image import ROUGH, feasible_point
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
 from sklearn_structsvm.solvers.loop import run_steps
+
+# -log p for the least probability p, which is the most that an entropy changes by for a
+# change of p.
+MOST_SURPRISE = 745.0
 
 
 def run_chain_newton(
@@ -19,6 +24,7 @@ def run_chain_newton(
     n_threads=1,
     w0=None,
     rounding=None,
+    nodes=None,
     **limits,
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
@@ -31,6 +37,10 @@ def run_chain_newton(
         As for `run_elastic_net`.
     hessian : callable
         w -> second derivatives of the loss at w.
+    nodes : callable or None
+        w -> the positions as rows of a `SmoothRisk` in the first weights, its response at
+        w, and the sum of their weights. They decide whether dual points are feasible if
+        columns are so large that λ is a rounding error.
 
     Returns
     -------
@@ -39,7 +49,7 @@ def run_chain_newton(
         sums over the labelings of an example; the Hessian counts as one for each.
     """
     steps = ChainNewtonSteps(
-        oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding
+        oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes
     )
     return run_steps(steps, **limits)
 
@@ -57,11 +67,12 @@ class ChainNewtonSteps(ModelSteps):
         n_threads=1,
         w0=None,
         rounding=None,
+        nodes=None,
     ):
         self.objective = SparseLogLoss(
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding
         )
-        self.hessian, self.n_hessians = hessian, 0
+        self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
         self.largest = np.zeros(len(self.objective.weights))
 
     @property
@@ -85,4 +96,26 @@ class ChainNewtonSteps(ModelSteps):
         diagonal = np.maximum(diagonal, SUM_ROUNDING * self.largest)
         diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
         diagonal[diagonal <= 0.0] = 1.0
-        return self._minimize_model(H, np.arange(len(H)), diagonal)
+        return (
+            self._minimize_model(H, np.arange(len(H)), diagonal) or self._fit_bounds()
+        )
+
+    def _fit_bounds(self):
+        """Bring the dual point within its bounds. Returns whether the gap halves."""
+        objective = self.objective
+        lam, errors = objective.lam, objective.of_image
+        is_rough = self.nodes is not None and np.max(errors) > ROUGH * lam
+        if objective.ridge or not is_rough:
+            return False
+        risk, response, total = self.nodes(objective.weights)
+        n, B = risk.n_weights, risk.coefficients(response)
+        found = feasible_point(risk, response, B, objective.weights[:n], lam / total)
+        if found is None:
+            return False
+        # The probabilities of pairs change by no more than twice as much as those of
+        # positions, and entropies by a multiple of that.
+        entropy, image = objective.point
+        moved = total * float(np.abs(found[0] - B).sum())
+        others = np.abs(image[n:]) + errors[n:] + 2.0 * moved
+        largest = max(total * found[1], others.max(initial=0.0))
+        return objective.raise_bound(entropy - MOST_SURPRISE * 3.0 * moved, largest)

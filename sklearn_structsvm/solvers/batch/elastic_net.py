@@ -73,7 +73,13 @@ class SparseSteps(OrthantSteps):
 
 
 class SparseLogLoss(SparseComposite):
-    """The objective of `run_elastic_net` at a point, with the same parameters."""
+    """The objective of `run_elastic_net` at a point, with the same parameters.
+
+    Attributes
+    ----------
+    point : (float, ndarray)
+        A lower bound on the mean entropy at w, and the image.
+    """
 
     def __init__(
         self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, rounding=None
@@ -102,7 +108,7 @@ class SparseLogLoss(SparseComposite):
         # The entropy is the difference of terms that are huge if w is far off.
         self.take(w, value, loss)
         self.take_gradient(gradient)
-        point = loss - float(w @ gradient) - self.error, gradient
+        point = self.point = loss - float(w @ gradient) - self.error, gradient
         bound = self.dual(*point)
         if self.mean is None:
             self.mean = point
@@ -125,3 +131,13 @@ class SparseLogLoss(SparseComposite):
             error = self.rounding.of_values(0.0, conjugate)
             best = max(best, share * entropy - conjugate - error)
         return best
+
+    def raise_bound(self, entropy, largest):
+        """Use distributions whose image has no larger entry, without squares.
+
+        Returns whether the gap halves.
+        """
+        gap = self.value - self.dual_objective
+        bound = min(1.0, self.lam / largest) * entropy
+        self.dual_objective = max(self.dual_objective, bound)
+        return self.value - self.dual_objective < 0.5 * gap

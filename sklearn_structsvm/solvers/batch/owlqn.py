@@ -97,6 +97,8 @@ class L1Risk(SparseComposite):
 
     Attributes
     ----------
+    fitted : (ndarray, float) or None
+        Coefficients at w that were moved until a scale of almost 1 makes them feasible.
     n_planes : int
         Evaluations of R with its gradient.
     """
@@ -129,6 +131,7 @@ class L1Risk(SparseComposite):
     def go_to(self, w, scores, value):
         self.take(w, value)
         self.scores = self.found = scores
+        self.fitted = None
         self.coef, _ = self.risk.plane(scores)
         self.image = self.risk.gradient(self.coef)
         self.n_planes += 1
@@ -153,6 +156,18 @@ class L1Risk(SparseComposite):
         if self.rng is None:
             return super().at_zero(g)
         return g + self.lam * self.rng.uniform(-1.0, 1.0, size=len(g))
+
+    def raise_bound(self, B, largest):
+        """Use coefficients whose image has no larger entry, without squares.
+
+        Returns whether the gap halves.
+        """
+        gap = self.value - self.dual_objective
+        self.fitted = B, min(1.0, self.lam / largest) if largest > 0.0 else 1.0
+        bound = self.risk.dual_value(*self.fitted)
+        bound -= self.error + self.rounding.of_values(0.0, bound)
+        self.dual_objective = max(self.dual_objective, bound)
+        return self.value - self.dual_objective < 0.5 * gap
 
     def _average(self):
         """Mix the gradient into the mean of earlier ones, for the smallest ||XᵀB||∞."""

@@ -1,11 +1,13 @@
 """Newton's method under an L1 penalty, with a certificate: smooth risks and the hinge."""
 
 import numpy as np
-from scipy import sparse
 
-from sklearn_structsvm._utils.pieces import row_pieces, take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
+from sklearn_structsvm.solvers.batch.feasible_image import (
+    feasible_point,
+    second_derivatives,
+)
 from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
 from sklearn_structsvm.solvers.batch.newton import LEAST_DAMPING, MAX_PRODUCTS
 from sklearn_structsvm.solvers.loop import certified, run_steps
@@ -198,7 +200,18 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
         if own is None:
             return super().move(deadline)
         self.n_products += 1
-        return self._minimize_model(self._model(response, curvatures, own), own, diagonal)
+        H = second_derivatives(risk, response, curvatures, own)
+        return self._minimize_model(H, own, diagonal) or self._fit_bounds(response)
+
+    def _fit_bounds(self, response):
+        """Bring the dual point within its bounds. Returns whether the gap halves."""
+        objective, risk = self.objective, self.objective.risk
+        if objective.ridge or risk.is_remote:
+            return False
+        point = feasible_point(
+            risk, response, objective.coef, objective.weights, objective.lam
+        )
+        return point is not None and objective.raise_bound(*point)
 
     def _modeled(self, diagonal):
         """The weights that a model has, or None if there are too many."""
@@ -214,35 +227,6 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
         most = min(2 * n_first + LEAST_OTHERS, self.most_modeled)
         beyond[used] = np.inf
         return np.sort(np.argsort(-beyond, kind="stable")[:most])
-
-    def _model(self, response, curvatures, own):
-        """Second derivatives of R by the weights `own`."""
-        risk = self.objective.risk
-        X, k = risk.X, risk.n_scores
-        features, scores = own // k, own % k
-        columns, place = np.unique(features, return_inverse=True)
-        H = np.zeros((len(own), len(own)))
-        groups = [np.flatnonzero(scores == c) for c in range(k)]
-        n_own = int(np.count_nonzero(columns < X.shape[1]))
-        for piece in row_pieces(X.shape[0], len(own)):
-            rows = take_rows(X, piece)[:, columns[:n_own]]
-            A = rows.toarray() if sparse.issparse(rows) else rows
-            A = A.astype(np.float64, copy=False)
-            if n_own < len(columns):
-                A = np.hstack([A, np.full((len(A), 1), risk.bias)])
-            squares = curvatures[piece]
-            if risk.is_coupled:
-                # p P Pᵀ is subtracted everywhere, so within a score p P becomes p P (1 -
-                # P).
-                p, P = risk.weights[piece, np.newaxis], response[piece]
-                squares = p * P
-                weighted = A[:, place] * (np.sqrt(p) * P)[:, scores]
-                H -= weighted.T @ weighted
-            roots = np.sqrt(squares)
-            for c, group in enumerate(groups):
-                weighted = A[:, place[group]] * roots[:, c : c + 1]
-                H[np.ix_(group, group)] += weighted.T @ weighted
-        return H
 
 
 class MultiplierSteps:
@@ -283,10 +267,11 @@ class MultiplierSteps:
         if value < self.value:
             self.value, self.weights = value, point.weights
             self.error = point.rounding.of_values(self.weights, value)
-        bounds = [
-            risk.hinge_dual_value(coef, point.scale(gradient))
-            for coef, gradient in ((point.coef, point.smooth_gradient), point.mean)
-        ]
+        gradients = (point.coef, point.smooth_gradient), point.mean
+        points = [(coef, point.scale(gradient)) for coef, gradient in gradients]
+        if point.fitted is not None:
+            points.append(point.fitted)
+        bounds = [risk.hinge_dual_value(*each) for each in points]
         bound = max(bounds) - self.error - point.rounding.of_values(0.0, max(bounds))
         self.dual_objective = max(self.dual_objective, bound)
 

@@ -114,7 +114,7 @@ def wide_products(const double[:, ::1] rows, const double[::1] row, double divis
     return out
 
 
-def wide_combination(const double[:, ::1] shares, const double[:, ::1] rows):
+def wide_combination(const double[:, ::1] shares, const double[:, ::1] rows, sums=None):
     """Σ_j shares_j rows_j, rounded once.
 
     Parameters
@@ -122,33 +122,31 @@ def wide_combination(const double[:, ::1] shares, const double[:, ::1] rows):
     shares : ndarray of shape (m, 2)
         Numbers, and what rounding took from them.
     rows : ndarray of shape (m, d)
+    sums : ndarray of shape (2, d) or None
+        What it is added to, as numbers and what rounding took from them.
 
     Returns
     -------
     combination : ndarray of shape (d,)
     """
-    cdef Py_ssize_t c, j, k, start, width, m = rows.shape[0], d = rows.shape[1]
+    cdef Py_ssize_t c, j, start, width, m = rows.shape[0], d = rows.shape[1]
     check_shape("shares", shares, m, 2)
-    out, room = np.zeros(d), np.zeros((2, WIDTH))
-    cdef double[::1] view = out
-    cdef double[:, ::1] sums = room
+    sums = np.zeros((2, d)) if sums is None else sums
+    cdef double[:, ::1] view = sums
+    check_shape("sums", view, 2, d)
     cdef wide_vector total
     cdef wide share
-    total.hi, total.lo = &sums[0, 0], &sums[1, 0]
     with nogil:
         for c in range((d + WIDTH - 1) // WIDTH):
             start = c * WIDTH
             width = min(WIDTH, d - start)
-            for k in range(width):
-                wide_set(total, k, wide_of(0.0))
+            total.hi, total.lo = &view[0, start], &view[1, start]
             for j in range(m):
                 share.hi = shares[j, 0]
                 share.lo = shares[j, 1]
                 if share.hi != 0.0:
                     wide_axpy_of_doubles(width, share, &rows[j, start], total)
-            for k in range(width):
-                view[start + k] = total.hi[k]
-    return out
+    return sums[0]
 
 
 cdef class SimplexQP:

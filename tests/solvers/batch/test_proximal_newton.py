@@ -7,8 +7,8 @@ from scipy import sparse
 
 from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch import proximal_newton
+from sklearn_structsvm.solvers.batch.feasible_image import second_derivatives
 from sklearn_structsvm.solvers.batch.proximal_newton import (
-    ProximalNewtonSteps,
     run_proximal_newton,
 )
 
@@ -42,8 +42,7 @@ def test_the_model_has_the_second_derivatives_of_the_risk(kind, form):
     w = rng.normal(size=risk.n_weights)
     own = np.flatnonzero(rng.random(risk.n_weights) < 0.7)
     _, response = risk.respond(risk.scores(w))
-    steps = ProximalNewtonSteps(risk, 0.1, 0.5)
-    H = steps._model(response, risk.curvatures(response), own)
+    H = second_derivatives(risk, response, risk.curvatures(response), own)
     for k, j in enumerate(own):
         unit = np.zeros(risk.n_weights)
         unit[j] = 1.0

@@ -1,0 +1,166 @@
+"""Dual points of rows that satisfy the bounds of an L1 norm in spite of rounding.
+
+The norm bounds the entries of an image u = Xᵀ B by λ. If columns are as large as 1e9, λ
+may be less than a rounding error of the terms of u: then u is not known in double
+precision, and neither B nor the weights are fine enough for it. So here B is a sum of two
+doubles, and u is computed with twice the digits. The steps that bring u within its bounds
+are those of Newton's method, but they change B alone.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_structsvm._utils.pieces import row_pieces, take_rows
+from sklearn_structsvm.solvers.loop import ROUNDING, rounding_of
+from sklearn_structsvm.solvers.qp._simplex_qp import wide_combination
+
+# Entries of an image count as rough if their rounding errors exceed this share of their
+# bounds. It is far below any sensible tolerance.
+ROUGH = 1e-6
+
+# The rounding errors of the Hessian leave a small share of what is beyond the bounds in
+# each step, so that two or three steps suffice.
+MAX_STEPS = 8
+
+# A step is made on a row if no coefficient goes farther than this share of the way to its
+# end, so that the curvature holds and the coefficients stay those of a dual point.
+FARTHEST = 0.5
+
+
+def feasible_point(risk, response, B, w, lam):
+    """A dual point near B whose image has no entry beyond ±λ, or not by as much.
+
+    Parameters
+    ----------
+    risk : SmoothRisk
+        Its rows are in this process.
+    response : ndarray of shape (n_samples, n_scores)
+        Of which `B` are the coefficients, up to rounding.
+    B : ndarray of shape (n_samples, n_scores)
+    w : ndarray of shape (n_weights,)
+        Entries of the image that belong to nonzero weights go to their bounds.
+    lam : float
+        λ.
+
+    Returns
+    -------
+    B : ndarray of shape (n_samples, n_scores)
+        Rounded to doubles.
+    largest : float
+        No entry of the image before this rounding is larger.
+
+    or None if no entry is rough.
+    """
+    image = _Image(risk, lam)
+    if not len(image.rough):
+        return None
+    if risk.is_coupled:
+        # Adding a vector to the weights of all scores changes no loss. In the minimum of
+        # the norm the median of each feature's weights is zero, which rounding may hide.
+        W = w.reshape(-1, risk.n_scores)
+        w = (W - np.sort(W, axis=1)[:, [(risk.n_scores - 1) // 2]]).ravel()
+    curvatures = risk.curvatures(response)
+    high, low = risk.as_dual(B)
+    best, least = B, np.inf
+    for _ in range(MAX_STEPS):
+        u, errors = image.of(high, low)
+        largest = float((np.abs(u) + errors).max())
+        if not largest < least:
+            break
+        best, least = high, largest
+        ends = np.where(w == 0.0, np.clip(u, -lam, lam), -lam * np.sign(w))
+        own = np.flatnonzero(u != ends)
+        along = np.zeros_like(u)
+        along[own] = _newton_change(
+            second_derivatives(risk, response, curvatures, own), (ends - u)[own]
+        )
+        step = risk.curved(response, risk.scores(along))
+        room = np.abs(high)
+        if risk.is_bounded:
+            room = np.minimum(room, risk.weights[:, np.newaxis] - room)
+        step[(np.abs(step) > FARTHEST * room).any(axis=1)] = 0.0
+        high, low = risk.as_dual(*_sum(high, low, step))
+    return best, least
+
+
+class _Image:
+    """Images of coefficients, of which the rough entries have twice the digits.
+
+    Attributes
+    ----------
+    rough : ndarray
+        The features, the constant one included, whose entries are rough.
+    """
+
+    def __init__(self, risk, lam):
+        self.risk, self.n_features = risk, risk.X.shape[1]
+        self.errors = rounding_of(risk).of_means.reshape(-1, risk.n_scores)
+        self.rough = np.flatnonzero(self.errors[:, 0] > ROUGH * lam)
+
+    def of(self, high, low):
+        """Xᵀ (high + low), flat, and bounds on its rounding errors."""
+        risk = self.risk
+        u = risk.gradient(high).reshape(-1, risk.n_scores)
+        errors = self.errors.copy()
+        u[self.rough] = self._rough_rows(high, low).T
+        errors[self.rough] = ROUNDING * np.abs(u[self.rough])
+        return u.ravel(), errors.ravel()
+
+    def _rough_rows(self, high, low):
+        X, k = self.risk.X, self.risk.n_scores
+        columns = self.rough[self.rough < self.n_features]
+        sums = np.zeros((k, 2, len(self.rough)))
+        for piece in row_pieces(X.shape[0], len(self.rough)):
+            rows = take_rows(X, piece)[:, columns]
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            ones = np.full((len(rows), len(self.rough) - len(columns)), self.risk.bias)
+            rows = np.hstack([rows, ones]).astype(np.float64, copy=False)
+            for c in range(k):
+                shares = np.column_stack([high[piece, c], low[piece, c]])
+                wide_combination(shares, rows, sums[c])
+        return sums[:, 0]
+
+
+def _newton_change(H, change):
+    """H⁻¹ times the change, for a Hessian of columns of any sizes."""
+    diagonal = np.diagonal(H)
+    scales = np.zeros(len(H))
+    scales[diagonal > 0.0] = 1.0 / np.sqrt(diagonal[diagonal > 0.0])
+    H = H * scales * scales[:, np.newaxis]
+    return scales * np.linalg.lstsq(H, scales * change, rcond=None)[0]
+
+
+def _sum(high, low, change):
+    """high + low + change as two arrays."""
+    total = high + change
+    added = total - high
+    return total, low + ((high - (total - added)) + (change - added))
+
+
+def second_derivatives(risk, response, curvatures, own):
+    """Second derivatives of a risk by the weights `own`, at a response."""
+    X, k = risk.X, risk.n_scores
+    features, scores = own // k, own % k
+    columns, place = np.unique(features, return_inverse=True)
+    H = np.zeros((len(own), len(own)))
+    groups = [np.flatnonzero(scores == c) for c in range(k)]
+    n_own = int(np.count_nonzero(columns < X.shape[1]))
+    for piece in row_pieces(X.shape[0], len(own)):
+        rows = take_rows(X, piece)[:, columns[:n_own]]
+        A = rows.toarray() if sparse.issparse(rows) else rows
+        A = A.astype(np.float64, copy=False)
+        if n_own < len(columns):
+            A = np.hstack([A, np.full((len(A), 1), risk.bias)])
+        squares = curvatures[piece]
+        if risk.is_coupled:
+            # p P Pᵀ is subtracted everywhere, so within a score p P becomes p P (1 -
+            # P).
+            p, P = risk.weights[piece, np.newaxis], response[piece]
+            squares = p * P
+            weighted = A[:, place] * (np.sqrt(p) * P)[:, scores]
+            H -= weighted.T @ weighted
+        roots = np.sqrt(squares)
+        for c, group in enumerate(groups):
+            weighted = A[:, place[group]] * roots[:, c : c + 1]
+            H[np.ix_(group, group)] += weighted.T @ weighted
+    return H
