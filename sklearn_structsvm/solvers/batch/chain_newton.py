@@ -103,7 +103,7 @@ class ChainNewtonSteps(ModelSteps):
     def _fit_bounds(self):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
         objective = self.objective
-        lam, errors = objective.lam, objective.of_image
+        lam, errors = objective.lam, objective.rounding.of_means
         is_rough = self.nodes is not None and np.max(errors) > ROUGH * lam
         if objective.ridge or not is_rough:
             return False

@@ -86,6 +86,8 @@ class RegularizedLogLoss(Composite):
         self.concave, self.is_convex = concave, concave is None
         self.oracle, self.p, self.n_threads = oracle, weights, n_threads
         self.n_evaluations = 0
+        # No loss is negative, but for a function that is subtracted.
+        self.dual_objective = 0.0 if self.is_convex else -np.inf
         self._take(self.weights, *self._evaluate(self.weights))
 
     def n_calls(self):

@@ -44,7 +44,7 @@ def run_newton(
     useful [1]_. The preconditioner is the inverse of the Hessian's diagonal blocks, one
     for each score, if there are few dense features, and its diagonal otherwise. Steps are
     shortened until they pay, without products with X. P is strongly convex, so it is at
-    most ||∇P(w)||² / 2λ above its minimum.
+    most ||∇P(w)||² / 2λ above its minimum, which is not negative.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ class NewtonSteps(Composite):
 
     def __init__(self, risk, lam, tol, w0=None):
         super().__init__(risk.n_weights, rounding_of(risk), ridge=lam, w0=w0)
-        self.risk = risk
+        # No loss is negative.
+        self.risk, self.dual_objective = risk, 0.0
         # If the gradient is this small, the gap is `tol`.
         self.target = np.sqrt(2.0 * lam * tol)
         self.n_passes = 0

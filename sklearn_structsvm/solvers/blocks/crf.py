@@ -84,7 +84,10 @@ def run_crf(
 
     def hand_over(row, w):
         follower = successor(row, w)
-        if take_back is not None:
+        if follower.then is not None:
+            # Of what follows it is known that it takes longer, but not many passes.
+            follower.is_over = Slow(limits, is_last_resort=True).ends_ascent
+        elif take_back is not None:
             follower.then, follower.is_over = go_on, slow.ends_others
         return follower
 

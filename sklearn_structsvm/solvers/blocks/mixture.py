@@ -24,6 +24,7 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import AHEAD, Center
@@ -53,8 +54,12 @@ IDLE = 5
 MOST_PATTERNS = 20
 
 # With an L1 penalty patterns are left once one brings less than this share of what all
-# have brought: they are many, and the next plane changes them again.
+# have brought: they are many, and the next plane changes them again. But w must be near
+# the minimum for the planes: what it is above the dual value is less than this share of
+# the gap. If columns are as large as 1e8, all of w can be wrong where the dual value is
+# almost right.
 LITTLE = 0.01
+FAR = 0.5
 
 
 class PlanesLost(Exception):
@@ -179,7 +184,7 @@ class PlaneMixture:
             shares, u = self._mixture_by_patterns()
         losses = bundle.offsets
         value = iterate.dual_value_of(u, float(shares @ losses)) - iterate.minus_b
-        if not value > before:
+        if not value > before and not self._is_nearer(u, value, before):
             return False
         iterate.mix(np.ascontiguousarray(shares), u)
         return True
@@ -209,9 +214,36 @@ class PlaneMixture:
             shares, u = shares + step * change, u + step * along
             if iterate.l1_ratio > 0.0:
                 before, value = value, iterate.dual_value_of(u, float(shares @ losses))
-                if 0.0 < value - before <= LITTLE * (value - first):
+                is_little = 0.0 < value - before <= LITTLE * (value - first)
+                if is_little and not self._is_far(u, value):
                     break
         return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), u
+
+    def _is_far(self, u, value):
+        """Whether the w of an image is far from the minimum for the planes."""
+        there = self._value_there(self.iterate.weights_of(u))
+        value -= self.iterate.minus_b
+        return there - value > FAR * (self.objective - value)
+
+    def _is_nearer(self, u, value, before):
+        """Whether w is nearer to that minimum, while the dual value stays as it is.
+
+        With next to no penalty, planes cut off many minima before they raise the least
+        value of all.
+        """
+        iterate = self.iterate
+        if not value >= before - VALUE_ROUNDING * abs(before):
+            return False
+        there = self._value_there(iterate.weights_of(u))
+        return there < self._value_there(iterate.weights)
+
+    def _value_there(self, w):
+        """The minimized function of the planes at w."""
+        planes = float((self.bundle.planes @ w + self.bundle.offsets).max())
+        if self.minus_a is None:
+            return planes + self.iterate.penalty(w)
+        # The planes are less the one that is subtracted, but for its constant.
+        return planes + self.iterate.penalty(w) + float(w @ self.minus_a)
 
 
 class _Mapping:
