@@ -664,3 +664,21 @@ def test_chains_with_a_column_of_unix_time_end_at_a_certificate(C):
     assert model.dual_gap_ <= model.tol
     exact = CRFClassifier("chain", C=C, solver="newton").fit([*X], [*y])
     assert abs(model.objective_ - exact.objective_) <= model.dual_gap_ + exact.dual_gap_
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_chains_of_more_raw_features_than_positions_end(C):
+    """The gradient is far too large a bound as long as L-BFGS creeps."""
+    rng, n = new_rng(62), 200
+    Z = rng.standard_normal((n, 300))
+    score = Z[:, 0] - Z[:, 1] + rng.logistic(size=n)
+    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
+    X = Z * np.logspace(-2, 3, 300)
+    X, y = list(X.reshape(40, 5, -1)), list(y.reshape(40, 5))
+    # A fit that ends above `tol` warns.
+    model = CRFClassifier("chain", C=C, random_state=0).fit(X, y)
+    assert model.n_iter_ <= 700
+    assert (model.history_["dual_objective"][-1] >= 0.0).all()
+    log_loss = -model.log_likelihood(X, y).mean()
+    squares = 0.5 * model.coef_ @ model.coef_ / (C * len(X))
+    assert model.objective_ == pytest.approx(log_loss + squares)

@@ -27,6 +27,7 @@ MAX_STEPS = 8
 FARTHEST = 0.5
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def feasible_point(risk, response, B, w, lam):
     """A dual point near B whose image has no entry beyond ±λ, or not by as much.
 
@@ -66,14 +67,16 @@ def feasible_point(risk, response, B, w, lam):
         u, errors = image.of(high, low)
         largest = float((np.abs(u) + errors).max())
         if not largest < least:
+            # Rounding is all that is left, or products of huge columns overflow.
             break
         best, least = high, largest
         ends = np.where(w == 0.0, np.clip(u, -lam, lam), -lam * np.sign(w))
         own = np.flatnonzero(u != ends)
         along = np.zeros_like(u)
-        along[own] = _newton_change(
-            second_derivatives(risk, response, curvatures, own), (ends - u)[own]
-        )
+        H = second_derivatives(risk, response, curvatures, own)
+        if not np.isfinite(H).all():
+            break
+        along[own] = _newton_change(H, (ends - u)[own])
         step = risk.curved(response, risk.scores(along))
         room = np.abs(high)
         if risk.is_bounded:
@@ -114,7 +117,7 @@ class _Image:
             rows = take_rows(X, piece)[:, columns]
             rows = rows.toarray() if sparse.issparse(rows) else rows
             ones = np.full((len(rows), len(self.rough) - len(columns)), self.risk.bias)
-            rows = np.hstack([rows, ones]).astype(np.float64, copy=False)
+            rows = np.ascontiguousarray(np.hstack([rows, ones]), dtype=np.float64)
             for c in range(k):
                 shares = np.column_stack([high[piece, c], low[piece, c]])
                 wide_combination(shares, rows, sums[c])

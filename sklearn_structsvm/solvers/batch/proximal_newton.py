@@ -1,6 +1,7 @@
 """Newton's method under an L1 penalty, with a certificate: smooth risks and the hinge."""
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
@@ -132,10 +133,15 @@ class ModelSteps:
             penalties = np.minimum(self.objective.lam * scales, largest)
         target = self.objective.weights.copy()
         try:
-            found = minimize_sparse_quadratic(H, gradient - H @ start, penalties, start)
+            if self.objective.lam > 0.0:
+                b = gradient - H @ start
+                target[own] = scales * minimize_sparse_quadratic(H, b, penalties, start)
+            else:
+                # The change may be far smaller than rounding errors of H times weights.
+                factor = cho_factor(H, check_finite=False)
+                target[own] -= scales * cho_solve(factor, gradient, check_finite=False)
         except np.linalg.LinAlgError:
             return 0.0
-        target[own] = scales * found
         return self._step_to(target)
 
     def _step_to(self, target):
