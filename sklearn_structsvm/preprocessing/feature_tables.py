@@ -64,14 +64,8 @@ def _cluster(word, name, size, clusters):
 class FeatureTables:
     """What a fit learns of words: rows of values, atoms of strings, columns of features.
 
-    Parameters
-    ----------
-    plan : Plan
-    n_columns : int
-        Of the input, with those of gazetteers.
-    clusters : dict of mappings
-    n_hashed : int or None
-        The number of columns if they are hashed: then nothing is learned.
+    `n_columns`: of the input, with those of gazetteers. `n_hashed` or None: the number
+    of columns if they are hashed: then nothing is learned.
     """
 
     def __init__(self, plan, n_columns, clusters, n_hashed=None):
@@ -118,12 +112,8 @@ class FeatureTables:
     def fit(self, columns, starts, min_count):
         """Learn the features of words.
 
-        Parameters
-        ----------
-        columns : list of lists of str
-            The values of each column, of all words.
-        starts : ndarray of shape (n_sentences + 1,)
-        min_count : int
+        `starts` (n_sentences + 1,). `columns` (list of lists of str): the values of
+        each column, of all words.
         """
         if self.n_hashed is not None:
             return
@@ -244,15 +234,8 @@ class FeatureTables:
     def transform(self, columns, starts):
         """Columns of the features of each word.
 
-        Parameters
-        ----------
-        columns, starts
-            As of `fit`.
-
-        Returns
-        -------
-        indices : ndarray, intc
-        indptr : ndarray, intp
+        `columns`, `starts`: as of `fit`. Returns `indices` (ndarray, intc); `indptr`
+        (ndarray, intp).
         """
         compiled = vars(self).get("_compiled") or self._compile()
         known_lists, offsets, parts, families, table = compiled

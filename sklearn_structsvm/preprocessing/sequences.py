@@ -476,10 +476,7 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
 class _Pieces:
     """The tokens of sequences as they arrive, a list for a few sequences at a time.
 
-    Attributes
-    ----------
-    lengths : list
-        Those of the sequences that have arrived.
+    `lengths`: those of the sequences that have arrived.
     """
 
     def __init__(self, X):

@@ -392,12 +392,7 @@ def _placed(call, columns, starts, names, *args):
 def _read(X, names):
     """The values of each column of all sentences in one list, and where they start.
 
-    Returns
-    -------
-    flat : list of lists
-    starts : ndarray of shape (n + 1,), intp
-    names : list of str
-        Of the columns.
+    Returns `flat` (list of lists); `starts` (n + 1,), intp; `names`: of the columns.
     """
     X = check_sequences(X)
     if names is not None:

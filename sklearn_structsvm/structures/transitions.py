@@ -27,20 +27,9 @@ from sklearn_structsvm.structures.nodes import depths_of
 def allowed_transitions(transitions, classes):
     """The table of a user's `transitions`, or None if they are None.
 
-    Parameters
-    ----------
-    transitions : str, ndarray of bool, iterable of pairs or None
-        See `ChainStructure`.
-    classes : ndarray of shape (k,)
-
-    Returns
-    -------
-    ndarray of shape (k + 1, k + 1), dtype bool, or None
-
-    Raises
-    ------
-    ValueError
-        If they have none of these forms, or do not match the classes.
+    `classes` (k,). `transitions` (str, ndarray of bool, iterable of pairs or None): see
+    `ChainStructure`. Returns (k + 1, k + 1) bool or None. ValueError if they have none
+    of these forms, or do not match the classes.
     """
     if transitions is None:
         return None
@@ -244,14 +233,7 @@ def all_labelings(allowed, parents):
 def forbidden_places(allowed, labels, parents):
     """Whether each node's label is forbidden after its parent's, or as first or last.
 
-    Parameters
-    ----------
-    allowed : ndarray of shape (k + 1, k + 1)
-    labels, parents : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of shape (n,), dtype bool
+    `allowed` (k + 1, k + 1), `labels`, `parents` (n,). Returns (n,) bool.
     """
     k = len(allowed) - 1
     bad = ~allowed[np.where(parents < 0, k, labels[parents]), labels]
@@ -263,20 +245,11 @@ def forbidden_places(allowed, labels, parents):
 def penalized(allowed, theta, transition, more=0.0, *, parents=None):
     """Potentials of a forest in which forbidden labelings score lowest.
 
-    Parameters
-    ----------
-    allowed : ndarray of shape (k + 1, k + 1)
-    theta : ndarray of shape (T, k)
-    transition : ndarray of shape (k, k) or None
-    more : float
-        The largest difference in another score that will be added.
-    parents : ndarray of shape (T,), or None for a chain
-
-    Returns
-    -------
-    theta, transition : ndarray
-        Allowed labelings keep their scores. All others are lower by just more than any
-        two allowed ones differ: a larger difference would cost digits.
+    `allowed` (k + 1, k + 1), `theta` (T, k), `transition` (k, k) or None, `parents`
+    (T,), or None for a chain. `more`: the largest difference in another score that will
+    be added. Returns `theta`, `transition`: allowed labelings keep their scores. All
+    others are lower by just more than any two allowed ones differ: a larger difference
+    would cost digits.
     """
     k = theta.shape[1]
     transition = np.zeros((k, k)) if transition is None else transition

@@ -27,69 +27,28 @@ def run_bmrm(
     multiclass and multilabel losses), and the plane is taken a little beyond it. For
     structures, which have only a max-oracle, use `run_cutting_plane`.
 
-    Parameters
-    ----------
-    risk : Risk
-    lam : float
-        λ > 0.
-    line_search : bool
-        False takes the planes at the bundle's minimizers, which is the method of [1]_.
-    subproblem : {"qp", "line"}
-        The bundle is minimized exactly, or only between its last solution and the new
-        plane: a single step in one variable. The analysis of [1]_ needs no more (Theorem
-        5 of [3]_), and no planes are kept.
-    cut_at : float or None
-        In (0, 1]: with `line_search`, the plane is taken at (1 - cut_at) times the best
-        point plus cut_at times the bundle's minimizer. 0.1 makes the method OCAS. None:
-        0.1 if there are many features but few per row, and 0.01 otherwise.
-    w0 : ndarray of shape (risk.n_weights,) or None
-        The start. By default it is the bundle's minimizer, or zero if the bundle is
-        empty.
-    bundle : Bundle or None
-        Planes below the risk that are already known, for the same λ. The method adds
-        more.
-    tol, **limits
-        As for `run_passes`. "n_oracle_calls" counts planes.
+    `line_search`: False takes the planes at the bundle's minimizers, which is the
+      method of [1]_.
+    `subproblem` ({"qp", "line"}): the bundle is minimized exactly, or only between its
+      last solution and the new plane: a single step in one variable. The analysis of
+      [1]_ needs no more (Theorem 5 of [3]_), and no planes are kept.
+    `cut_at`: in (0, 1]: with `line_search`, the plane is taken at (1 - cut_at) times
+      the best point plus cut_at times the bundle's minimizer. 0.1 makes the method
+      OCAS. None: 0.1 if there are many features but few per row, and 0.01 otherwise.
+    `w0` (risk.n_weights,) or None: the start. By default it is the bundle's minimizer,
+      or zero if the bundle is empty.
+    `bundle` or None: planes below the risk that are already known, for the same λ. The
+      method adds more.
+    `tol`, `**limits`: as for `run_passes`. "n_oracle_calls" counts planes.
+    Returns the `SolverResult` for the best weights seen. "stalled" if only rounding is
+      left of the gap.
 
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen. "stalled" if only rounding is left of the
-        gap.
-
-    References
-    ----------
     .. [1] Teo, Vishwanathan, Smola, Le, "Bundle methods for regularized risk
        minimization", JMLR 11, 2010.
     .. [2] Franc, Sonnenburg, "Optimized cutting plane algorithm for support vector
        machines", ICML 2008.
     .. [3] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
        SVMs", 2009.
-
-    Examples
-    --------
-    A risk is what has these methods; here |w - 2|, with its two planes:
-
-    >>> import numpy as np
-    >>> from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
-    >>> class Distance:
-    ...     n_weights = n_scores = n_samples = 1
-    ...     mean_sizes = 0.0
-    ...     def empty(self):
-    ...         return np.empty((1, 1))
-    ...     def scores(self, w, out):
-    ...         out[:] = w - 2.0
-    ...         return out
-    ...     def value(self, Z):
-    ...         return abs(Z[0, 0])
-    ...     def plane(self, Z, out):
-    ...         out[:] = np.sign(Z)
-    ...         return out, -2.0 * out[0, 0]
-    ...     def gradient(self, B):
-    ...         return B[0]
-    >>> result = run_bmrm(Distance(), 1.0, line_search=False, tol=1e-12)
-    >>> result.solution.tolist(), result.objective, result.status
-    ([1.0], 1.5, 'converged')
     """
     if bundle is None:
         bundle = make_bundle(risk, lam) if subproblem == "qp" else AggregatePlane(lam)
@@ -115,13 +74,7 @@ class AggregatePlane:
     segment between the two, in closed form: coordinate ascent on the bundle's dual with
     the coordinate of the steepest slope.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,)
-        -a / λ.
-    dual_objective : float
-    offsets : list of float
-        b, where there is a plane.
+    `weights` (d,): -a / λ. `offsets`: b, where there is a plane.
     """
 
     def __init__(self, lam):

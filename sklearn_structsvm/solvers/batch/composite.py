@@ -9,23 +9,10 @@ from sklearn_structsvm.solvers.loop import certified
 class Composite:
     """P(w) = λ ||w||₁ + κ/2 ||w||² + R(w) at a point w.
 
-    Parameters
-    ----------
-    n_weights : int
-    rounding : Rounding
-    lam, ridge : float
-        λ and κ.
-    w0 : ndarray of shape (d,) or None
-        Zero by default.
+    `lam`, `ridge`: λ and κ. `w0` (d,) or None: zero by default.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,)
-        w.
-    value, error : float
-        P(w), and its rounding error.
-    dual_objective : float
-        The best lower bound so far.
+    Attributes: `weights` (d,): w. `value`, `error`: P(w), and its rounding error.
+    `dual_objective`: the best lower bound so far.
     """
 
     # Values above a tangent are then an error.
@@ -76,12 +63,8 @@ class SparseComposite(Composite):
     / 2κ with the soft threshold S. If κ = 0, no entry of u may exceed λ. So a dual point
     is also scaled toward the one of image zero.
 
-    Attributes
-    ----------
-    smooth_gradient : ndarray of shape (d,)
-        The gradient of all but the L1 penalty.
-    gradient : ndarray of shape (d,)
-        The subgradient of least size.
+    `smooth_gradient` (d,): the gradient of all but the L1 penalty. `gradient` (d,): the
+    subgradient of least size.
     """
 
     def take_gradient(self, gradient):
@@ -113,16 +96,8 @@ class SparseComposite(Composite):
     def search(self, target_of, step=1.0):
         """Move to the first of successively halved steps that pays; 0.0 if none does.
 
-        Parameters
-        ----------
-        target_of : callable
-            (step) -> the point there, `look` of it, and the change that slopes promise.
-        step : float
-            Tried first.
-
-        Returns
-        -------
-        float
+        `target_of`: (step) -> the point there, `look` of it, and the change that slopes
+        promise. `step`: tried first.
         """
 
         def attempt(step):

@@ -32,18 +32,10 @@ def run_elastic_net(
     The best of them bounds the optimum, after H is lowered and the sizes of g are raised
     by their rounding errors.
 
-    Parameters
-    ----------
-    oracle, weights, lam, n_threads, w0, squares, rounding, **limits
-        As for `run_lbfgs`.
-    l1_ratio : float
-        ρ, above 0 and at most 1.
-
-    Returns
-    -------
-    SolverResult
-        "stalled" if no step decreases the objective beyond rounding. Oracle calls are
-        sums over the labelings of an example.
+    `oracle`, `weights`, `lam`, `n_threads`, `w0`, `squares`, `rounding`, `**limits`: as
+    for `run_lbfgs`. `l1_ratio`: ρ, above 0 and at most 1. Returns a `SolverResult`:
+    "stalled" if no step decreases the objective beyond rounding. Oracle calls are sums
+    over the labelings of an example.
     """
     steps = SparseSteps(oracle, weights, lam, l1_ratio, n_threads, w0, squares, rounding)
     return run_steps(steps, **limits)

@@ -46,14 +46,8 @@ class L1NewtonSteps:
     step, scaled by the Hessian's diagonal, frees and zeroes weights. As in [1]_, the
     method makes the step whose part of the subgradient is larger.
 
-    Attributes
-    ----------
-    objective : L1Risk
-    n_products : int
-        Products with the Hessian, plus the times it was written out.
+    `n_products`: products with the Hessian, plus the times it was written out.
 
-    References
-    ----------
     .. [1] Chen, Curtis, Robinson, "A reduced-space algorithm for minimizing
        l1-regularized convex functions", SIAM Journal on Optimization 27, 2017.
     """

@@ -33,38 +33,20 @@ def run_lbfgs(
     the duality gap at the distributions that w gives, whose dual point has the weights w
     - ∇P(w) / λ.
 
-    Parameters
-    ----------
-    oracle : BlockOracle or BoundedLogLoss
-        An oracle that `has_sums`, with a new dual state. If it has bounds of the sums, P
-        and its gap are those of the bounds.
-    weights : ndarray of shape (n_blocks,)
-        p_i, non-negative, summing to 1.
-    lam : float
-        λ > 0.
-    n_threads : int
-    w0 : ndarray of shape (n_weights,) or None
-        Zero by default.
-    squares : ndarray of shape (n_weights,) or None
-        The size of P's second derivatives without λ, from which the first, diagonal
-        estimate of the Hessian is made. Without them, columns of different scales need
-        very many steps.
-    concave : object or None
-        A convex function A to subtract, with a method `at` like that of
-        `sklearn_structsvm.solvers.blocks.concave_convex.LogSums`. The bound is then that
-        of the convex problem with the plane of A at w.
-    rounding : Rounding or None
-    **limits
-        As for `run_passes`.
+    `oracle` (BlockOracle or BoundedLogLoss): an oracle that `has_sums`, with a new dual
+      state. If it has bounds of the sums, P and its gap are those of the bounds.
+    `weights` (n_blocks,): p_i, non-negative, summing to 1.
+    `w0` (n_weights,) or None: zero by default.
+    `squares` (n_weights,) or None: the size of P's second derivatives without λ, from
+      which the first, diagonal estimate of the Hessian is made. Without them, columns
+      of different scales need very many steps.
+    `concave` or None: a convex function A to subtract, with a method `at` like that of
+      `sklearn_structsvm.solvers.blocks.concave_convex.LogSums`. The bound is then that
+      of the convex problem with the plane of A at w.
+    `**limits`: as for `run_passes`.
+    Returns a `SolverResult`: "stalled" if no step decreases the objective beyond
+      rounding. Oracle calls are sums over the labelings of an example.
 
-    Returns
-    -------
-    SolverResult
-        "stalled" if no step decreases the objective beyond rounding. Oracle
-        calls are sums over the labelings of an example.
-
-    References
-    ----------
     .. [1] Liu, Nocedal, "On the limited memory BFGS method for large scale
        optimization", Mathematical Programming 45, 1989.
     """

@@ -46,25 +46,11 @@ def run_newton(
     shortened until they pay, without products with X. P is strongly convex, so it is at
     most ||∇P(w)||² / 2λ above its minimum, which is not negative.
 
-    Parameters
-    ----------
-    risk : SmoothRisk
-    lam : float
-        λ > 0.
-    w0 : ndarray of shape (n_weights,) or None
-        Zero by default.
-    tol, **limits
-        As for `run_passes`. A pass is a Newton step.
+    `w0` (n_weights,) or None: zero by default. `tol`, `**limits`: as for `run_passes`.
+    A pass is a Newton step. Returns a `SolverResult`: "stalled" if no step decreases
+    the gradient beyond rounding. Oracle calls are passes over an example: for the
+    objective and its gradient, and for each product with the Hessian.
 
-    Returns
-    -------
-    SolverResult
-        "stalled" if no step decreases the gradient beyond rounding. Oracle calls
-        are passes over an example: for the objective and its gradient, and for each
-        product with the Hessian.
-
-    References
-    ----------
     .. [1] Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, section 7.1.
     """
     # Squares of huge features overflow. The gap is then infinite, which reports the
@@ -173,10 +159,7 @@ class NewtonSteps(Composite):
 def make_preconditioner(risk):
     """The preconditioner that suits the features of a risk.
 
-    Returns
-    -------
-    callable
-        (A, λ) -> v ↦ M⁻¹ v, where M is like the Hessian at the response A.
+    Returns (A, λ) -> v ↦ M⁻¹ v, where M is like the Hessian at the response A.
     """
     n_features = risk.n_weights // risk.n_scores
     if sparse.issparse(risk.X) or n_features > MAX_DENSE:

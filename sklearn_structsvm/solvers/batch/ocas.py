@@ -38,29 +38,12 @@ def bundle_bound(bundle, rounding):
 class CuttingPlaneSteps:
     """Planes at the minimizers of a bundle, and the best of these points.
 
-    Parameters
-    ----------
-    risk : Risk
-    lam : float
-        λ > 0.
-    bundle : Bundle
-        It must be solved, unless `cut` is called before the first step.
-    weights : ndarray of shape (d,)
-        The best point so far.
-    scores : ndarray of shape (n_samples, n_scores) or None
-        The scores of `weights`, if they are known. They are overwritten.
-    dual_objective : float
-        A lower bound that is already known.
-    tol : float
-        The desired duality gap.
+    `bundle`: it must be solved, unless `cut` is called before the first step. `weights`
+    (d,): the best point so far. `scores` (n_samples, n_scores) or None: the scores of
+    `weights`, if they are known. They are overwritten. `dual_objective`: a lower bound
+    that is already known. `tol`: the desired duality gap.
 
-    Attributes
-    ----------
-    weights, scores, dual_objective : the best so far
-    objective : float
-        At `weights`.
-    n_planes : int
-        Planes added.
+    Attributes: `objective`: at `weights`. `n_planes`: planes added.
     """
 
     method = "planes"
@@ -128,13 +111,9 @@ class CuttingPlaneSteps:
 class OcasSteps(CuttingPlaneSteps):
     """The best point on the line to each minimizer, with planes taken a little beyond it.
 
-    Parameters
-    ----------
-    cut_at : float or None
-        The plane is taken at (1 - cut_at) times the best point plus cut_at times the
-        minimizer. None: the best share for the length of planes.
-    **known : as for `CuttingPlaneSteps`
-        `scores` are those of the best point at any time.
+    `cut_at`: the plane is taken at (1 - cut_at) times the best point plus cut_at times
+    the minimizer. None: the best share for the length of planes. `**known` as for
+    `CuttingPlaneSteps`. `scores` are those of the best point at any time.
     """
 
     def __init__(self, risk, lam, bundle, weights, cut_at=None, **known):

@@ -49,52 +49,19 @@ def run_pragam(
     are measured as Σ_i p_i ||α_i||², so that an example of weight two is the same as two
     examples.
 
-    Parameters
-    ----------
-    risk : Risk
-        Whose `dual_form` lists its planes.
-    lam : float
-        λ > 0.
-    fit_intercept : bool
-        Add an intercept b to the scores that is not regularized (Pragam-b); for binary
-        losses, whose dual has Σ_i p_i y_i α_i = 0 then.
-    lipschitz : float or None
-        L. None estimates it during the run (Nesterov's adaptive scheme [2]_). A value
-        that proves too small is replaced by an estimate.
-    **limits
-        As for `run_passes`. "n_oracle_calls" counts products Xᵀ B.
+    `risk`: whose `dual_form` lists its planes. `fit_intercept`: add an intercept b to
+    the scores that is not regularized (Pragam-b); for binary losses, whose dual has Σ_i
+    p_i y_i α_i = 0 then. `lipschitz`: L. None estimates it during the run (Nesterov's
+    adaptive scheme [2]_). A value that proves too small is replaced by an estimate.
+    `**limits`: as for `run_passes`. "n_oracle_calls" counts products Xᵀ B. Returns the
+    `SolverResult` for the best weights seen. With `fit_intercept`, the last one is b.
+    TypeError if the risk's losses are not maxima of a few planes. ValueError if an
+    intercept is asked for with more than one score per example.
 
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen. With `fit_intercept`, the last one is b.
-
-    Raises
-    ------
-    TypeError
-        If the risk's losses are not maxima of a few planes.
-    ValueError
-        If an intercept is asked for with more than one score per example.
-
-    References
-    ----------
     .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
        SVMs", 2009, Algorithm 1.
     .. [2] Nesterov, "Gradient methods for minimizing composite objective function", CORE
        discussion paper 76, 2007.
-
-    Examples
-    --------
-    Two points on a line, whose classes meet at 1.5:
-
-    >>> import numpy as np
-    >>> from sklearn_structsvm.risks import BinaryHinge
-    >>> from sklearn_structsvm.solvers.batch.pragam import run_pragam
-    >>> risk = BinaryHinge(np.array([[1.0], [2.0]]), [0, 1])
-    >>> result = run_pragam(risk, 0.01, fit_intercept=True, tol=1e-9)
-    >>> w, b = result.solution.tolist()
-    >>> round(w, 4), round(-b / w, 4), round(result.objective, 6)
-    (2.0, 1.5, 0.02)
     """
     dual = make_dual(risk, fit_intercept)
     method = EuclideanExcessiveGap(risk, lam, dual, lipschitz)
@@ -263,13 +230,8 @@ class EuclideanExcessiveGap:
     α Δ - ||V||² / (2 λ), its curvature between two points known from their V, and w(α) =
     -V / λ.
 
-    Attributes
-    ----------
-    weights : ndarray
-        The best w_k, with its intercept if there is one.
-    objective, dual_objective : float
-        The best seen.
-    mu, lipschitz : float
+    `weights`: the best w_k, with its intercept if there is one. `objective`,
+    `dual_objective`: the best seen.
     """
 
     def __init__(self, risk, lam, dual, lipschitz):

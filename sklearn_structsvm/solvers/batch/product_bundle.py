@@ -19,18 +19,7 @@ LONG = 10_000
 
 
 def make_bundle(risk, lam):
-    """An empty bundle for the planes of a risk, of the faster kind.
-
-    Parameters
-    ----------
-    risk : Risk
-    lam : float
-        λ > 0.
-
-    Returns
-    -------
-    Bundle
-    """
+    """An empty bundle for the planes of a risk, of the faster kind."""
     if has_long_planes(risk, TYPICAL_PLANES) and not risk.is_remote:
         return ProductBundle(risk, lam)
     return Bundle(risk.n_weights, lam)
@@ -49,15 +38,9 @@ class ProductBundle(Bundle):
     plane's row of the Gram matrix takes a product with X and these entries, and no plane
     is stored. The same holds for the minimizer, w = -Xᵀ (Σ α_j B_j) / λ.
 
-    Parameters
-    ----------
-    risk : Risk
-    lam : float
-        λ > 0.
-    max_idle : int
-    max_planes : int or None
-        As for `Bundle`; None for 1000. A plane takes 16 bytes for each nonzero entry of
-        its B, and an example with a loss has one or two of these.
+    `max_idle`, `max_planes`: as for `Bundle`; None for 1000 planes. A plane takes 16
+    bytes for each nonzero entry of its B, and an example with a loss has one or two of
+    these.
     """
 
     def __init__(self, risk, lam, **options):

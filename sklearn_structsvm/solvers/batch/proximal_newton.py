@@ -50,28 +50,13 @@ def run_proximal_newton(
     point, which then moves to that of the smoothed problem's solution, and the smoothing
     becomes narrower.
 
-    Parameters
-    ----------
-    risk : SmoothRisk
-        For a `ProximalHinge`, the hinge itself is minimized, with ρ = 1.
-    lam : float
-        λ > 0.
-    l1_ratio : float
-        ρ, above 0 and at most 1.
-    w0 : ndarray of shape (n_weights,) or None
-        Zero by default.
-    **limits
-        As for `run_passes`. A pass is a step.
+    `risk`: for a `ProximalHinge`, the hinge itself is minimized, with ρ = 1. `lam`: λ >
+    0. `l1_ratio`: ρ, above 0 and at most 1. `w0` (n_weights,) or None: zero by default.
+    `**limits`: as for `run_passes`. A pass is a step. Returns the `SolverResult` for
+    the best weights seen. "stalled" if no step decreases the objective beyond rounding.
+    Oracle calls are passes over an example: for the objective and its gradient, and to
+    write out the Hessian.
 
-    Returns
-    -------
-    SolverResult
-        The result for the best weights seen. "stalled" if no step decreases the objective
-        beyond rounding. Oracle calls are passes over an example: for the objective and
-        its gradient, and to write out the Hessian.
-
-    References
-    ----------
     .. [1] Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite
        functions", SIAM Journal on Optimization 24, 2014.
     .. [2] Rockafellar, "Augmented Lagrangians and applications of the proximal point
@@ -96,13 +81,8 @@ class ModelSteps:
     def _minimize_model(self, H, own, diagonal):
         """Make a step, with more and more damping. Returns whether there was one.
 
-        Parameters
-        ----------
-        H : ndarray of shape (m, m)
-            Second derivatives of the loss by the weights `own`. It is overwritten.
-        own : ndarray of shape (m,)
-        diagonal : ndarray of shape (n_weights,)
-            The scale of H and the ridge, positive.
+        `own` (m,). `H` (m, m): second derivatives of the loss by the weights `own`. It
+        is overwritten. `diagonal` (n_weights,): the scale of H and the ridge, positive.
         """
         objective = self.objective
         w = objective.weights
@@ -238,19 +218,11 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
 class MultiplierSteps:
     """Steps on the smoothed hinge, and the best weights for the hinge itself.
 
-    Parameters
-    ----------
-    risk : ProximalHinge
-        A risk whose center and width are set here.
-    lam : float
-    w0 : ndarray of shape (n_weights,) or None
+    `w0` (n_weights,) or None. `risk` (ProximalHinge): a risk whose center and width are
+    set here.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,)
-        The best so far.
-    value, dual_objective : float
-        The best values so far for the problem with the hinge.
+    Attributes: `weights` (n_weights,): the best so far. `value`, `dual_objective`: the
+    best values so far for the problem with the hinge.
     """
 
     method = "newton"

@@ -42,13 +42,7 @@ CURVATURE = 0.8
 class Objective(ABC):
     """A convex function J at a point w that moves, as subBFGS sees it.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d,)
-        w.
-    value : float
-    gradient : ndarray of shape (d,)
-        A subgradient at w.
+    `weights` (d,): w. `gradient` (d,): a subgradient at w.
     """
 
     is_convex = True
@@ -81,11 +75,7 @@ class Objective(ABC):
 class FullMatrix:
     """B of BFGS, written out; B₀ = I, scaled at the first update.
 
-    Parameters
-    ----------
-    n_weights : int
-    rescale : bool
-        False leaves B₀ = I.
+    `rescale`: False leaves B₀ = I.
     """
 
     def __init__(self, n_weights, rescale=True):
@@ -139,28 +129,11 @@ def descent_direction(
     Algorithm 2: each round adds the subgradient that is steepest along p, and moves to
     the best convex combination of p and -B times that subgradient.
 
-    Parameters
-    ----------
-    objective : Objective
-    multiply : callable
-        v -> B v.
-    tol : float
-        Accuracy in the model's value.
-    max_directions : int
-        k_max.
-    patience : int
-        The factor on `max_directions` as long as no direction of descent was found.
-
-    Returns
-    -------
-    direction : ndarray of shape (d,)
-        The minimizer of the model.
-    slope : float
-        sup ⟨g, p⟩. It is not negative if no descent direction was found.
-    n_directions : int
-        Directions tried, at least 1.
-    gap : float
-        ε: the most by which the model exceeds its minimum.
+    `multiply`: v -> B v. `tol`: accuracy in the model's value. `max_directions`: k_max.
+    `patience`: the factor on `max_directions` as long as no direction of descent was
+    found. Returns `direction` (d,): the minimizer of the model; `slope`: sup ⟨g, p⟩. It
+    is not negative if no descent direction was found; `n_directions`: directions tried,
+    at least 1; `gap`: ε: the most by which the model exceeds its minimum.
     """
     mean = objective.gradient
     p = -multiply(mean)
@@ -195,19 +168,8 @@ def descent_direction(
 def wolfe_step(objective, direction, slope, *, first=1.0):
     """A step that meets the subgradient Wolfe conditions (16), by bisection.
 
-    Parameters
-    ----------
-    objective : Objective
-    direction : ndarray of shape (d,)
-    slope : float
-        sup ⟨g, p⟩ at w, negative.
-    first : float
-        Tried first.
-
-    Returns
-    -------
-    float
-        Zero if 100 trials found none, which only rounding can cause (Theorem 8).
+    `direction` (d,). `slope`: sup ⟨g, p⟩ at w, negative. `first`: tried first. Returns
+    zero if 100 trials found none, which only rounding can cause (Theorem 8).
     """
     low, high, step = 0.0, np.inf, first
     start = objective.value
@@ -265,23 +227,11 @@ class RestartedSteps:
 class QuasiNewtonSteps(RestartedSteps):
     """Algorithm 1, one iteration at a time.
 
-    Parameters
-    ----------
-    objective : Objective
-        Moved in place.
-    buffer : int
-        Pairs kept; not used with `full_matrix`.
-    line_search : {"exact", "wolfe"}
-    direction_tol : float
-    max_directions : int
-    full_matrix : bool
-    patience : int
-        As for `descent_direction`.
+    `line_search` ({"exact", "wolfe"}). `objective`: moved in place. `buffer`: pairs
+    kept; not used with `full_matrix`. `patience`: as for `descent_direction`.
 
-    Attributes
-    ----------
-    n_directions : int
-        Rounds of direction finding beyond the first, over all iterations.
+    Attributes: `n_directions`: rounds of direction finding beyond the first, over all
+    iterations.
     """
 
     method = "sublbfgs"

@@ -40,21 +40,10 @@ GAP_CHECK_INTERVAL = 10
 class RegularizedRisk(Objective):
     """J(w) = λ/2 ||w||² + R(w).
 
-    Parameters
-    ----------
-    risk : Risk
-    lam : float
-        λ > 0.
-    w0 : ndarray of shape (d,) or None
-        Zero by default.
+    `w0` (d,) or None: zero by default.
 
-    Attributes
-    ----------
-    plane : ndarray of shape (d,)
-    offset : float
-        The plane below R whose subgradient of J is `gradient`.
-    n_planes : int
-        Planes computed at other points than the iterates.
+    Attributes: `plane` (d,), `offset`: the plane below R whose subgradient of J is
+    `gradient`. `n_planes`: planes computed at other points than the iterates.
     """
 
     def __init__(self, risk, lam, w0=None):
@@ -154,41 +143,23 @@ def run_sublbfgs(
     switches to bundle steps with a line search once it slows down. These start from its
     planes.
 
-    Parameters
-    ----------
-    risk : Risk
-        A risk whose losses are not negative.
-    lam : float
-        λ > 0.
-    buffer : int
-        Pairs that the estimate of the inverse Hessian is made of.
-    line_search : {"exact", "wolfe"}
-        "wolfe" uses conditions (16) by bisection. Smooth risks need it.
-    direction_tol : float
-        ε of direction finding.
-    max_directions : int
-        k_max, its rounds at most.
-    full_matrix : bool
-        Keep the whole estimate, O(d²), instead of the last pairs.
-    hybrid : bool
-    make_start : callable or None
-        (tol, max_passes_left, n_threads) -> a `DualStart` for the same risk. The method
-        starts with passes of exact steps on its dual, as long as these are fast, and
-        keeps their dual point as a plane.
-    n_threads : int
-        Threads for the checks of that start.
-    w0 : ndarray of shape (d,) or None
-        Zero by default. If it is given, there are no dual passes.
-    tol, **limits
-        As for `run_passes`. "n_oracle_calls" counts evaluations of R with a subgradient.
+    `risk`: a risk whose losses are not negative.
+    `buffer`: pairs that the estimate of the inverse Hessian is made of.
+    `line_search` ({"exact", "wolfe"}): "wolfe" uses conditions (16) by bisection.
+      Smooth risks need it.
+    `direction_tol`: ε of direction finding.
+    `max_directions`: k_max, its rounds at most.
+    `full_matrix`: keep the whole estimate, O(d²), instead of the last pairs.
+    `make_start` or None: (tol, max_passes_left, n_threads) -> a `DualStart` for the
+      same risk. The method starts with passes of exact steps on its dual, as long as
+      these are fast, and keeps their dual point as a plane.
+    `n_threads`: threads for the checks of that start.
+    `w0` (d,) or None: zero by default. If it is given, there are no dual passes.
+    `tol`, `**limits`: as for `run_passes`. "n_oracle_calls" counts evaluations of R
+      with a subgradient.
+    Returns a `SolverResult`: "stalled" if no direction of descent is left beyond
+      rounding.
 
-    Returns
-    -------
-    SolverResult
-        "stalled" if no direction of descent is left beyond rounding.
-
-    References
-    ----------
     .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
        convex optimization problems in machine learning", JMLR 11, 2010.
     """

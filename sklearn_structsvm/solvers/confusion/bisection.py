@@ -40,15 +40,10 @@ class Bisection(ConfusionSolver):
     stays and γ becomes the lower end. The ends do not start at 0 and 1 but at the
     smallest and largest ratio that the row sums allow, so any range of ψ is covered.
 
-    Parameters
-    ----------
-    step : {"bisection", "dinkelbach"}
-        γ halves the interval that contains the minimum, or is the smallest ratio so far,
-        which converges in a few calls.
-    inner : {"column_generation", "gda"}
-        The solver of the problems with constraints. The paper uses "gda" (ConGDA).
-    inner_max_iter : int
-        Iterations of each of these.
+    `step` ({"bisection", "dinkelbach"}): γ halves the interval that contains the
+    minimum, or is the smallest ratio so far, which converges in a few calls. `inner`
+    ({"column_generation", "gda"}): the solver of the problems with constraints. The
+    paper uses "gda" (ConGDA). `inner_max_iter`: iterations of each of these.
     """
 
     CALLED = "solver='bisection'"
@@ -107,13 +102,9 @@ class Bisection(ConfusionSolver):
     def solve(self, L):
         """The best mixture for the linear loss L, a bound, and whether it is final.
 
-        Returns
-        -------
-        weights : ndarray of shape (T,)
-        least : float
-            A lower bound of <L, C> for all C that meet the constraints.
-        is_answer : bool
-            Whether more iterations would change nothing.
+        Returns `weights` (T,) of a mixture; `least`: a lower bound of <L, C> for all C
+        that meet the constraints; `is_answer`: whether more iterations would change
+        nothing.
         """
         incumbent = self.incumbent
         if not self.problem.constrained:

@@ -51,39 +51,14 @@ def run_block_ascent(
     there gives the first start, which is nearly always the best one. The second start is
     each row's most probable labels.
 
-    Parameters
-    ----------
-    oracle : TopLabelsLMO
-    coefficients : ndarray of shape (L, 6)
-        a and b of each label.
-    tol, max_iter, max_time, on_pass, history
-        As for `run_passes`. The gap is value - bound. `max_iter` counts the passes of all
-        starts together.
+    `coefficients` (L, 6): a and b of each label. `tol`, `max_iter`, `max_time`,
+    `on_pass`, `history`: as for `run_passes`. The gap is value - bound. `max_iter`
+    counts the passes of all starts together. Returns a `SolverResult` whose solution is
+    `LabelSets`.
 
-    Returns
-    -------
-    SolverResult
-        Its solution is a `LabelSets`.
-
-    References
-    ----------
     .. [1] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
        utilities for long-tail performance in extreme multi-label classification",
        NeurIPS 2023, algorithm 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.label_rows import LabelRows
-    >>> from sklearn_structsvm.confusion.lmo.top_labels import TopLabelsLMO
-    >>> from sklearn_structsvm.solvers.confusion.block_ascent import run_block_ascent
-    >>> eta = np.random.default_rng(0).beta(0.2, 2.0, size=(200, 5))
-    >>> lmo = TopLabelsLMO(LabelRows.of(eta), 2)
-    >>> zeros, ones = np.zeros(5), np.ones(5)
-    >>> f1 = np.stack([lmo.prior, -2 * ones, ones, lmo.prior, zeros, ones], axis=1)
-    >>> result = run_block_ascent(lmo, f1)
-    >>> result.dual_objective <= result.objective
-    True
     """
     ascent = _Ascent(oracle, np.ascontiguousarray(coefficients, dtype=np.float64))
     return run_passes(
@@ -186,10 +161,7 @@ def slopes(coefficients, hits, predicted):
 def best_pair(oracle, coefficients, sets):
     """The best helpful change in which each of two rows exchanges one label.
 
-    Returns
-    -------
-    LabelSets or None
-        None if no change helps, or if there are too many to try.
+    Returns `LabelSets`, or None if no change helps, or if there are too many to try.
     """
     n, k = sets.labels.shape
     n_labels = len(coefficients)
@@ -240,12 +212,7 @@ def best_rule(oracle, coefficients, sets):
     that rule, and so on for a few fixed-point iterations. The best of these rules is
     returned.
 
-    Returns
-    -------
-    gains : ndarray of shape (L, 2)
-    sets : LabelSets
-        The sets that it chooses.
-    loss : float
+    Returns `gains` (L, 2); `sets`: the sets that it chooses; `loss`.
     """
     best = None
     for _ in range(MAX_RULES):
@@ -261,22 +228,9 @@ def best_rule(oracle, coefficients, sets):
 def price_bound(rows, weights, prior, coefficients, k):
     """A lower bound of the mean loss of all choices of k labels a row.
 
-    Parameters
-    ----------
-    rows : LabelRows
-    weights : ndarray of shape (n,)
-        Weights that sum to 1.
-    prior : ndarray of shape (L,)
-        Σ_i w_i η_il.
-    coefficients : ndarray of shape (L, 6)
-    k : int
-
-    Returns
-    -------
-    bound : float
-        -inf if a hit may raise a label's loss.
-    counts : (ndarray of shape (L,), ndarray of shape (L,)) or None
-        t and q of the labels at which the bound is attained, exactly or nearly.
+    `coefficients` (L, 6). `weights` (n,): weights that sum to 1. `prior` (L,): Σ_i w_i
+    η_il. Returns `bound`: -inf if a hit may raise a label's loss; `counts` ((L,), (L,))
+    or None: t and q of the labels at which the bound is attained, exactly or nearly.
     """
     if k == rows.n_labels:
         # There is only one choice, so no price decides anything. The sum of the weights,

@@ -15,12 +15,7 @@ from sklearn_structsvm.solvers.loop import ROUNDING, Rounding, certified
 class RatioMinimum:
     """The smallest ratio that the oracle found, and a lower bound for all ratios.
 
-    Attributes
-    ----------
-    C : ndarray of shape (m, k, k)
-    handle : object
-    value, bound : float
-    n_calls : int
+    `C` (m, k, k).
     """
 
     C: np.ndarray
@@ -63,16 +58,8 @@ def certified_gap(problem, C, bound):
 def certified_mixture(problem, rounding, C, bound, violation, n_oracle_calls):
     """`certified` for a mixture with the confusion tensor C.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    rounding : Rounding
-    C : ndarray of shape (m, k, k)
-    bound : float
-        Lowered by its own rounding error.
-    violation : float
-        The largest one; if constraints are violated, the gap is infinite.
-    n_oracle_calls : int
+    `C` (m, k, k). `bound`: lowered by its own rounding error. `violation`: the largest
+    one; if constraints are violated, the gap is infinite.
     """
     error = error_of(problem, rounding, C)
     row = certified(problem.value(C), bound - error, error, n_oracle_calls)
@@ -163,21 +150,9 @@ def minimize_ratio(problem, A, B, *, tol):
     The oracle minimizes <A - γ B, C>, where γ is the smallest ratio so far, until it
     finds no smaller one [1]_.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        Only its oracle and its row sums are used.
-    A, B : ndarray of shape (m, k, k)
-        <B, C> >= 0.
-    tol : float
-        Stop if value - bound is at most this.
+    `problem`: only its oracle and its row sums are used. `A`, `B` (m, k, k): <B, C> >=
+    0. `tol`: stop if value - bound is at most this. Returns a `RatioMinimum`.
 
-    Returns
-    -------
-    RatioMinimum
-
-    References
-    ----------
     .. [1] Dinkelbach, "On nonlinear fractional programming", Management Science 13, 1967.
     """
     below, rounding = linear_range(problem, B), rounding_of(problem)
@@ -280,16 +255,10 @@ class LowerBounds:
     An inexact oracle may have missed the smallest <L, C>. What it later finds for other L
     counts as well, so the bound is at least never above what the known columns show.
 
-    Attributes
-    ----------
-    known : bool
-        Whether minorants are below ψ, which is true if it is convex or a ratio.
-    value : float
-    minorant : Minorant or None
-        The minorant that gave it.
-    excess : float
-        Lower bound of every classifier's excess. If it is positive and the oracle exact,
-        the constraints cannot be met.
+    `known`: whether minorants are below ψ, which is true if it is convex or a ratio.
+    `minorant` or None: the minorant that gave the bound `value`. `excess`: lower bound
+    of every classifier's excess. If it is positive and the oracle exact, the
+    constraints cannot be met.
     """
 
     def __init__(self, problem):
@@ -310,13 +279,8 @@ class LowerBounds:
     def note(self, minorant, bound, columns):
         """Use the oracle's answer for a minorant's L. Returns the bound from it alone.
 
-        Parameters
-        ----------
-        minorant : Minorant
-        bound : float
-            The smallest possible <L, C>, according to the oracle and the columns.
-        columns : Columns
-            Everything it has found, including the last answer.
+        `bound`: the smallest possible <L, C>, according to the oracle and the columns.
+        `columns`: everything it has found, including the last answer.
         """
         q = bound + minorant.h - self._error(minorant)
         if self.problem.exact:
@@ -343,10 +307,7 @@ class LowerBounds:
     def revise(self, tensors):
         """Lower earlier bounds by what an inexact oracle has found since.
 
-        Parameters
-        ----------
-        tensors : ndarray of shape (T, m k k)
-            Confusion tensors that are achievable.
+        `tensors` (T, m k k): confusion tensors that are achievable.
         """
         self.value, self.minorant, self.excess = -np.inf, None, -np.inf
         self.notes = [
@@ -375,12 +336,7 @@ def bound_without_constraints(problem, tol):
     to spare: the precision, for example, does not depend on how rarely the class is
     predicted. The multipliers of such constraints are 0, and no small ones give a bound.
 
-    Returns
-    -------
-    bound : float
-        -inf if it is not such a ratio.
-    n_calls : int
-        Of the oracle.
+    Returns `bound`: -inf if it is not such a ratio; `n_calls`: of the oracle.
     """
     ratio = ratio_form(problem)
     if ratio is None or linear_range(problem, ratio[1])[0] > 0.0:
@@ -392,18 +348,8 @@ def bound_without_constraints(problem, tol):
 def bound_by_terms(problem, tol):
     """A lower bound of a sum of ratios, each at its own minimum.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        Its constraints are ignored, which only lowers the bound.
-    tol : float
-
-    Returns
-    -------
-    bound : float
-        -inf if the metric has no `ratio_terms`.
-    n_calls : int
-        Of the oracle.
+    `problem`: its constraints are ignored, which only lowers the bound. Returns
+    `bound`: -inf if the metric has no `ratio_terms`; `n_calls`: of the oracle.
     """
     terms = problem.ratio_terms()
     if terms is None:

@@ -92,25 +92,10 @@ class ColumnGeneration(ConfusionSolver):
     then that of its ratios, each minimized on its own. It is well below the minimum if
     the ratios disagree, and -inf if there are none.
 
-    References
-    ----------
     .. [1] Gondzio, Gonzalez-Brevis, Munari, "New developments in the primal-dual column
        generation technique", European Journal of Operational Research 224, 2013.
     .. [2] Wentges, "Weighted Dantzig-Wolfe decomposition for linear mixed-integer
        programming", International Transactions in Operational Research 4, 1997.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.confusion.problem import ConfusionProblem
-    >>> from sklearn_structsvm.solvers.confusion.column_generation import (
-    ...     run_column_generation,
-    ... )
-    >>> probabilities = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0], size=500)
-    >>> problem = ConfusionProblem.from_probabilities("min_max", probabilities)
-    >>> result = run_column_generation(problem, tol=1e-3)
-    >>> result.status, result.gap <= 1e-3
-    ('converged', True)
     """
 
     CALLED = "solver='column_generation'"
@@ -330,10 +315,8 @@ class _Finishing(Incumbent):
     def find_feasible(self):
         """Add columns of which a mixture satisfies the constraints.
 
-        Raises
-        ------
-        InfeasibleConstraintError
-            If there are none. A price may not detect a small violation.
+        InfeasibleConstraintError if there are none. A price may not detect a small
+        violation.
         """
         self.has_asked = True
         found = _minimize_violation(
@@ -359,12 +342,8 @@ class ViolationProblem:
     These are <G[p] - level D[p], C> + h[p] and φ_q(C) - level: none is positive if no
     violation exceeds `level`. At level 0 the largest is the excess.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    level : float
-    tries_constants : bool
-        Whether to begin with the classifiers that always predict one class.
+    `tries_constants`: whether to begin with the classifiers that always predict one
+    class.
     """
 
     convex, smooth, constrained, convex_constraints = True, False, False, ()
@@ -423,21 +402,11 @@ class ViolationProblem:
 def least_violated(problem, bound, max_time=None):
     """The mixture with the smallest excess; InfeasibleConstraintError if it is positive.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    bound : float
-        A positive lower bound of the excess. If the oracle is exact, this is proven, so
-        the error is certain and only the smallest violation is computed. An inexact
-        oracle may still find a classifier that it missed.
-    max_time : float or None
-        Seconds.
-
-    Returns
-    -------
-    SolverResult
-        Only with an inexact oracle: the mixture satisfies the constraints, exactly or
-        nearly, or time ran out before this was known.
+    `bound`: a positive lower bound of the excess. If the oracle is exact, this is
+    proven, so the error is certain and only the smallest violation is computed. An
+    inexact oracle may still find a classifier that it missed. `max_time` or None:
+    seconds. Returns a `SolverResult`: only with an inexact oracle: the mixture
+    satisfies the constraints, exactly or nearly, or time ran out before this was known.
     """
     deadline = np.inf if max_time is None else perf_counter() + max_time
     tol = VIOLATION_PRECISION * bound

@@ -21,21 +21,7 @@ from sklearn_structsvm.solvers.confusion.solver import (
 class Ellipsoid:
     """{center + B u : |u| <= 1} in d dimensions.
 
-    Parameters
-    ----------
-    d : int
-    radius : float
-        It starts as the ball of this radius around 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_structsvm.solvers.confusion.ellipsoid import Ellipsoid
-    >>> ellipsoid = Ellipsoid(2, 1.0)
-    >>> ellipsoid.cut(np.array([1.0, 0.0]))
-    True
-    >>> ellipsoid.center.round(3).tolist()
-    [0.333, 0.0]
+    `radius`: it starts as the ball of this radius around 0.
     """
 
     def __init__(self, d, radius):
@@ -44,16 +30,8 @@ class Ellipsoid:
     def cut(self, w, depth=0.0):
         """Shrink to the smallest ellipsoid around the part with (x - center)·w >= depth.
 
-        Parameters
-        ----------
-        w : ndarray of shape (d,)
-        depth : float
-            >= 0.
-
-        Returns
-        -------
-        bool
-            False if w is 0 or nothing would be left. Then nothing changes.
+        `w` (d,). `depth`: >= 0. Returns False if w is 0 or nothing would be left. Then
+        nothing changes.
         """
         along = self.B.T @ w
         length = float(np.linalg.norm(along))
@@ -100,17 +78,11 @@ class EllipsoidMethod(ConfusionSolver):
     Here ξ is in {C >= 0 with the problem's row sums}, which is smaller than the paper's
     simplex. Iterations that cut for the ball or for μ >= 0 call no oracle.
 
-    Parameters
-    ----------
-    radius : float
-        a; the multipliers at the optimum must be in this ball. 2 L in theory, L a
-        Lipschitz constant of ψ, plus (L + 1) / r with constraints that can be met with r
-        to spare.
-    deep_cuts : bool
-        Cut off everything where f is known to be below its best value, instead of only
-        half of the ellipsoid.
-    recombine_interval : int
-        Iterations between two recombinations at first; there are fewer later.
+    `radius`: a; the multipliers at the optimum must be in this ball. 2 L in theory, L a
+    Lipschitz constant of ψ, plus (L + 1) / r with constraints that can be met with r to
+    spare. `deep_cuts`: cut off everything where f is known to be below its best value,
+    instead of only half of the ellipsoid. `recombine_interval`: iterations between two
+    recombinations at first; there are fewer later.
     """
 
     CALLED = "solver='ellipsoid'"

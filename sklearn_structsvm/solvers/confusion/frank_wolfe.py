@@ -37,16 +37,12 @@ class FrankWolfe(ConfusionSolver):
     first answer replaces the start, which is here the oracle's answer for the slope of ψ
     at the uniformly random classifier.
 
-    Parameters
-    ----------
-    step : {"line_search", "paper", "away", "pairwise", "fully_corrective"}
-        "paper": 2 / (t + 1), which takes O(1 / ε) calls (Theorem 12). "line_search": the
-        best step. "away" and "pairwise": also move weight away from the classifier that
-        is worst for the gradient [1]_, so the gap falls much faster toward the end.
-        "fully_corrective": the best mixture of all classifiers found so far.
+    `step` ({"line_search", "paper", "away", "pairwise", "fully_corrective"}): "paper":
+    2 / (t + 1), which takes O(1 / ε) calls (Theorem 12). "line_search": the best step.
+    "away" and "pairwise": also move weight away from the classifier that is worst for
+    the gradient [1]_, so the gap falls much faster toward the end. "fully_corrective":
+    the best mixture of all classifiers found so far.
 
-    References
-    ----------
     .. [1] Lacoste-Julien, Jaggi, "On the global linear convergence of Frank-Wolfe
        optimization variants", NeurIPS 2015.
     """

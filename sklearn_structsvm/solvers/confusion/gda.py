@@ -44,19 +44,12 @@ class GDA(ConfusionSolver):
     intervals the weights of the found classifiers are optimized. Their
     multipliers give a bound for one more call.
 
-    Parameters
-    ----------
-    step_sizes : (float, float)
-        The step sizes of ξ, and of λ and μ.
-    radius : float
-        2 L (1 + 1 / r) and 2 / r in theory, with a Lipschitz constant L, and r the slack
-        with which the constraints can be satisfied.
-    recombine_interval : int
-        Iterations between two recombinations at first; there are fewer later.
-    average : bool
-        Return the average of all classifiers, as the algorithms do, instead of their best
-        mixture, which satisfies the constraints (section 8.2). Infeasible constraints are
-        then not detected.
+    `step_sizes` (float, float): the step sizes of ξ, and of λ and μ. `radius`: 2 L (1 +
+    1 / r) and 2 / r in theory, with a Lipschitz constant L, and r the slack with which
+    the constraints can be satisfied. `recombine_interval`: iterations between two
+    recombinations at first; there are fewer later. `average`: return the average of all
+    classifiers, as the algorithms do, instead of their best mixture, which satisfies
+    the constraints (section 8.2). Infeasible constraints are then not detected.
     """
 
     CALLED = "solver='gda'"

@@ -32,30 +32,14 @@ RECOMBINE_SHARE = 0.2
 class Incumbent:
     """The classifiers of a run, the best mixture of them, and the best bound.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    tol : float
-    on_infeasible : callable
-        (problem, bound, max_time) -> SolverResult. Called if no classifier seems to
-        satisfy the constraints; it is `least_violated`.
-    recombines : bool
-        Whether to optimize over all classifiers again at the end.
+    `on_infeasible`: (problem, bound, max_time) -> SolverResult. Called if no classifier
+    seems to satisfy the constraints; it is `least_violated`. `recombines`: whether to
+    optimize over all classifiers again at the end.
 
-    Attributes
-    ----------
-    columns : Columns
-    bounds : LowerBounds
-        Bounds from minorants.
-    dual : float
-        The best bound from dual functions.
-    n_calls : int
-    deadline : float
-        The end of the run, in seconds of `perf_counter`.
-    C : ndarray of shape (m, k, k) or None
-        The best mixture's tensor.
-    value, violation : float
-        Its ψ, and the largest violation of a constraint, in the constraint's own units.
+    Attributes: `bounds`: bounds from minorants. `dual`: the best bound from dual
+    functions. `deadline`: the end of the run, in seconds of `perf_counter`. `C` (m, k,
+    k) or None: the best mixture's tensor. `value`, `violation`: its ψ, and the largest
+    violation of a constraint, in the constraint's own units.
     """
 
     def __init__(self, problem, tol, on_infeasible, recombines=False):
@@ -116,10 +100,8 @@ class Incumbent:
     def certify(self, minorant):
         """Call the oracle for a minorant. Returns the results of `ask` and a bound on ψ.
 
-        Raises
-        ------
-        InfeasibleConstraintError
-            If it turns out that no classifier satisfies the constraints.
+        InfeasibleConstraintError if it turns out that no classifier satisfies the
+        constraints.
         """
         C, index, is_new, bound = self.ask(minorant.L)
         low = self.bounds.note(minorant, bound, self.columns)
@@ -130,10 +112,7 @@ class Incumbent:
     def check_feasible(self, bound):
         """Raise an error unless an inexact oracle satisfies the constraints after all.
 
-        Parameters
-        ----------
-        bound : float
-            Lower bound of the excess, according to the oracle.
+        `bound`: lower bound of the excess, according to the oracle.
         """
         found = self.on_infeasible(self.problem, bound, self.seconds_left)
         self.n_calls += found.n_oracle_calls
@@ -207,15 +186,8 @@ class Incumbent:
     def run(self, move, *, max_iter, max_time, on_pass, history):
         """Call `run_passes` for a solver that reports by `take` and `certify`.
 
-        Parameters
-        ----------
-        move : callable
-            () -> None, or the status that ends the run.
-        max_iter, max_time, on_pass, history : as for `run_passes`
-
-        Returns
-        -------
-        SolverResult
+        `move`: () -> None, or the status that ends the run. `max_iter`, `max_time`,
+        `on_pass`, `history` as for `run_passes`. Returns a `SolverResult`.
         """
 
         def move_until(deadline):

@@ -30,13 +30,8 @@ from sklearn_structsvm.solvers.loop import run_passes
 class BoxSolution:
     """What is found for a problem with linear conditions.
 
-    Attributes
-    ----------
-    solution : Mixture or other
-    C : ndarray of shape (m, k, k)
-    bound : float
-        No solution of this problem has a lower ψ.
-    n_calls : int
+    `solution` (Mixture or other), `C` (m, k, k). `bound`: no solution of this problem
+    has a lower ψ.
     """
 
     solution: object
@@ -48,25 +43,13 @@ class BoxSolution:
 class LevelSearch:
     """Minimizes ψ under conditions at any levels.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        With `leveled` constraints.
-    solve : callable
-        (problem at levels of a box, seconds left) -> BoxSolution.
-        InfeasibleConstraintError if it has none.
-    low : float
-        No solution has less.
-    width : float
-        Of levels that candidates are made for, around each cut.
+    `problem`: with `leveled` constraints. `solve`: (problem at levels of a box, seconds
+    left) -> BoxSolution. InfeasibleConstraintError if it has none. `low`: no solution
+    has less. `width`: of levels that candidates are made for, around each cut.
 
-    Attributes
-    ----------
-    best : BoxSolution or None
-        The one of least ψ or, if none meets the constraints, of least violation.
-    value, violation : float
-        Its ψ, and its largest violation.
-    n_calls : int
+    Attributes: `best` (BoxSolution or None): the one of least ψ or, if none meets the
+    constraints, of least violation. `value`, `violation`: its ψ, and its largest
+    violation.
     """
 
     def __init__(self, problem, solve, low=-np.inf, width=0.0):
@@ -104,10 +87,7 @@ class LevelSearch:
     def move(self, deadline):
         """Solve for the box of the least bound; None, or the status of the end.
 
-        Raises
-        ------
-        InfeasibleConstraintError
-            If no level has a solution.
+        InfeasibleConstraintError if no level has a solution.
         """
         if not self._boxes:
             if self._is_met or np.isfinite(self._done):
@@ -188,19 +168,9 @@ def run_over_levels(
 ):
     """Solve a problem with levels by a solver of problems without them.
 
-    Parameters
-    ----------
-    run : callable
-        `run` of a `ConfusionSolver`.
-    problem : ConfusionProblem
-    max_iter : int
-        Boxes, and iterations in each.
-    tol, max_time, on_pass, history, **options : as for `run`
-
-    Returns
-    -------
-    SolverResult
-        Whose iterations are boxes.
+    `run`: `run` of a `ConfusionSolver`. `max_iter`: boxes, and iterations in each.
+    `tol`, `max_time`, `on_pass`, `history`, `**options` as for `run`. Returns a
+    `SolverResult` whose iterations are boxes.
     """
 
     def solve(problem, seconds):

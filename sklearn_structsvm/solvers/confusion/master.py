@@ -116,18 +116,8 @@ class Master:
 
     Subclasses differ in how ψ enters the quadratic program of a step.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    columns : Columns
-
-    Attributes
-    ----------
-    weights : ndarray of shape (T,)
-        α. Columns added later have no weight.
-    price : float
-    pressure : float
-        Sum of the constraints' multipliers in the last program, at most `price`.
+    Attributes: `weights` (T,): α. Columns added later have no weight. `pressure`: sum
+    of the constraints' multipliers in the last program, at most `price`.
     """
 
     def __init__(self, problem, columns):
@@ -186,17 +176,9 @@ class Master:
     def solve(self, gap, tol):
         """Solve one program, and make a step to its solution.
 
-        Parameters
-        ----------
-        gap : float
-            The gap of the whole problem, as far as it is known.
-        tol : float
-            The accuracy of the program.
-
-        Returns
-        -------
-        minorant : Minorant
-            The minorant of the multipliers, at the new weights.
+        `gap`: the gap of the whole problem, as far as it is known. `tol`: the accuracy
+        of the program. Returns `minorant`: the minorant of the multipliers, at the new
+        weights.
         """
         self.extend()
         C = self.columns.mix(self.weights)
@@ -236,11 +218,9 @@ class Master:
     def set_price(self, gap):
         """Set a price well above the multipliers, which it limits under violations.
 
-        Parameters
-        ----------
-        gap : float
-            The gap of the merit. If it is small compared with the cost of the excess, or
-            if programs make no progress, only a higher price can reduce the excess.
+        `gap`: the gap of the merit. If it is small compared with the cost of the
+        excess, or if programs make no progress, only a higher price can reduce the
+        excess.
         """
         if not self.constrained:
             return
@@ -266,12 +246,8 @@ class Master:
 
         Of each level there is a t between its upper and its lower halves.
 
-        Returns
-        -------
-        weights : ndarray of shape (T,)
-            α, whose sum is 1 up to the program's tolerance.
-        multipliers : ndarray
-            Multipliers of the pieces, then of the constraints.
+        Returns `weights` (T,): α, whose sum is 1 up to the program's tolerance;
+        `multipliers`: multipliers of the pieces, then of the constraints.
         """
         n = len(c)
         weights = START_SHARE / n + (1.0 - START_SHARE) * self.weights
@@ -486,12 +462,8 @@ def _counting(values, halves):
     (A rate of 0/0, for example, is the condition 0 <= 0.) Their multipliers would be as
     large as the price allows, however high it is.
 
-    Parameters
-    ----------
-    values : ndarray of shape (p, T)
-        The values at the columns.
-    halves : ndarray of shape (p,)
-        As of `Conditions`. The halves of a level count together.
+    `values` (p, T): the values at the columns. `halves` (p,): as of `Conditions`. The
+    halves of a level count together.
     """
 
     def count(values):

@@ -42,14 +42,9 @@ class InfeasibleConstraintError(ValueError):
 class Mixture:
     """A randomized classifier.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (T,)
-        Probabilities of the classifiers, all positive, sum 1.
-    handles : list of length T
-        What the oracle returned for each of them.
-    confusions : ndarray of shape (T, m, k, k)
-        Their confusion tensors.
+    `weights` (T,): probabilities of the classifiers, all positive, sum 1. `handles`
+    (list of length T): what the oracle returned for each of them. `confusions` (T, m,
+    k, k): their confusion tensors.
     """
 
     weights: np.ndarray
@@ -63,14 +58,7 @@ class Mixture:
 
 
 class Columns:
-    """The classifiers found so far, with a row for the confusion tensor of each.
-
-    Attributes
-    ----------
-    shape : tuple
-        (m, k, k).
-    handles : list of length T
-    """
+    """The classifiers found so far, with a row for the confusion tensor of each."""
 
     def __init__(self, shape):
         self.shape = tuple(shape)

@@ -44,19 +44,10 @@ class PartsMaster:
     Dinkelbach's method, and the tangents of any other ψ are added as they are needed.
     HiGHS solves it exactly.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        For which `mixes_parts` holds.
+    `problem`: for which `mixes_parts` holds.
 
-    Attributes
-    ----------
-    C : ndarray of shape (m, k, k)
-        The tensor of the best mixture.
-    merit : float
-        Its ψ and the price of its excess.
-    value : float
-        The value of the last program.
+    Attributes: `C` (m, k, k): the tensor of the best mixture. `merit`: its ψ and the
+    price of its excess. `value`: the value of the last program.
     """
 
     def __init__(self, problem):
@@ -90,11 +81,7 @@ class PartsMaster:
     def add_examples(self, cells, masses):
         """Make each example a unit, whose parts are the predictions.
 
-        Parameters
-        ----------
-        cells : ndarray of shape (n,)
-        masses : ndarray of shape (n, k)
-            Of its labels.
+        `cells` (n,). `masses` (n, k): of its labels.
         """
         k = self.problem.shape[-1]
         for unit, (a, mass) in enumerate(zip(cells.tolist(), masses, strict=True)):
@@ -113,10 +100,7 @@ class PartsMaster:
     def solve(self):
         """Solve the program.
 
-        Returns
-        -------
-        Minorant or None
-            That of its multipliers; None if HiGHS failed.
+        Returns the `Minorant` of its multipliers, or None if HiGHS failed.
         """
         if self.ratio is not None:
             A, B = self.ratio
@@ -205,10 +189,7 @@ class PartsMaster:
         On a line of length 1, each cell has a segment for each of its parts. Wherever no
         segment ends, the parts are those of one classifier.
 
-        Yields
-        ------
-        weight : float
-        C, handle : ndarray of shape (m, k, k)
+        Yields weight, C and handle, both (m, k, k).
         """
         heavy = np.flatnonzero(self.weights > SUM_ROUNDING)
         heavy = heavy[np.argsort(np.array(self.cells)[heavy], kind="stable")]

@@ -41,20 +41,9 @@ def best_weights(problem, columns, *, tol, weights=None):
     high enough for an excess of 0 if some α allows it. This is section 8.2 of the paper,
     but with ψ itself instead of Σ_t α_t ψ(C_t).
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    columns : Columns
-    tol : float
-        The largest distance of the value from the minimum.
-    weights : ndarray of shape (T,) or None
-        The start.
-
-    Returns
-    -------
-    weights : ndarray of shape (T,)
-    minorant : Minorant
-        The proof: its smallest value at the columns is the mixture's, up to `tol`.
+    `tol`: the largest distance of the value from the minimum. `weights` (T,) or None:
+    the start. Returns `weights` (T,); `minorant`: the proof: its smallest value at the
+    columns is the mixture's, up to `tol`.
     """
     master, bounds = make_master(problem, columns), LowerBounds(problem)
     if weights is not None:
@@ -84,28 +73,9 @@ def reduce_support(weights, features):
     As long as more points have weight than the dimension of the mean plus one, some
     changes of the weights do not change the mean. One of these empties a point.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (T,)
-        Non-negative, of sum 1.
-    features : ndarray of shape (T, f)
-
-    Returns
-    -------
-    weights : ndarray of shape (T,)
-        At most rank + 1 of them positive; `weights @ features` is the same but for
-        rounding.
-
-    Examples
-    --------
-    The middle of a square is that of one of its diagonals:
-
-    >>> import numpy as np
-    >>> from sklearn_structsvm.solvers.confusion.pruning import reduce_support
-    >>> corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> weights = reduce_support(np.full(4, 0.25), corners)
-    >>> int((weights > 0).sum()) <= 3, (weights @ corners).round(12).tolist()
-    (True, [0.5, 0.5])
+    `features` (T, f). `weights` (T,): non-negative, of sum 1. Returns `weights` (T,):
+    at most rank + 1 of them positive; `weights @ features` is the same but for
+    rounding.
     """
     weights = np.array(weights, dtype=np.float64)
     points = np.column_stack([features, np.ones(len(weights))])
@@ -142,13 +112,7 @@ def _reduce(left, points):
 
 
 def fewest(problem, mixture):
-    """A mixture of fewer classifiers, with the same values of ψ and the constraints.
-
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    mixture : Mixture
-    """
+    """A mixture of fewer classifiers, with the same values of ψ and the constraints."""
     features = problem.features(mixture.confusions)
     return _part(mixture, reduce_support(mixture.weights, features))
 
@@ -160,12 +124,7 @@ def sparsify(problem, mixture, *, tol):
     weights of the others are optimized again. If one classifier is as good alone, it is
     the result: rounding may favor a mixture of two that have the same value.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    mixture : Mixture
-    tol : float
-        The tolerance of the run. The value rises by at most a share of it.
+    `tol`: the tolerance of the run. The value rises by at most a share of it.
     """
     value = problem.value(mixture.confusion)
     allowed = 0.0 if problem.violation(mixture.confusion) <= 0.0 else FEASIBILITY_TOL
@@ -196,18 +155,9 @@ def meet_exactly(problem, flat, weights):
     simplex and no condition above -e (or, if that fails, above 0). Equality conditions
     have no slack. The smallest change satisfies them as well, without a program.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    flat : ndarray of shape (T, m k k)
-        Confusion tensors.
-    weights : ndarray of shape (T,)
-        Weights with a positive excess of at most `NEARLY_FEASIBLE`.
-
-    Returns
-    -------
-    weights : ndarray of shape (T,)
-        The same weights if no others are better.
+    `flat` (T, m k k): confusion tensors. `weights` (T,): weights with a positive excess
+    of at most `NEARLY_FEASIBLE`. Returns `weights` (T,): the same weights if no others
+    are better.
     """
     C, n = np.reshape(weights @ flat, problem.shape), len(weights)
     excess, violation = problem.excess(C), problem.violation(C)
@@ -250,12 +200,8 @@ def meet_exactly(problem, flat, weights):
 def _split_sums(halves, h, values):
     """Place each level's variable between its halves.
 
-    Returns
-    -------
-    sides : ndarray of shape (p, number of levels)
-        The coefficients of the variables.
-    h, values : ndarray of shape (p,)
-        For variables for which the largest upper and lower half are equal.
+    Returns `sides` (p, number of levels): the coefficients of the variables; `h`,
+    `values` (p,): for variables for which the largest upper and lower half are equal.
     """
     sides = np.zeros((len(halves), halves.max(initial=0)))
     for e in range(1, sides.shape[1] + 1):

@@ -23,12 +23,7 @@ MAX_CALLS = 800
 
 
 class AskedOracle:
-    """An oracle that remembers its results.
-
-    Attributes
-    ----------
-    found : list of (C, handle)
-    """
+    """An oracle that remembers its results."""
 
     def __init__(self, oracle):
         self.oracle, self.found = oracle, []
@@ -53,19 +48,8 @@ def descend_rules(problem, mixture, found, *, max_calls=MAX_CALLS):
     multiplied by a factor. The change is kept if the rule is better, which means a
     smaller violation, or the same violation and a smaller ψ.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-        Its oracle accepts the handles that it returns.
-    mixture : Mixture
-    found : list of (C, handle)
-        All known rules.
-    max_calls : int
-
-    Returns
-    -------
-    C : ndarray of shape (m, k, k)
-    handle : ndarray of shape (m, k, k)
+    `problem`: its oracle accepts the handles that it returns. `found` (list of (C,
+    handle)): all known rules. Returns `C` (m, k, k); `handle` (m, k, k).
     """
     search = _Descent(problem, max_calls)
     own = list(zip(mixture.confusions, mixture.handles, strict=True))

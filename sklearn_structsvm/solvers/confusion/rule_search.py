@@ -54,17 +54,10 @@ MAX_EXACT_BOXES, MAX_BOXES, MAX_BOXES_OF_CELLS = 200, 1000, 4000
 class FoundRule:
     """The result of a search.
 
-    Attributes
-    ----------
-    points : tuple of int or None
-        The best rule, as a point of each cell; None if no rule satisfies the constraints.
-    value : float
-        Its ψ.
-    bound : float
-        A lower bound for all rules. It equals `value` after a complete search, and is
-        -inf if nothing is known.
-    closest : tuple of int
-        The best rule, or the one that comes closest to satisfying the constraints.
+    `points`: the best rule, as a point of each cell; None if no rule satisfies the
+    constraints. `value`: its ψ. `bound`: a lower bound for all rules. It equals `value`
+    after a complete search, and is -inf if nothing is known. `closest`: the best rule,
+    or the one that comes closest to satisfying the constraints.
     """
 
     points: tuple | None
@@ -94,26 +87,14 @@ def search_rules(
     mixtures have bounds. For other metrics with too many rules, the search enumerates a
     grid of them and descends from the best one, one cell at a time.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem or ViolationProblem
-    points : RocPoints
-    low : float
-        A lower bound for all mixtures that satisfy the constraints.
-    tol : float
-        The accepted distance from the best rule if the search takes long.
-    starts : sequence of ndarray of shape (m, 2, 2)
-        Confusion tensors around which the search begins.
-    deadline : float
-        In seconds of `perf_counter`.
-    enough : float
-        The search ends at a value that is not larger than this.
-    n_searches : int
-        This many searches, of which this is one, share the number of boxes.
-
-    Returns
-    -------
-    FoundRule
+    `problem` (ConfusionProblem or ViolationProblem).
+    `low`: a lower bound for all mixtures that satisfy the constraints.
+    `tol`: the accepted distance from the best rule if the search takes long.
+    `starts` (sequence of (m, 2, 2)): confusion tensors around which the search begins.
+    `deadline`: in seconds of `perf_counter`.
+    `enough`: the search ends at a value that is not larger than this.
+    `n_searches`: this many searches, of which this is one, share the number of boxes.
+    Returns a `FoundRule`.
     """
     if problem.leveled:
         return _search_levels(problem, points, low, tol, starts, deadline, n_searches)

@@ -21,15 +21,7 @@ class Coordinates:
     replaces the simplex of the paper's slack variables: it is smaller, and metrics are
     convex for these row sums.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-
-    Attributes
-    ----------
-    n : int
-    groups : ndarray of shape (n_rows, n)
-        The coordinates of each row, as 0 and 1.
+    Attributes: `groups` (n_rows, n): the coordinates of each row, as 0 and 1.
     """
 
     def __init__(self, problem):
@@ -148,14 +140,7 @@ def check_convex(problem, name):
 def sides_of_levels(halves):
     """Slopes of conditions along their levels: -1 for an upper half, 1 for a lower one.
 
-    Parameters
-    ----------
-    halves : ndarray of int, shape (p,)
-        As of `Conditions`.
-
-    Returns
-    -------
-    ndarray of shape (p, n_levels)
+    `halves` (p,) int: as of `Conditions`. Returns (p, n_levels).
     """
     levels = np.arange(1, halves.max(initial=0) + 1)
     return -np.sign(halves)[:, None] * (np.abs(halves)[:, None] == levels)
@@ -168,15 +153,9 @@ class MetricLagrangian:
     their own, the level: upper half - level <= 0 and lower half + level <= 0. So g groups
     have 2 g multipliers and not g (g - 1).
 
-    Attributes
-    ----------
-    coordinates : Coordinates
-    n_multipliers : int
-        K: the linear constraints, then the convex ones.
-    sides : ndarray of shape (p, n_levels)
-        The slopes of the linear constraints along the levels.
-    low, high : ndarrays of shape (n_levels,)
-        The range of the largest upper half of each level, for all ξ.
+    `n_multipliers`: K: the linear constraints, then the convex ones. `sides` (p,
+    n_levels): the slopes of the linear constraints along the levels. `low`, `high`
+    (n_levels,): the range of the largest upper half of each level, for all ξ.
     """
 
     def __init__(self, problem):
@@ -234,11 +213,7 @@ class MetricMinimizer:
     smooth, the largest of its tangents replaces it. If it is smooth, quadratic programs
     with its curvature come first (at rates of 0 even smooth metrics have kinks).
 
-    Parameters
-    ----------
-    lagrangian : MetricLagrangian
-    tol : float
-        The tolerance of the run. Minima are accurate to a share of it.
+    `tol`: the tolerance of the run. Minima are accurate to a share of it.
     """
 
     def __init__(self, lagrangian, tol):

@@ -65,25 +65,11 @@ class ConfusionSolver:
     A subclass makes an `Incumbent`, and reports the results of its moves to it. The
     algorithms whose numbers the subclasses name are those of [1]_, "the paper".
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    tol : float
-    max_iter : int
-    options : dict
-        Values of `OPTIONS`, all of which become attributes.
+    `options`: values of `OPTIONS`, all of which become attributes.
 
-    Attributes
-    ----------
-    CALLED : str
-        Its name in errors.
-    MAX_ITER : int
-        `max_iter` of `run` by default.
-    OPTIONS : dict of {str: Option}
-    incumbent : Incumbent
+    Attributes: `CALLED`: its name in errors. `MAX_ITER`: `max_iter` of `run` by
+    default.
 
-    References
-    ----------
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.
     """
@@ -132,36 +118,19 @@ class ConfusionSolver:
     ):
         """Solve a problem.
 
-        Parameters
-        ----------
-        problem : ConfusionProblem
-        tol : float
-            Stop if value - bound is at most this and the constraints are met.
-        max_iter : int or None
-            `MAX_ITER` by default.
-        max_time : float or None
-            Seconds.
-        on_pass : callable or None
-            Called after each iteration with its number, the last row of the history (a
-            dict) and whether the run ends here anyway. A true return value ends it.
-        history : History or None
-            To be filled: a row for each iteration, about the best mixture so far.
-            "dual_gap" is inf as long as it violates a constraint.
-        **options
-            Options of the solver.
-
-        Returns
-        -------
-        SolverResult
-            Its solution is a `Mixture`.
-
-        Raises
-        ------
-        InfeasibleConstraintError
-            If no classifier satisfies the constraints. The message states the smallest
-            violation.
-        TypeError, ValueError
-            For invalid options, and for problems that the solver does not support.
+        `tol`: stop if value - bound is at most this and the constraints are met.
+        `max_iter` or None: `MAX_ITER` by default.
+        `max_time` or None: seconds.
+        `on_pass` or None: called after each iteration with its number, the last row of
+          the history (a dict) and whether the run ends here anyway. A true return value
+          ends it.
+        `history` or None: gets a row for each iteration, about the best mixture so far.
+          "dual_gap" is inf as long as it violates a constraint.
+        `**options`: options of the solver.
+        Returns a `SolverResult` whose solution is a `Mixture`.
+        InfeasibleConstraintError if no classifier satisfies the constraints. The
+          message states the smallest violation. TypeError, ValueError for invalid
+          options, and for problems that the solver does not support.
         """
         cls.check_options(options)
         max_iter = cls.MAX_ITER if max_iter is None else max_iter

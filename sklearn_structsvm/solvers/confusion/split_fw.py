@@ -41,17 +41,10 @@ class SplitFrankWolfe(ConfusionSolver):
     smaller, and ψ is convex on it. C and F are measured in rates of their rows (section
     8.2).
 
-    Parameters
-    ----------
-    step : {"line_search", "paper"}
-        "line_search" is line 7 of the algorithm, "paper" is 2 / (t + 2), as in its
-        experiments.
-    penalty : float
-        ζ.
-    dual_steps : tuple of float
-        η in each part of the `max_iter` iterations. It is divided by the iteration.
-    recombine_interval : int
-        Iterations between two prunings at first; there are fewer later.
+    `step` ({"line_search", "paper"}): "line_search" is line 7 of the algorithm, "paper"
+    is 2 / (t + 2), as in its experiments. `penalty`: ζ. `dual_steps`: η in each part of
+    the `max_iter` iterations. It is divided by the iteration. `recombine_interval`:
+    iterations between two prunings at first; there are fewer later.
     """
 
     CALLED = "solver='frank_wolfe' with constraints"
@@ -140,11 +133,8 @@ class FeasibleRows:
     the minimum is taken over a polyhedron that encloses ℱ ever more tightly, and is never
     above the minimum over ℱ.
 
-    Parameters
-    ----------
-    problem : ConfusionProblem
-    check_feasible : callable
-        Raises the error for constraints that are violated by at least a given amount.
+    `check_feasible`: raises the error for constraints that are violated by at least a
+    given amount.
     """
 
     def __init__(self, problem, check_feasible):
@@ -161,10 +151,7 @@ class FeasibleRows:
         The bound is that of the multipliers, which need not be exact: without the rows,
         each times its own, the minimum is that over Z.
 
-        Raises
-        ------
-        InfeasibleConstraintError
-            If ℱ is empty.
+        InfeasibleConstraintError if ℱ is empty.
         """
         for _ in range(MAX_PROGRAMS):
             found, multipliers = self._program(slopes)
