@@ -89,7 +89,7 @@ TOPICS = {
     "sequences": (
         "Sequences",
         "ocr_pass ocr_gap prototypes ocr_crfsuite conll crf elastic_net given_scores "
-        "embeddings reading tagging growing_data slack_chain many_labels parallel "
+        "stacked embeddings reading tagging growing_data slack_chain many_labels parallel "
         "workers scaling",
     ),
     "rows": (

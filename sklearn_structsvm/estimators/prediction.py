@@ -334,7 +334,7 @@ class PredictionMixin:
         X = self._check_X(X, takes_foreign=True)
         if min_length is not None:
             nothing = self._no_labels()
-            return self._ask_runs("decode_runs", X, min_length, allowed, nothing)
+            return self._ask_runs("_decode_runs", X, min_length, allowed, nothing)
         n_threads, masks = self._n_threads(X), self._check_allowed(X, allowed)
         with self._reading() as w:
             return self._ask(

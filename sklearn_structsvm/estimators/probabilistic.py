@@ -134,7 +134,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         X = self._check_X(X, takes_foreign=True)
         if min_length is not None:
             nothing = self._no_scores()
-            return self._ask_runs("run_marginals", X, min_length, allowed, nothing)
+            return self._ask_runs("_run_marginals", X, min_length, allowed, nothing)
         return self._marginals(X, allowed)
 
     @of_one_fit

@@ -190,7 +190,7 @@ class ChainStructure(ForestStructure):
             lengths = np.full_like(lengths, len(theta))
         return theta, transition, lengths
 
-    def decode_runs(
+    def _decode_runs(
         self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
     ) -> Any:
         """Find the best labelings with runs of at least lengths[k] places of label k."""
@@ -203,7 +203,7 @@ class ChainStructure(ForestStructure):
             found.append(self.classes_[labels])
         return boxed(found)
 
-    def run_marginals(
+    def _run_marginals(
         self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
     ) -> Any:
         """Compute the probabilities of labels, given that runs are that long."""

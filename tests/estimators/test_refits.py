@@ -31,6 +31,7 @@ from sklearn_structsvm import (
     MultilabelMetricClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
+    StackedStructureClassifier,
 )
 from sklearn_structsvm._utils.snapshots import (
     Draft,
@@ -87,6 +88,9 @@ ESTIMATORS = {type(one).__name__: one for one in EVERY_ESTIMATOR} | {
     ),
     "chain-PragamClassifier": PragamClassifier(structure="chain", C=0.1, tol=0.1),
     "chain-SlackRescaledSSVM": SlackRescaledSSVM("chain", **ROUGH),
+    "chain-StackedStructureClassifier": StackedStructureClassifier(
+        GaussianNB(), CRFClassifier("chain", **ROUGH), cv=2
+    ),
     "SequenceTransformer": SequenceTransformer(),
     "WordFeatures": WordFeatures(),
 }

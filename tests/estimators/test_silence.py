@@ -22,6 +22,7 @@ from sklearn_structsvm import (
     MultilabelMetricClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
+    StackedStructureClassifier,
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.metrics import EqualizedOdds
@@ -50,6 +51,10 @@ CASES = {
     "slack": (SlackRescaledSSVM(**SHORT), "chain"),
     "slack-planes": (SlackRescaledSSVM(solver="cutting_plane", **SHORT), "chain"),
     "slack-sgd": (SlackRescaledSSVM(solver="sgd", **SHORT), "chain"),
+    "stacked": (
+        StackedStructureClassifier(GaussianNB(), CRFClassifier(**SHORT)),
+        "chain",
+    ),
     "sublbfgs": (SubLBFGSClassifier(**SHORT), "multiclass"),
     "sublbfgs-l1": (SubLBFGSClassifier("logistic", penalty="l1"), "binary"),
     "multilabel": (

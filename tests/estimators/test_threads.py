@@ -71,7 +71,9 @@ def test_two_threads_may_predict_by_one_estimator(make_problem):
 
 def test_every_estimator_is_tried():
     names = {type(estimator).__name__ for estimator in EVERY_ESTIMATOR}
-    assert names == {name for name in sklearn_structsvm.__all__ if name[0].isupper()}
+    public = {name for name in sklearn_structsvm.__all__ if name[0].isupper()}
+    # It is not over rows; its refits while it serves are among those of test_refits.
+    assert names == public - {"StackedStructureClassifier"}
 
 
 # Before Python 3.14 warnings are switched off for all threads at once, and where one has

@@ -31,7 +31,12 @@ def public(module):
     }  # fmt: skip
 
 
-ESTIMATORS = {k: v for k, v in public(sklearn_structsvm).items() if isinstance(v, type)}
+# One needs a classifier to be made.
+ESTIMATORS = {
+    name: value
+    for name, value in public(sklearn_structsvm).items()
+    if isinstance(value, type) and name != "StackedStructureClassifier"
+}
 OTHERS = {
     f"{module.__name__.split('.')[-1]}.{name}": value
     for module in (sklearn_structsvm, metrics, confusion, structures, datasets, plotting)
