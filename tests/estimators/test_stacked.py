@@ -8,12 +8,13 @@ import pytest
 from _seeds import new_rng
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -131,10 +132,11 @@ def test_columns_that_only_the_classifier_can_read_go_to_it():
                      b=frame.b.where(frame.b > 0))
         for frame in as_frames(X)
     ]  # fmt: skip
-    forest = HistGradientBoostingClassifier(
-        max_iter=5, categorical_features="from_dtype", random_state=0
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["kind"]), (SimpleImputer(), ["a", "b", "c"])
     )
-    model = StackedStructureClassifier(forest, cv=3).fit(frames, y)
+    base = make_pipeline(columns, LogisticRegression())
+    model = StackedStructureClassifier(base, cv=3).fit(frames, y)
     alone = model.estimator_.score(pd.concat(frames), np.concatenate(y))
     assert model.score(frames, y) > alone
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
