@@ -28,6 +28,7 @@ from sklearn_structsvm.structures import (
     GraphStructure,
     TreeStructure,
 )
+from sklearn_structsvm.structures.base import as_list
 from sklearn_structsvm.structures.graph_data import split_weights
 from sklearn_structsvm.structures.hidden_labels import SETS, as_entries
 from sklearn_structsvm.structures.nodes import NodeStructure
@@ -129,6 +130,10 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     The certificate says that no other weights of the structure have a better objective
     for the same scores by more than `dual_gap_`. It says nothing about the classifier.
 
+    Folds are of items. Where one item has most of the rows, the scores of its fold come
+    from a classifier that saw few of them, and the structure trusts another one than that
+    which predicts: split such an item.
+
     If the final estimator has ``warm_start=True``, a second `fit` starts from its
     solution.
 
@@ -218,8 +223,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 
     def _fit_within(self, fit, X, y, sample_weight, groups):
         require_y(self, y)
-        X, y = list(X), list(y)
         table, lengths, rests = one_table(X)
+        X, y = list(X), list(as_list(y, "y"))
         labels, known = _labels_of_rows(y, lengths)
         weights = None
         if sample_weight is not None:
@@ -228,6 +233,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         self.least_probability_ = 1.0 / len(labels)
         task = self._task(table, known, labels, weights)
         final = self._final(X, rests)
+        task.method_of(self.estimator)  # or an error, before any fit
         if self.cv == "prefit":
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
@@ -297,7 +303,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 
     def _scored(self, X):
         """The items of the final estimator."""
-        items, rests = rows_of(list(X))
+        items, rests = rows_of(X)
+        X = list(X)
         if not len(items):
             return []
         if all(map(is_empty, items)):
@@ -361,7 +368,7 @@ class RowTask:
 
     def scores(self, model, rows):
         """A score for each of these rows and each class."""
-        method = self._method_of(model)
+        method = self.method_of(model)
         table = self.table if isinstance(rows, slice) else rows_at(self.table, rows)
         found, columns = getattr(model, method)(table), len(model.classes_)
         if columns == 2 and np.ndim(found) == 1:
@@ -380,7 +387,7 @@ class RowTask:
         scores[:, places] = found
         return scores
 
-    def _method_of(self, model):
+    def method_of(self, model):
         names = METHODS if self.method == "auto" else (self.method,)
         for name in names:
             if supports(model, name):

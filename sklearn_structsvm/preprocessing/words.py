@@ -433,12 +433,20 @@ def _names_of(sentence):
     token = next(iter(sentence))
     if isinstance(token, Mapping):
         return list(token)
-    if isinstance(token, str) or hasattr(token, "text"):
+    if isinstance(token, str | bytes) or hasattr(token, "text"):
         return ["word"]
     try:
         return ["word", *(f"column{j}" for j in range(1, len(token)))]
     except TypeError:
         return ["word"]
+
+
+def _decoded(word):
+    """UTF-8 as a string, as CRFsuite reads it; other bytes stay, to be refused."""
+    try:
+        return word.decode() if isinstance(word, bytes) else word
+    except UnicodeDecodeError:
+        return word
 
 
 def _columns_of(sentence, names, i):
@@ -452,6 +460,9 @@ def _columns_of(sentence, names, i):
         return [column_at(sentence, columns.index(name)).tolist() for name in names]
     words = sentence if type(sentence) is list else list(sentence)
     token = words[0]
+    if isinstance(token, bytes):
+        words = list(map(_decoded, words))
+        token = words[0]
     if isinstance(token, str):
         if len(names) > 1:
             raise ValueError(

@@ -61,6 +61,25 @@ cdef double entered(
     return best
 
 
+cdef void ways_to(
+        const double[:, ::1] D, const double[:, ::1] theta,
+        const double[:, ::1] transition, const Py_ssize_t[::1] lengths, Py_ssize_t t,
+        Py_ssize_t k, bint sums, double* goes_on, double* starts,
+        int* source) noexcept nogil:
+    """The scores of D[t, k] by going on, and by a run that is just long enough at t."""
+    cdef Py_ssize_t start = t - lengths[k] + 1
+    goes_on[0] = starts[0] = -INFINITY
+    source[0] = -1
+    if t > 0:
+        goes_on[0] = D[t - 1, k] + transition[k, k] + theta[t, k]
+    if start > 0:
+        starts[0] = entered(D, transition, start - 1, k, sums, source)
+    elif start == 0:
+        starts[0] = 0.0
+    if starts[0] > -INFINITY:
+        starts[0] += run_score(theta, transition[k, k], start, t + 1, k)
+
+
 def decode_runs(
         const double[:, ::1] theta, const double[:, ::1] transition,
         const Py_ssize_t[::1] lengths):
@@ -76,16 +95,9 @@ def decode_runs(
     with nogil:
         for t in range(T):
             for k in range(K):
-                goes_on, starts, source = -INFINITY, -INFINITY, -1
-                if t > 0:
-                    goes_on = D[t - 1, k] + transition[k, k] + theta[t, k]
-                start = t - lengths[k] + 1
-                if start > 0:
-                    starts = entered(D, transition, start - 1, k, False, &source)
-                elif start == 0:
-                    starts = 0.0
-                if starts > -INFINITY:
-                    starts += run_score(theta, transition[k, k], start, t + 1, k)
+                ways_to(
+                    D, theta, transition, lengths, t, k, False, &goes_on, &starts,
+                    &source)
                 # Of equally good ones the longer run: fewer changes.
                 D[t, k] = goes_on if goes_on >= starts else starts
                 before[t, k] = -2 if goes_on >= starts else source
@@ -109,27 +121,20 @@ def decode_runs(
 def run_marginals(
         const double[:, ::1] theta, const double[:, ::1] transition,
         const Py_ssize_t[::1] lengths):
-    """Probabilities of the labels at each position, of shape (T, K), and log Z."""
-    cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], t, k, j, start, stop
+    """Probabilities of the labels, (T, K); None if no labeling has a finite score."""
+    cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], t, k, j, s, stop
     cdef double goes_on, starts, total, mass
     cdef int source
     # B[t, k]: all ways to go on from D[t, k].
     cdef double[:, ::1] D = np.empty((T, K)), B = np.empty((T, K))
-    found = np.zeros((T + 1, K))
+    found = np.zeros((T, K))
     cdef double[:, ::1] P = found
     with nogil:
         for t in range(T):
             for k in range(K):
-                goes_on, starts = -INFINITY, -INFINITY
-                if t > 0:
-                    goes_on = D[t - 1, k] + transition[k, k] + theta[t, k]
-                start = t - lengths[k] + 1
-                if start > 0:
-                    starts = entered(D, transition, start - 1, k, True, &source)
-                elif start == 0:
-                    starts = 0.0
-                if starts > -INFINITY:
-                    starts += run_score(theta, transition[k, k], start, t + 1, k)
+                ways_to(
+                    D, theta, transition, lengths, t, k, True, &goes_on, &starts,
+                    &source)
                 D[t, k] = log_sum(goes_on, starts)
         total = -INFINITY
         for k in range(K):
@@ -149,26 +154,20 @@ def run_marginals(
                     if k != j and mass > -INFINITY:
                         B[t, k] = log_sum(B[t, k], transition[k, j] + mass)
         if total > -INFINITY:
-            # P first holds where probabilities begin and end, as differences in t.
             for t in range(T):
                 for k in range(K):
                     if B[t, k] == -INFINITY:
                         continue
-                    if t > 0:
-                        goes_on = D[t - 1, k] + transition[k, k] + theta[t, k]
-                        mass = exp(goes_on + B[t, k] - total)
-                        P[t, k] += mass
-                        P[t + 1, k] -= mass
-                    start = t - lengths[k] + 1
-                    if start < 0:
-                        continue
-                    starts = 0.0
-                    if start > 0:
-                        starts = entered(D, transition, start - 1, k, True, &source)
-                    if starts > -INFINITY:
-                        starts += run_score(theta, transition[k, k], start, t + 1, k)
-                        mass = exp(starts + B[t, k] - total)
-                        P[start, k] += mass
-                        P[t + 1, k] -= mass
-    marginals = np.cumsum(found[:T], axis=0)
-    return np.clip(marginals, 0.0, 1.0), total
+                    ways_to(
+                        D, theta, transition, lengths, t, k, True, &goes_on, &starts,
+                        &source)
+                    P[t, k] += exp(goes_on + B[t, k] - total)
+                    mass = exp(starts + B[t, k] - total)
+                    # Each position by itself: a sum over all of them would cancel.
+                    if mass > 0.0:
+                        for s in range(t - lengths[k] + 1, t + 1):
+                            P[s, k] += mass
+    if total == -INFINITY:
+        return None
+    # Scores of long chains are known up to an error that all labels of a position share.
+    return found / found.sum(axis=1, keepdims=True)

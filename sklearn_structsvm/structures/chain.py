@@ -176,8 +176,8 @@ class ChainStructure(ForestStructure):
             "last_bias": slice(-1, None),
         }
 
-    def _run_potentials(self, x, w, lengths, allowed):
-        """Potentials that score forbidden labelings -inf, and the lengths of runs."""
+    def _barred_potentials(self, x, w, allowed):
+        """Potentials that score forbidden labelings -inf; `allowed` may be None."""
         theta, transition = self.potentials(x, w)
         if transition is None:
             transition = np.zeros((len(self.classes_), len(self.classes_)))
@@ -186,35 +186,33 @@ class ChainStructure(ForestStructure):
             theta = np.where(allowed, theta, -np.inf)
         if self.allowed_ is not None:
             theta, transition = tables.barred(self.allowed_, theta, transition)
-        if len(theta) < lengths.min():
-            lengths = np.full_like(lengths, len(theta))
-        return theta, transition, lengths
+        return theta, transition
+
+    def _of_long_runs(self, of_one, X, w, lengths, allowed):
+        """What a function of potentials finds if runs of label k are lengths[k] long."""
+        found = []
+        for i, x in enumerate(X):
+            own = None if allowed is None else allowed[i]
+            theta, transition = self._barred_potentials(x, w, own)
+            least = lengths
+            if len(theta) < lengths.min():
+                # A sequence that is shorter than all of them is one run.
+                least = np.full_like(lengths, len(theta))
+            found.append(of_one(theta, transition, least))
+            if found[-1] is None:
+                raise NoLongRuns(i)
+        return found
 
     def _decode_runs(
         self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
     ) -> Any:
-        """Find the best labelings with runs of at least lengths[k] places of label k."""
-        found = []
-        for i, x in enumerate(X):
-            own = None if allowed is None else allowed[i]
-            labels = decode_runs(*self._run_potentials(x, w, lengths, own))
-            if labels is None:
-                raise NoLongRuns(i)
-            found.append(self.classes_[labels])
-        return boxed(found)
+        found = self._of_long_runs(decode_runs, X, w, lengths, allowed)
+        return boxed([self.classes_[codes] for codes in found])
 
     def _run_marginals(
         self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
     ) -> Any:
-        """Compute the probabilities of labels, given that runs are that long."""
-        found = []
-        for i, x in enumerate(X):
-            own = None if allowed is None else allowed[i]
-            marginals, log_z = run_marginals(*self._run_potentials(x, w, lengths, own))
-            if log_z == -np.inf:
-                raise NoLongRuns(i)
-            found.append(marginals)
-        return boxed(found)
+        return boxed(self._of_long_runs(run_marginals, X, w, lengths, allowed))
 
     def span_tables(self) -> TagTables:
         """The tables of entity tags. ValueError if the classes are not entity tags."""
@@ -235,14 +233,7 @@ class ChainStructure(ForestStructure):
         least the probability `threshold`. `tags` are the `span_tables`. `allowed`, of
         shape (T, n_classes), says which labels the positions may have.
         """
-        theta, transition = self.potentials(x, w)
-        if transition is None:
-            transition = np.zeros((len(self.classes_), len(self.classes_)))
-        theta, transition = check_potentials(theta, transition)
-        if allowed is not None:
-            theta = np.where(allowed, theta, -np.inf)
-        if self.allowed_ is not None:
-            theta, transition = tables.barred(self.allowed_, theta, transition)
+        theta, transition = self._barred_potentials(x, w, allowed)
         found = tags.spans(theta, transition, threshold, labels)
         if found is None:
             self._refuse_conflicts([x], [allowed], np.ones(1, dtype=bool))

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -309,7 +310,8 @@ class Silent(ClassifierMixin, BaseEstimator):
         (StackedStructureClassifier(Silent()), {}, TypeError, "estimator must have"),
         (StackedStructureClassifier(LogisticRegression(), CRFClassifier("multiclass")),
          {}, ValueError, "final_estimator must have a ChainStructure"),
-        (StackedStructureClassifier(Silent()), {"sample_weight": np.ones(12)},
+        (StackedStructureClassifier(KNeighborsClassifier()),
+         {"sample_weight": np.ones(12)},
          ValueError, "does not take sample_weight"),
         (StackedStructureClassifier(LogisticRegression(), cv=[([0], [1])]), {},
          ValueError, "each item in the test part"),
@@ -336,3 +338,12 @@ def test_it_must_be_fitted_first():
     X, _ = series()
     with pytest.raises(NotFittedError):
         StackedStructureClassifier(LogisticRegression()).predict(X)
+
+
+def test_one_matrix_is_no_list_of_items():
+    X, y = series()
+    with pytest.raises(TypeError, match="must be a list of sequences"):
+        StackedStructureClassifier(LogisticRegression()).fit(np.vstack(X), y[0])
+    model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(X, y)
+    with pytest.raises(TypeError, match="must be a list of sequences"):
+        model.predict(X[0])

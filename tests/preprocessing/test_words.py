@@ -362,3 +362,12 @@ def test_a_damaged_state_is_refused():
     features = pickle.loads(pickle.dumps(features))
     with pytest.raises(ValueError, match="lengths"):
         features.transform([["a"]])
+
+
+def test_bytes_are_read_as_utf_8():
+    words = ["Ann", "東京"]
+    features = WordFeatures().fit([words])
+    given = features.transform([[word.encode() for word in words]])[0]
+    assert (given != features.transform([words])[0]).nnz == 0
+    with pytest.raises(TypeError, match=r"X\[0\]\[1\] has b'\\xff' as 'word'"):
+        features.transform([[b"Ann", b"\xff"]])

@@ -138,3 +138,10 @@ def test_what_has_no_runs_refuses_them():
     tree = CRFClassifier(TreeStructure()).fit(trees * 2, [["a", "b", "a", "b"]] * 2)
     with pytest.raises(ValueError, match="min_length requires a ChainStructure"):
         tree.predict(trees, min_length=2)
+
+
+def test_probabilities_of_long_series_sum_to_one():
+    model, rng = fitted()
+    x = rng.normal(size=(20_000, 3))
+    (proba,) = model.predict_proba([x], min_length=4)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-14)
