@@ -477,7 +477,6 @@ class CRFClassifier(ProbabilisticClassifier):
 
         is_sparse = self.l1_ratio > 0.0
         has_chain_newton = self._has_chain_newton(problem)
-        goes_to_newton = has_chain_newton or has_exact_steps(problem.structure)
         least_left = 0.0
         if is_sparse and has_chain_newton:
             least_left = min(PASSES_PER_WEIGHT * oracle.n_weights, self.max_iter)
@@ -489,7 +488,6 @@ class CRFClassifier(ProbabilisticClassifier):
             gap_check_interval=self.gap_check_interval,
             rng=self._rng(),
             successor=hand_over if self.solver == "auto" else None,
-            is_last_resort=is_sparse and not goes_to_newton,
             least_left=least_left,
             take_back=take_back if is_sparse else None,
             **limits,

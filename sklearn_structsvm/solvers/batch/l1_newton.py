@@ -3,10 +3,7 @@
 from time import perf_counter
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
 
-from sklearn_structsvm._utils.pieces import take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
 from sklearn_structsvm.solvers.batch.newton import (
@@ -31,10 +28,6 @@ LEAST_SCALE = 1e-32
 # ridge.
 DAMPING = 1e-3
 
-# If a score has at most this many nonzero weights, their Hessian is written out, which
-# takes less time than the products of conjugate gradients.
-MAX_DIRECT = 200
-
 # The residual of a Newton direction is no smaller share of the gradient than this.
 LEAST_RESIDUAL = 1e-3
 
@@ -46,7 +39,7 @@ class L1NewtonSteps:
     step, scaled by the Hessian's diagonal, frees and zeroes weights. As in [1]_, the
     method makes the step whose part of the subgradient is larger.
 
-    `n_products`: products with the Hessian, plus the times it was written out.
+    `n_products`: products with the Hessian, plus the times a subclass wrote it out.
 
     .. [1] Chen, Curtis, Robinson, "A reduced-space algorithm for minimizing
        l1-regularized convex functions", SIAM Journal on Optimization 27, 2017.
@@ -171,18 +164,6 @@ class L1NewtonSteps:
         objective.go_to(*before)
         return False
 
-    def _direction(self, deadline):
-        """-H⁻¹ g for the nonzero weights."""
-        objective = self.objective
-        used = objective.weights != 0.0
-        if not objective.gradient[used].any():
-            return np.zeros_like(objective.weights)
-        _, response = objective.risk.respond(objective.scores)
-        columns = used.reshape(-1, objective.risk.n_scores)
-        if np.count_nonzero(columns, axis=0).max() <= MAX_DIRECT:
-            return self._solved(response, columns)
-        return self._approached(response, used, deadline)
-
     def _damping(self):
         """The ridge that is added to the Hessian, as a share of its diagonal."""
         objective = self.objective
@@ -192,54 +173,14 @@ class L1NewtonSteps:
         share = size / objective.lam if size < objective.lam else 1.0
         return max(DAMPING * share, LEAST_DAMPING)
 
-    def _solved(self, response, columns):
-        """The direction from the written-out Hessian of each score's own weights."""
+    def _direction(self, deadline):
+        """-H⁻¹ g for the nonzero weights, by conjugate gradients."""
         objective, risk = self.objective, self.objective.risk
-        curvatures = risk.curvatures(response)
-        gradient = objective.gradient.reshape(columns.shape)
-        least = self._scales(response).reshape(columns.shape)
-        direction = np.zeros(columns.shape)
-        for c in range(risk.n_scores):
-            own = np.flatnonzero(columns[:, c])
-            if len(own):
-                H = self._hessian(curvatures[:, c], own)
-                H[np.diag_indices(len(own))] += objective.ridge
-                # It is scaled to a diagonal of at most 1, and at least the damping.
-                scales = 1.0 / np.sqrt(least[own, c])
-                H *= scales[:, np.newaxis] * scales
-                H[np.diag_indices(len(own))] += self._damping()
-                factor = cho_factor(H, lower=True, check_finite=False)
-                solved = cho_solve(factor, scales * gradient[own, c])
-                direction[own, c] = -scales * solved
-        self.n_products += 1
-        return direction.ravel()
+        used = objective.weights != 0.0
+        if not objective.gradient[used].any():
+            return np.zeros_like(objective.weights)
+        _, response = risk.respond(objective.scores)
 
-    def _hessian(self, curvatures, own):
-        """Xᵀ diag(curvatures) X of some columns; the last one may be the constant's."""
-        X, bias = self.objective.risk.X, self.objective.risk.bias
-        features = own[own < X.shape[1]]
-        H = np.zeros((len(own), len(own)))
-        k = len(features)
-        for piece in self.diagonal.pieces:
-            roots = np.sqrt(curvatures[piece])
-            rows = np.flatnonzero(roots)
-            A = take_rows(X, piece)[rows][:, features].astype(np.float64, copy=False)
-            roots = roots[rows]
-            if sparse.issparse(A):
-                A = A.multiply(roots[:, np.newaxis]).tocsr()
-                H[:k, :k] += (A.T @ A).toarray()
-            else:
-                A = A * roots[:, np.newaxis]
-                H[:k, :k] += A.T @ A
-            if k < len(own):
-                H[k, :k] += bias * (A.T @ roots)
-                H[k, k] += bias**2 * (roots @ roots)
-        H[:k, k:] = H[k:, :k].T
-        return H
-
-    def _approached(self, response, used, deadline):
-        """The direction from conjugate gradients."""
-        objective, risk = self.objective, self.objective.risk
         residual = np.where(used, -objective.gradient, 0.0)
         direction = np.zeros_like(residual)
         norm = float(np.linalg.norm(residual))

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SAME
 
-# A trial is judged after this many passes, and after each later one.
+# The pace of plain steps is examined after this many passes, and after each later one.
 FIRST_LOOK = 2
 
 # Acceleration pays if plain steps are expected to need this many more passes. Where few
@@ -39,20 +39,6 @@ MAX_WAITED = 12
 # The ratio then shrinks by this factor, until it is RATIO again (up to rounding).
 LOWERED = 0.3
 
-# After this many accelerated passes, and after each later one until the gap has fallen to
-# SETTLED of its first value, the gap must be where F plain passes would have brought it,
-# or √(EXPECTED F) passes if that is fewer. On text it is not, since rows have little in
-# common and plain steps soon find most of the dual solution. On other data its logarithm
-# has fallen one and a half times to ten times as much. Later passes are not compared,
-# because plain passes would by then bring less than was foreseen, too.
-TRIAL = 6
-EXPECTED = 40.0
-SETTLED = 0.003
-
-# If a trial is lost after the gap has fallen to this share, acceleration pays, but with a
-# nearer center. On the scene data the first ratio is 36, and 10 is best.
-WON = 0.1
-
 # With an L1 penalty: the best step is 1 / (1 + r), with r in proportion to 1 / λ'. Two
 # passes solve a proximal problem well enough if the median r is this. On letters and on
 # text it was 3 to 8 at the best λ', for all penalties.
@@ -64,10 +50,6 @@ STEPS_SHORTENED = 4.0
 FIRST_LOOK_AT_STEPS = 3
 MOST_CHANGED = 10.0
 
-# Momentum ends when the gap rises by more than this factor between two moves. 1 ends it
-# too often if the weights have far to go, and 2 too late on letters.
-MAY_RISE = 1.3
-
 
 class Acceleration:
     """Moves the center of an iterate between passes, once that pays.
@@ -78,10 +60,8 @@ class Acceleration:
 
     `iterate` (BlockFrankWolfe or ExactAscent). `tol`: the desired duality gap.
     `passes_per_step`: passes between two moves of the center, at first.
-    `largest_ratio`: upper bound of λ' / λ. `on_trial`: whether to return to plain steps
-    if accelerated ones bring less than expected. Only for exact steps: for others the
-    forecast is too low, because their first passes find labelings that later passes
-    use. `at_once`: whether to begin without first measuring how fast plain steps are.
+    `largest_ratio`: upper bound of λ' / λ. `at_once`: whether to begin without first
+    measuring how fast plain steps are.
     """
 
     def __init__(
@@ -91,7 +71,6 @@ class Acceleration:
         *,
         passes_per_step=2,
         largest_ratio=RATIO,
-        on_trial=False,
         at_once=False,
     ):
         self.iterate, self.tol = iterate, tol
@@ -102,9 +81,6 @@ class Acceleration:
         # The β of the next move of the center, if it has been decided.
         self.momentum = None
         self.first_dual = iterate.dual_objective
-        # The state at the start of the trial (passes, gap and passes foreseen), and
-        # whether it was lost.
-        self.on_trial, self.trial, self.is_lost = on_trial, None, False
         if at_once and iterate.kappa == 0.0:
             self.start()
 
@@ -117,20 +93,11 @@ class Acceleration:
     def after_pass(self):
         """To be called after each pass."""
         self.n_passes += 1
-        if self.is_lost:
-            return
         if self.iterate.kappa == 0.0:
             before, self.foreseen = self.foreseen, self.foreseen_passes()
             is_steady = self.n_passes >= FIRST_LOOK and self.foreseen >= STEADY * before
             if is_steady and self.foreseen >= WORTH_IT:
                 self.start()
-                if self.on_trial and np.isfinite(self.foreseen):
-                    gap = self.iterate.estimated_gap
-                    self.trial = (self.n_passes, gap, self.foreseen)
-            return
-        if self.trial is not None and self._loses() and not self._tries_nearer():
-            self.is_lost = True
-            self.iterate.set_kappa(0.0)
             return
         self.n_since_step += 1
         if self.n_since_step >= self.passes_per_step:
@@ -173,30 +140,11 @@ class Acceleration:
         self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
 
     def resume(self):
-        """Resume after the moves of another method, and do not stop again."""
-        self.trial = self.momentum = None
+        """Resume after the moves of another method."""
+        self.momentum = None
         self.least_gap = self.gap_of_momentum = np.inf
         self.n_waited = 0
         self.start()
-
-    def _loses(self):
-        """Whether the gap has fallen by less than was expected."""
-        start, at_start, foreseen = self.trial
-        gap, made = self.iterate.estimated_gap, self.n_passes - start
-        if gap <= SETTLED * at_start:
-            self.trial = None
-            return False
-        expected = min(foreseen, np.sqrt(EXPECTED * foreseen))
-        due = at_start * (self.tol / at_start) ** (made / expected)
-        return made >= TRIAL and gap > due
-
-    def _tries_nearer(self):
-        """Begin another trial with a nearer center, if the gap has fallen by much."""
-        if self.iterate.estimated_gap > WON * self.trial[1] or not self._draw_nearer():
-            return False
-        self.trial = (self.n_passes, self.iterate.estimated_gap, self.trial[2])
-        self.least_gap, self.n_waited = np.inf, 0
-        return True
 
     def _draw_nearer(self):
         """Lower λ' / λ; False if it is RATIO already."""
@@ -245,8 +193,8 @@ class MarginalAcceleration(Acceleration):
 class SparseAcceleration:
     """Moves the center of an iterate that has an L1 penalty, from the first pass on.
 
-    Momentum grows as in Nesterov's method for convex functions, until the gap rises or
-    the limit that the squares in the penalty set is reached. Without squares, each weight
+    Momentum grows as in Nesterov's method for convex functions, until it reaches the
+    limit that the squares in the penalty set. Without squares, each weight
     has its own momentum, which restarts when the weight turns back: the weights of rare
     features move slowly for a long time, and would lose their momentum with all others.
     The lengths of the steps determine λ', so that the scale of the features does not
@@ -265,7 +213,6 @@ class SparseAcceleration:
         self.iterate, self.passes_per_step = iterate, passes_per_step
         self.n_passes, self.t = 0, 1.0
         self.next_look = FIRST_LOOK_AT_STEPS if looks_at_steps else 0
-        self.gap_of_momentum = np.inf
         self.ridge = (1.0 - iterate.l1_ratio) * iterate.lam
         self.t_of_weights = None
         if self.ridge == 0.0:
@@ -277,7 +224,7 @@ class SparseAcceleration:
 
     def resume(self):
         """Continue after other moves, with w for the center and without momentum."""
-        self.t, self.gap_of_momentum = 1.0, np.inf
+        self.t = 1.0
         self._set_kappa(self.iterate.kappa)
 
     def after_pass(self):
@@ -301,7 +248,7 @@ class SparseAcceleration:
         self.iterate.set_kappa(max(kappa, (RATIO - 1.0) * self.ridge))
 
     def _move_center(self):
-        """Extrapolate, or return to w if momentum has made the gap rise."""
+        """Extrapolate."""
         iterate, before = self.iterate, self.t
         if self.t_of_weights is not None:
             iterate.extrapolate_each(self.t_of_weights)
@@ -309,9 +256,4 @@ class SparseAcceleration:
         q = self.ridge / (self.ridge + iterate.kappa)
         most = (1.0 - np.sqrt(q)) / (1.0 + np.sqrt(q))
         self.t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * before**2))
-        momentum = min(most, (before - 1.0) / self.t)
-        gap = iterate.estimated_gap
-        if gap > MAY_RISE * self.gap_of_momentum:
-            momentum, self.t, gap = 0.0, 1.0, np.inf
-        self.gap_of_momentum = gap
-        iterate.extrapolate(momentum)
+        iterate.extrapolate(min(most, (before - 1.0) / self.t))

@@ -66,10 +66,6 @@ class Passes:
         """Arguments of `History.note`, for the iterate."""
         raise NotImplementedError
 
-    def is_stale(self):
-        """Whether a check of the true gap would renew what the next pass relies on."""
-        return False
-
     def is_stalled(self, tol):
         """Whether no step can close the rest of the gap."""
         return False
@@ -166,10 +162,7 @@ class Ascent:
         return row | {"is_final": self.is_final}, *others
 
     def predicts_convergence(self):
-        is_blind = self.is_remote or self.planes.has_turn
-        return (not is_blind and self.passes.is_stale()) or (
-            self.planes.predicts_convergence()
-        )
+        return self.planes.predicts_convergence()
 
 
 def method_of(iterate):

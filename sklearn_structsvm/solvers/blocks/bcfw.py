@@ -58,11 +58,6 @@ CORRECTIONS_OF_COSTLY_PASS = 10
 # 310 passes instead of 1,660, and less time.
 PATIENCE = 100
 
-# If the known block gaps have fallen to this share of the last true gap, the rest of that
-# gap belongs to blocks whose gaps have risen unseen. Gap sampling would not draw these
-# before the next check.
-STALE_GAP = 0.1
-
 
 def start_bcfw(
     oracle,
@@ -249,9 +244,7 @@ class FrankWolfePasses(Passes):
     `rng`, `algorithm`, `average` as for `run_bcfw`.
     """
 
-    def __init__(
-        self, iterate, sampling, rng=None, algorithm="block", average=False
-    ):
+    def __init__(self, iterate, sampling, rng=None, algorithm="block", average=False):
         super().__init__(iterate)
         self.sampling, self.average = sampling, average
         self.rng = np.random.default_rng(rng)
@@ -272,9 +265,6 @@ class FrankWolfePasses(Passes):
 
     def certify(self, tol, n_threads):
         return certify(self.iterate, self.average, tol, n_threads)
-
-    def is_stale(self):
-        return self.iterate.estimated_gap <= STALE_GAP * self.iterate.gap
 
     def is_stalled(self, tol):
         """Whether the rest of the gap is due to the oracle's upper bounds."""

@@ -19,11 +19,6 @@ from sklearn_structsvm.solvers.loop import certified
 SLOW_AFTER = 20
 SLOW_IF_LEFT = 30
 
-# The same if the successor is OWL-QN, which takes hundreds of passes itself and is better
-# only if ascent makes next to no progress.
-STUCK_AFTER = 200
-STUCK_IF_LEFT = 1000
-
 
 def run_crf(
     ascent,
@@ -32,7 +27,6 @@ def run_crf(
     acceleration="auto",
     rng=None,
     successor=None,
-    is_last_resort=False,
     least_left=0.0,
     take_back=None,
     **limits,
@@ -50,7 +44,6 @@ def run_crf(
     `successor` or None: (row, w) -> `Turn`, which takes over if ascent is expected to
       take many more passes. Called at most once, with a row of the history and its
       weights.
-    `is_last_resort`: whether it takes over only if ascent makes next to no progress.
     `least_left`: it does not take over if ascent is expected to need fewer passes than
       this.
     `take_back`: () -> None, called when ascent goes on because the successor makes no
@@ -74,7 +67,7 @@ def run_crf(
     turn = Ascent(passes, limits, accelerator=accelerator)
     if successor is None:
         return turn.run()
-    slow = Slow(limits, is_last_resort, least_left)
+    slow = Slow(limits, least_left)
 
     def go_on(row, w):
         ascent.take_result(row, w.copy())
@@ -85,8 +78,7 @@ def run_crf(
     def hand_over(row, w):
         follower = successor(row, w)
         if follower.then is not None:
-            # Of what follows it is known that it takes longer, but not many passes.
-            follower.is_over = Slow(limits, is_last_resort=True).ends_ascent
+            follower.is_over = Slow(limits).ends_ascent
         elif take_back is not None:
             follower.then, follower.is_over = go_on, slow.ends_others
         return follower
@@ -120,21 +112,18 @@ class MarginalPasses(Passes):
 class Slow:
     """Rules by which another method takes over from ascent, and ascent from it again.
 
-    `is_last_resort`, `least_left` as for `run_crf`.
+    `least_left` as for `run_crf`.
     """
 
-    def __init__(self, limits, is_last_resort=False, least_left=0.0):
+    def __init__(self, limits, least_left=0.0):
         self.history, self.tol = limits.history, limits.tol
-        self.after, self.if_left = SLOW_AFTER, SLOW_IF_LEFT
-        if is_last_resort:
-            self.after, self.if_left = STUCK_AFTER, STUCK_IF_LEFT
-        self.if_left = max(self.if_left, least_left)
+        self.if_left = max(SLOW_IF_LEFT, least_left)
 
     def ends_ascent(self):
         """Whether many more passes of ascent are expected, by a check just made."""
         history = self.history
         if not (
-            history.n_iter > self.after
+            history.n_iter > SLOW_AFTER
             and history.rows[-1]["n_iter"] == history.n_iter - 1
             and passes_left(history.rows, self.tol) > self.if_left
         ):
@@ -167,4 +156,3 @@ def certify(ascent, n_threads=1, tol=0.0, shares=None):
             ascent.best_bound = max(ascent.best_bound, bound)
         row = certified(objective, ascent.best_bound, error, row["n_oracle_calls"])
     return row, weights, least, ascent.size_of_terms
-

@@ -55,7 +55,6 @@ class DualStart:
             ascent,
             tol,
             largest_ratio=largest,
-            on_trial=not self.is_remote,
             at_once=self.is_remote,
         )
 

@@ -39,7 +39,6 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
             ascent,
             limits.tol,
             largest_ratio=LARGEST_RATIO_OF_EXACT_STEPS,
-            on_trial=True,
             at_once=acceleration is True,
         )
     passes = ExactPasses(ascent, sampling, rng)

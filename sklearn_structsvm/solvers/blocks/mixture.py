@@ -43,23 +43,13 @@ KEPT_MEMORY = 256 * 2**20
 SEARCH_RTOL = 1e-2
 
 # The largest number of planes, or passes, over the cached labelings between two calls of
-# the oracle. A program that needs more continues later, with labelings that matter more.
+# the oracle, and of patterns of clipped weights for the best mixture in a box. A program
+# that needs more continues later, with labelings that matter more.
 MAX_INNER = 30
 
 # If this many planes in a row, all but the first of them at w, have not raised the dual,
 # there is nothing to gain.
 IDLE = 5
-
-# The number of patterns of clipped weights that are tried for the best mixture in a box.
-MOST_PATTERNS = 20
-
-# With an L1 penalty patterns are left once one brings less than this share of what all
-# have brought: they are many, and the next plane changes them again. But w must be near
-# the minimum for the planes: what it is above the dual value is less than this share of
-# the gap. If columns are as large as 1e8, all of w can be wrong where the dual value is
-# almost right.
-LITTLE = 0.01
-FAR = 0.5
 
 
 class PlanesLost(Exception):
@@ -202,8 +192,7 @@ class PlaneMixture:
         u = shares @ images
         mapping = _Mapping(iterate, len(u))
         sides = mapping.sides(u)
-        first = value = iterate.dual_value_of(u, losses[0])
-        for _ in range(MOST_PATTERNS):
+        for _ in range(MAX_INNER):
             local = Bundle.of(*mapping.planes(images, losses, sides))
             local.solve()
             change = local.alpha - shares
@@ -212,18 +201,7 @@ class PlaneMixture:
             if step == 0.0:
                 break
             shares, u = shares + step * change, u + step * along
-            if iterate.l1_ratio > 0.0:
-                before, value = value, iterate.dual_value_of(u, float(shares @ losses))
-                is_little = 0.0 < value - before <= LITTLE * (value - first)
-                if is_little and not self._is_far(u, value):
-                    break
         return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), u
-
-    def _is_far(self, u, value):
-        """Whether the w of an image is far from the minimum for the planes."""
-        there = self._value_there(self.iterate.weights_of(u))
-        value -= self.iterate.minus_b
-        return there - value > FAR * (self.objective - value)
 
     def _is_nearer(self, u, value, before):
         """Whether w is nearer to that minimum, while the dual value stays as it is.

@@ -12,7 +12,6 @@ from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
 from sklearn_structsvm.solvers.blocks.mixture import (
     IDLE,
     MAX_INNER,
-    MOST_KEPT,
     PlaneMixture,
 )
 from sklearn_structsvm.solvers.loop import certified
@@ -24,15 +23,14 @@ MOST_WEIGHTS = 2**17
 # for each.
 MOST_WEIGHTS_OF_L1 = 2**11
 
-# With d weights, planes need about 20 + 1.5 d passes, and on most data far fewer than a
-# thousand if d is large. After a few passes, the number of accelerated block steps still
-# needed is estimated. If it is SURELY times that of planes, planes begin: at once if
-# there are few weights, and otherwise only if the gap has not fallen since the start,
-# because such forecasts are too high for separable data. Forecasts for plain steps are
-# far too high (ten times on scaled rows at C=10) and are not used.
+# With d weights, planes need at most about 20 + 1.5 d passes. After a few passes, the
+# number of accelerated block steps still needed is estimated. If it is SURELY times that
+# of planes, planes begin: at once if there are few weights, and otherwise only if the gap
+# has not fallen since the start, because such forecasts are too high for separable data.
+# Forecasts for plain steps are far too high (ten times on scaled rows at C=10) and are
+# not used.
 PASSES = 20.0
 PASSES_PER_WEIGHT = 1.5
-MOST_PASSES = 1000.0
 FEW_WEIGHTS = 64
 SURELY = 2.0
 
@@ -43,13 +41,6 @@ SURELY = 2.0
 # to need twice the passes already made. On a path, planes serve several values of λ: they
 # begin if the forecast is twice the passes made.
 SECOND_LOOK = 8
-
-# The pace of planes is examined after each PACE of them, but not before there are that
-# many more planes than weights, since until then they hardly describe the risk. A turn is
-# at most twice as long as needed, and at least MANY. The next turn is twice as long,
-# unless at their pace fewer planes than were made will do.
-PACE = 30
-MANY = 100.0
 
 # If calls cost more than mixtures, planes over the cached labelings follow each plane
 # until their possible gain is at most this share of the gap. On wine as a structure in
@@ -83,8 +74,7 @@ class Planes:
         self.mixes_cached, self.last_tol = mixes_cached, last_tol
         most = MOST_WEIGHTS if iterate.l1_ratio == 0.0 else MOST_WEIGHTS_OF_L1
         self.is_possible = is_possible and self.n_weights <= most
-        self.need = min(PASSES + PASSES_PER_WEIGHT * self.n_weights, MOST_PASSES)
-        self.turn = 2.0 * max(self.need, MANY)
+        self.need = PASSES + PASSES_PER_WEIGHT * self.n_weights
         self.is_path = is_path
         self.second_look = 2 * SECOND_LOOK if is_path else SECOND_LOOK
         self.mixture, self.has_turn, self.n_taken = None, False, 0
@@ -106,7 +96,7 @@ class Planes:
         self.n_passes, self.next_look = 0, self.second_look
         self._forget_pace()
         if goes_on:
-            self.begin(np.inf)
+            self.begin()
 
     # ------------------------------------------------------------ whose turn it is
 
@@ -122,13 +112,11 @@ class Planes:
         self.least_gap = min(self.least_gap, gap)
         if self.n_passes == self.next_look // 2 or self.gap_before == np.inf:
             self.gap_before, self.since = self.least_gap, self.n_passes
-        left = self._foreseen_at_first()
-        if left < self.due:
-            left = 0.0
+        is_due = self._foreseen_at_first() >= self.due
         if self.n_passes >= self.next_look:
-            left = max(left, self._foreseen())
-        if left > 0.0:
-            self.begin(left)
+            is_due = self._is_slow() or is_due
+        if is_due:
+            self.begin()
 
     def begin_at_last(self):
         """Begin because blocks have nothing left to do.
@@ -138,7 +126,7 @@ class Planes:
         if not self.is_possible or self.was_last:
             return False
         self.was_last = True
-        self.begin(np.inf)
+        self.begin()
         return True
 
     def _foreseen_at_first(self):
@@ -154,13 +142,13 @@ class Planes:
         ratio = 1.0 + iterate.kappa / iterate.lam
         return foreseen / np.sqrt(ratio) if np.isfinite(foreseen) else 0.0
 
-    def _foreseen(self):
-        """The number of passes needed at the last pace; 0 if it is acceptable."""
+    def _is_slow(self):
+        """Whether blocks need too many passes at their last pace."""
         made = self.n_passes - self.since
         left = passes_at_pace(made, self.gap_before, self.least_gap, self.tol)
         self.gap_before, self.since = self.least_gap, self.n_passes
         self.next_look = 2 * self.n_passes
-        return left if left >= self._worth_it() else 0.0
+        return left >= self._worth_it()
 
     def _worth_it(self):
         """The number of foreseen block passes above which planes pay."""
@@ -175,10 +163,9 @@ class Planes:
         self.least_gap = self.gap_before = np.inf
         self.since = self.n_passes
 
-    def begin(self, left):
-        """Take the turn from block steps that would need `left` more passes."""
+    def begin(self):
+        """Take the turn from block steps, until planes have nothing left to do."""
         self.has_turn = True
-        self.left_of_blocks = left
         self.was_accelerated = self.iterate.kappa > 0.0
         first = self.iterate.best_weights
         first = self.iterate.weights.copy() if first is None else first
@@ -190,7 +177,6 @@ class Planes:
             self.mixture = PlaneMixture(self.iterate, self.n_threads)
         self.mixture.start(first)
         self.n_planes = self.n_idle = 0
-        self.half_gap = np.inf
 
     def end(self):
         self.has_turn, self.is_back = False, True
@@ -210,20 +196,8 @@ class Planes:
         self.iterate.keep_weights(self.mixture.best, self.mixture.objective)
         self.n_planes += 1
         self.n_taken += 1
-        if self.n_idle >= IDLE or self._loses():
+        if self.n_idle >= IDLE:
             self.end()
-
-    def _loses(self):
-        """Whether blocks would need fewer passes than planes at their present pace."""
-        if self.n_planes % PACE:
-            return False
-        before, self.half_gap = self.half_gap, self.gap()
-        left = passes_at_pace(PACE, before, self.half_gap, self.tol)
-        if self.n_planes >= self.turn and left > self.n_planes:
-            self.turn *= 2.0
-            return True
-        is_known = self.n_planes >= PACE + min(self.n_weights, MOST_KEPT)
-        return is_known and np.isfinite(before) and left > self.left_of_blocks
 
     def gap(self):
         """The gap between the best weights and the dual point, after a plane."""

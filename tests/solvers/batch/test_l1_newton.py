@@ -7,8 +7,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from sklearn_structsvm.risks import Logistic, ProximalHinge, SquaredHinge
-from sklearn_structsvm.solvers.batch import l1_newton
-from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
+from sklearn_structsvm.solvers.batch import proximal_newton
 from sklearn_structsvm.solvers.batch.proximal_newton import run_proximal_newton
 
 KINDS = [Logistic, SquaredHinge, ProximalHinge]
@@ -103,32 +102,17 @@ def test_limits_are_kept_and_what_rounding_leaves_is_reported(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_ways_to_a_direction_lead_to_the_same_optimum(kind, monkeypatch):
+def test_steps_with_and_without_a_model_lead_to_the_same_optimum(kind, monkeypatch):
     rng = new_rng()
     for _ in range(4):
         risk, lam = random_risk(rng, kind)
         one = run_l1_newton(risk, lam, tol=1e-9)
-        monkeypatch.setattr(l1_newton, "MAX_DIRECT", 0)
+        monkeypatch.setattr(proximal_newton, "MOST_OF_ALL", -1)
+        monkeypatch.setattr(proximal_newton, "MOST_MODELED", -1)
         other = run_l1_newton(risk, lam, tol=1e-9)
         monkeypatch.undo()
         assert one.status == other.status == "converged"
         assert one.objective == pytest.approx(other.objective, abs=1.1e-9)
-
-
-def test_the_hessian_that_is_written_out_is_that_of_products():
-    rng = new_rng()
-    for kind in KINDS:
-        risk, lam = random_risk(rng, kind)
-        steps = L1NewtonSteps(risk, lam, rng.standard_normal(risk.n_weights))
-        response = risk.respond(steps.objective.scores)[1]
-        own = np.flatnonzero(rng.random(risk.n_weights) < 0.7)
-        found = steps._hessian(risk.curvatures(response)[:, 0], own)
-        for place, j in enumerate(own):
-            one = (np.arange(risk.n_weights) == j).astype(float)
-            column = risk.gradient(risk.curved(response, risk.scores(one)))
-            np.testing.assert_allclose(
-                found[place], column[own], rtol=1e-9, atol=1e-12 * np.abs(found).max()
-            )
 
 
 @pytest.mark.parametrize("kind", [Logistic, SquaredHinge])

@@ -172,25 +172,6 @@ class Scripted:
         self.dual_objective = 3.0
 
 
-@pytest.mark.parametrize("on_trial", [True, False])
-@pytest.mark.parametrize(("accelerated", "is_lost"), [(0.3, False), (0.6, True)])
-def test_what_brings_less_than_plain_steps_is_given_up(accelerated, is_lost, on_trial):
-    """With F = n (2 + gap) / 4 · log(gap / tol) foreseen, a plain pass brings 1/e."""
-    iterate = Scripted(0.9, accelerated)
-    accelerator = Acceleration(iterate, 1e-9, on_trial=on_trial)
-    were_accelerated = []
-    while iterate.estimated_gap > 1e-3:
-        iterate.make_pass()
-        accelerator.after_pass()
-        were_accelerated.append(iterate.kappa > 0.0)
-    assert True in were_accelerated
-    assert were_accelerated[-1] == (not (is_lost and on_trial))
-    # What was given up is not tried again.
-    assert np.count_nonzero(np.diff(were_accelerated)) == 1 + (is_lost and on_trial)
-    if is_lost and on_trial:
-        assert were_accelerated.count(True) == acceleration.TRIAL
-
-
 def test_momentum_ends_where_the_gap_rises():
     iterate = Scripted(0.9, 0.5)
     accelerator = Acceleration(iterate, 1e-9, passes_per_step=1, at_once=True)
@@ -208,24 +189,6 @@ def test_momentum_ends_where_the_gap_rises():
     full = (1.0 - np.sqrt(0.1)) / (1.0 + np.sqrt(0.1))
     # After a rise, the next gap is the first of new momentum.
     assert betas == pytest.approx([full, full, 0.0, full, full])
-
-
-def test_a_trial_that_won_much_goes_on_with_a_nearer_center():
-    """The ratio is 100 at first; 1e-2 of the gap is left, and nothing gained any more."""
-    iterate = Scripted(0.9, 1.0)
-    accelerator = Acceleration(iterate, 1e-9, largest_ratio=100.0, on_trial=True)
-    while iterate.kappa == 0.0:
-        iterate.make_pass()
-        accelerator.after_pass()
-    ratios = []
-    iterate.estimated_gap *= 1e-2
-    while iterate.kappa > 0.0:
-        ratios.append(1.0 + iterate.kappa / iterate.lam)
-        iterate.make_pass()
-        accelerator.after_pass()
-    first = ratios[0]
-    assert first > acceleration.RATIO
-    assert ratios[-1] == pytest.approx(max(0.3 * first, acceleration.RATIO))
 
 
 @pytest.mark.parametrize(
