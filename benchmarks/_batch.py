@@ -14,6 +14,7 @@ from _common import (
     fit_quietly,
     load_reuters,
     np,
+    placed,
     sparse,
 )
 
@@ -184,11 +185,11 @@ def load_test(problem, data_home):
 def fit(method, problem, lam, *, tol, max_time, **params):
     """Fit the classifier of this method (see `METHODS`) without an intercept."""
     kind, options = METHODS[method]
-    model = kind(
+    model = placed(kind)(
         C=1.0 / (lam * problem.n_samples),
         fit_intercept=False,
         tol=tol,
-        max_time=max_time,
+        solver_options={"max_time": max_time},
         **({"max_iter": NO_LIMIT} | options | params),
     )
     return fit_quietly(model, problem.X, problem.y)

@@ -18,6 +18,7 @@ import threading
 import warnings
 from contextlib import contextmanager
 from datetime import date
+from inspect import signature
 from pathlib import Path
 from time import process_time
 
@@ -156,9 +157,22 @@ def has_highs():
     return True
 
 
+def placed(kind):
+    """A class that takes its `solver_options` as keywords as well."""
+
+    def make(*args, **params):
+        names = signature(kind).parameters
+        options = {name: params.pop(name) for name in [*params] if name not in names}
+        if options:
+            params["solver_options"] = params.get("solver_options", {}) | options
+        return kind(*args, **params)
+
+    return make
+
+
 def chain_classifier(transitions=None, **params):
     """BCFWClassifier of a full chain model, Hamming loss over the length."""
-    return BCFWClassifier(ChainStructure(transitions=transitions), **params)
+    return placed(BCFWClassifier)(ChainStructure(transitions=transitions), **params)
 
 
 def fit_quietly(estimator, X, y):
@@ -185,7 +199,10 @@ def pass_seconds(X, y, passes, **params):
     The check at the end is assumed to take as long as the one at the start.
     """
     model = chain_classifier(
-        tol=0.0, max_iter=passes, gap_check_interval=NO_CHECKS, **params
+        tol=0.0,
+        max_iter=passes,
+        solver_options={"gap_check_interval": NO_CHECKS},
+        **params,
     )
     seconds = fit_quietly(model, X, y).history_["seconds"]
     return (seconds[-1] - 2 * seconds[0]) / passes

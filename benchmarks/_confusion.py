@@ -10,7 +10,7 @@ from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
-from _common import HERE, data_file, np, peer_python, print_table, run_lines
+from _common import HERE, data_file, np, peer_python, placed, print_table, run_lines
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -224,11 +224,11 @@ def fit_ours(split, metric, constraint=None, *, by_group=False, lmo="plugin", **
     if plugin and split.n_classes == 2:
         # As peers do, to whom these are compared.
         params = {"confusion": "labels"} | params
-    model = ComplexMetricClassifier(
+    model = placed(ComplexMetricClassifier)(
         Given(split.n_classes) if plugin else LogisticRegression(max_iter=MAX_ITER),
         metric_of(metric, split) if isinstance(metric, str) else metric,
         () if constraint is None else constraint,
-        lmo=lmo,
+        solver_options={"lmo": lmo},
         cv="prefit" if plugin else None,
         **params,
     )

@@ -13,7 +13,15 @@ import sys
 from time import process_time
 
 from _batch import load_problems
-from _common import ChainStructure, fit_quietly, load_ocr, make_parser, np, print_table
+from _common import (
+    ChainStructure,
+    fit_quietly,
+    load_ocr,
+    make_parser,
+    np,
+    placed,
+    print_table,
+)
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 
@@ -34,11 +42,11 @@ def works(args):
         ("OCR-small, 0.01", 0.01, (1e-3, 1e-5)),
         ("OCR-small, 1/n", 1.0 / n, (1e-3, 1e-5)),
     ):
-        yield name, BCFWClassifier(**chain), "chains", *small, lam, gaps
+        yield name, placed(BCFWClassifier)(**chain), "chains", *small, lam, gaps
     for name, lam in (("OCR-small slack, 0.01", 0.01), ("OCR-small slack, 1/n", 1 / n)):
-        yield name, SlackRescaledSSVM(**chain), "chains", *small, lam, (1e-3,)
+        yield name, placed(SlackRescaledSSVM)(**chain), "chains", *small, lam, (1e-3,)
     for name, lam in (("OCR-large, 0.001", 1e-3), ("OCR-large, 1/n", 1 / len(large[0]))):
-        yield name, BCFWClassifier(**chain), "chains", *large, lam, (1e-2,)
+        yield name, placed(BCFWClassifier)(**chain), "chains", *large, lam, (1e-2,)
     rows = BCFWClassifier(fit_intercept=False)
     for problem in load_problems(["letter", "a9a", "ocr-2", "satimage"], args.data):
         for lam in (1e-4, 1e-6):
@@ -49,7 +57,9 @@ def works(args):
 def fit_once(model, X, y, args):
     """Process seconds and passes; seconds are inf where the gap was not reached."""
     started = process_time()
-    fit_quietly(model.set_params(max_iter=10**6, max_time=args.limit), X, y)
+    fit_quietly(
+        model.set_params(max_iter=10**6, solver_options__max_time=args.limit), X, y
+    )
     seconds = process_time() - started
     return seconds if model.dual_gap_ <= model.tol else np.inf, model.n_iter_
 

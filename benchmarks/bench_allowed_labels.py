@@ -89,7 +89,9 @@ def main():
     transformer = SequenceTransformer()
     X = transformer.fit_transform(tokens[:N_TRAIN])
     classes = np.unique(np.concatenate([*tags, *y]))
-    model = CRFClassifier("chain", classes=classes, max_iter=N_PASSES, random_state=0)
+    model = CRFClassifier(
+        "chain", solver_options={"classes": classes}, max_iter=N_PASSES, random_state=0
+    )
     fit_quietly(model, X, tags[:N_TRAIN])
     X = transformer.transform(test_tokens)
     lists = as_lists(y, classes, np.random.default_rng(0))

@@ -110,9 +110,9 @@ def words(data_home, n_train):
     train, rest = order[:n_train], order[n_train:]
     alone = {"transition": False, "first_bias": False, "last_bias": False}
     models = {
-        name: CRFClassifier(structure, classes=LETTERS, tol=1e-3, random_state=0).fit(
-            take(X, train), take(y, train)
-        )
+        name: CRFClassifier(
+            structure, solver_options={"classes": LETTERS}, tol=1e-3, random_state=0
+        ).fit(take(X, train), take(y, train))
         for name, structure in (
             ("chain", ChainStructure()),
             ("letters alone", ChainStructure(**alone)),

@@ -15,7 +15,7 @@ no constraint: the loss and disparity without one.
 
 from time import process_time
 
-from _common import make_parser, np, print_table
+from _common import make_parser, np, placed, print_table
 from _confusion import (
     FAIRNESS,
     MAX_ITER,
@@ -55,7 +55,7 @@ METHODS = {
 
 def measures(split, kept, constraint, slack, constrained=True, **params):
     """Loss and disparity on the training part and on the test part, and seconds."""
-    model = ComplexMetricClassifier(
+    model = placed(ComplexMetricClassifier)(
         logistic(),
         "g_mean",
         constraint if constrained else (),

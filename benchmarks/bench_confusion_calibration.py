@@ -30,7 +30,7 @@ interpreters that have these packages.
 import warnings
 from time import process_time
 
-from _common import data_file, make_parser, np, print_table
+from _common import data_file, make_parser, np, placed, print_table
 from _confusion import (
     FAIRNESS,
     Given,
@@ -129,7 +129,9 @@ def probability(score, share):
 
 def fit(P, y, group, constraint, metric, params):
     """The fitted classifier or None, whether a group was too small, process seconds."""
-    model = ComplexMetricClassifier(Given(2), metric, constraint, cv="prefit", **params)
+    model = placed(ComplexMetricClassifier)(
+        Given(2), metric, constraint, cv="prefit", **params
+    )
     start = process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -16,7 +16,7 @@ Writes results/common_rules.json; sets that are left out stay as they are there.
 import json
 import warnings
 
-from _common import HERE, data_file, make_parser, np, print_table
+from _common import HERE, data_file, make_parser, np, placed, print_table
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -70,11 +70,11 @@ def measure(data, constraint, params, seed):
     """Disparity and balanced error on the test half, and whether one rule is for all."""
     halves = train_test_split(*data, test_size=0.5, random_state=seed)
     train, test = halves[::2], halves[1::2]
-    model = ComplexMetricClassifier(
+    model = placed(ComplexMetricClassifier)(
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITER)),
         "balanced",
         () if params is None else constraint,
-        min_group_size=None,
+        solver_options={"min_group_size": None},
         **(params or {}),
     )
     groups = {} if params is None else {"sensitive_features": train[2]}

@@ -29,7 +29,7 @@ import subprocess
 import warnings
 from time import process_time
 
-from _common import HERE, data_file, make_parser, np, print_table
+from _common import HERE, data_file, make_parser, np, placed, print_table
 from _confusion import (
     FAIRNESS,
     Given,
@@ -88,7 +88,7 @@ def load_small(name, data_home, n_splits):
 
 def fit(part, constraint, params):
     """The fitted classifier, process seconds and whether groups were too small."""
-    model = ComplexMetricClassifier(
+    model = placed(ComplexMetricClassifier)(
         Given(2), "balanced", constraint, cv="prefit", **params
     )
     with warnings.catch_warnings(record=True) as caught:

@@ -89,7 +89,8 @@ def measure(size, solver, constraint, X_test, P_test, args):
     for seed in range(args.draws):
         X, y = draw(size, np.random.default_rng(seed))
         model = ComplexMetricClassifier(
-            None, "q_mean", () if constraint is None else constraint, solver=solver,
+            None, "q_mean", () if constraint is None else constraint,
+            solver_options={"solver": solver},
             max_iter=MAX_ITER, cv=None,
         )  # fmt: skip
         with warnings.catch_warnings():

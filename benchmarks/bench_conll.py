@@ -62,7 +62,7 @@ def fit_saved(train, test, output, C, tol, passes, transitions):
         C=C,
         tol=tol,
         step="fw",
-        cache=False,
+        solver_options={"cache": False},
         average=True,
         max_iter=MAX_ITER,
         random_state=0,

@@ -35,7 +35,15 @@ import warnings
 from itertools import islice, product
 from pathlib import Path
 
-from _common import HERE, circumstances, make_parser, np, peer_version, print_table
+from _common import (
+    HERE,
+    circumstances,
+    make_parser,
+    np,
+    peer_version,
+    placed,
+    print_table,
+)
 from _confusion import (
     Given,
     Part,
@@ -144,7 +152,9 @@ def split_of(arrays, seed, args):
 
 def ours(train, test, metric, constraint=(), with_groups=False, **params):
     """Expected confusion tensor on the test part, by group if it is constrained."""
-    model = ComplexMetricClassifier(Given(2), metric, constraint, cv="prefit", **params)
+    model = placed(ComplexMetricClassifier)(
+        Given(2), metric, constraint, cv="prefit", **params
+    )
     groups = (train.group, test.group) if constraint else (None, None)
     model.fit(train.P, train.y, sensitive_features=groups[0])
     predicted = model.predict_proba(test.P, sensitive_features=groups[1])

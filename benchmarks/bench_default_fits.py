@@ -21,7 +21,16 @@ import warnings
 from itertools import product
 
 import pandas as pd
-from _common import HERE, circumstances, data_file, make_parser, np, print_table, sparse
+from _common import (
+    HERE,
+    circumstances,
+    data_file,
+    make_parser,
+    np,
+    placed,
+    print_table,
+    sparse,
+)
 from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
@@ -241,7 +250,7 @@ def print_kinds(fits):
 
 def told(name, X, y, limit, said, **params):
     """One cell of the table; `said` gets what warnings and errors say."""
-    model = getattr(sklearn_structsvm, name)(max_time=limit, **params)
+    model = placed(getattr(sklearn_structsvm, name))(max_time=limit, **params)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
     with warnings.catch_warnings(record=True) as caught:

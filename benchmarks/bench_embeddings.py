@@ -17,7 +17,11 @@ MODELS = {
     "BCFWClassifier": BCFWClassifier("chain"),
     "CRFClassifier": CRFClassifier("chain", solver="dual"),
 }
-FIXED = {"tol": 0.0, "acceleration": False, "gap_check_interval": 100, "random_state": 0}
+FIXED = {
+    "tol": 0.0,
+    "random_state": 0,
+    "solver_options": {"acceleration": False, "gap_check_interval": 100},
+}
 
 
 def make_data(n_columns, n_entries):

@@ -83,12 +83,14 @@ def seconds(n_tokens, repeats):
     W = np.random.default_rng(1).standard_normal((N_FEATURES, N_CLASSES))
     models = {
         "BCFWClassifier": lambda n: BCFWClassifier(
-            max_iter=n, tol=0.0, acceleration=False, gap_check_interval=100,
+            max_iter=n, tol=0.0,
+            solver_options={"acceleration": False, "gap_check_interval": 100},
             random_state=0,
         ),
         "CRFClassifier": lambda n: CRFClassifier(
-            solver="dual", max_iter=n, tol=0.0, acceleration=False,
-            gap_check_interval=100, random_state=0,
+            solver="dual", max_iter=n, tol=0.0,
+            solver_options={"acceleration": False, "gap_check_interval": 100},
+            random_state=0,
         ),
     }  # fmt: skip
 

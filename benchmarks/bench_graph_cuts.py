@@ -102,7 +102,11 @@ def training_rows(lams, targets, max_time):
     problems = {"colors": (data.X, data.y), "500 features": make_shapes()}
     for (kind, (X, y)), lam in product(problems.items(), lams):
         n = len(X)
-        shared = {"C": 1.0 / (lam * n), "tol": min(targets), "max_time": max_time}
+        shared = {
+            "C": 1.0 / (lam * n),
+            "tol": min(targets),
+            "solver_options": {"max_time": max_time},
+        }
         structure = GraphStructure()
         for name, model in {
             "BCFW": BCFWClassifier(structure, random_state=0, max_iter=10**6),

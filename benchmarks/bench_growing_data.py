@@ -21,12 +21,12 @@ def problems():
     classes = np.unique(np.concatenate(list(labels)))
     rows, digits = load_digits(return_X_y=True)
     chains = {
-        "OCR words, C=1": BCFWClassifier(C=1.0, classes=classes),
-        "OCR words, C=10": BCFWClassifier(C=10.0, classes=classes),
+        "OCR words, C=1": BCFWClassifier(C=1.0, solver_options={"classes": classes}),
+        "OCR words, C=10": BCFWClassifier(C=10.0, solver_options={"classes": classes}),
         "OCR words, C=.1, pairwise": BCFWClassifier(
-            C=0.1, step="pairwise", classes=classes
+            C=0.1, step="pairwise", solver_options={"classes": classes}
         ),
-        "OCR words, CRF, C=1": CRFClassifier(C=1.0, classes=classes),
+        "OCR words, CRF, C=1": CRFClassifier(C=1.0, solver_options={"classes": classes}),
     }
     for name, model in chains.items():
         yield name, model, words, labels
@@ -39,7 +39,10 @@ def passes(model, X, y, growth, tol, seed, interval):
     X, y = X[order], y[order]
     n = round(len(y) / (1.0 + growth))
     model = clone(model).set_params(
-        tol=tol, max_iter=10**4, random_state=seed, gap_check_interval=interval
+        tol=tol,
+        max_iter=10**4,
+        random_state=seed,
+        solver_options__gap_check_interval=interval,
     )
     warm = clone(model).set_params(warm_start=True).fit(X[:n], y[:n]).fit(X, y)
     return warm.n_iter_, model.fit(X, y).n_iter_

@@ -114,7 +114,7 @@ def rows_of(model, rate, sets, classes, test, score):
             # Few runs begin or end where a sentence does.
             has_ends = name != RUNS
             model.set_params(
-                classes=classes,
+                solver_options__classes=classes,
                 random_state=0,
                 structure__first_bias=has_ends,
                 structure__last_bias=has_ends,
@@ -136,7 +136,7 @@ def peer_rows(python, model, rate, data, score, max_iter):
     """Rows of the marginal likelihood, ours and the peer's."""
     X, hidden, X_test, y_test, classes = data
     model.set_params(
-        classes=classes,
+        solver_options__classes=classes,
         random_state=0,
         structure__first_bias=True,
         structure__last_bias=True,
@@ -206,8 +206,7 @@ def main():
             rows += rows_of(model, 0.0, known, classes, test, score)
             for rate in args.rates:
                 sets = [
-                    training_sets(X, y, hide(y, rate, seed))
-                    for seed in range(args.seeds)
+                    training_sets(X, y, hide(y, rate, seed)) for seed in range(args.seeds)
                 ]
                 rows += rows_of(model, rate, sets, classes, test, score)
         print_table(header, rows)

@@ -18,7 +18,7 @@ from statistics import median
 from time import process_time
 
 from _batch import load_problems
-from _common import make_parser, np, print_table
+from _common import make_parser, np, placed, print_table
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import SubLBFGSClassifier
@@ -44,7 +44,7 @@ def objective(problem, lam, w):
 
 def our_cell(problem, lam, best, args, **params):
     """Seconds, with the gap if it is not closed, and the model."""
-    model = SubLBFGSClassifier(
+    model = placed(SubLBFGSClassifier)(
         penalty="l1",
         C=1.0 / (lam * problem.n_samples),
         fit_intercept=False,

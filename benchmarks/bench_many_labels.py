@@ -53,7 +53,7 @@ def measure(name, n_labels):
         ChainStructure(),
         tol=0.0,
         max_iter=PASSES,
-        gap_check_interval=NO_CHECKS,
+        solver_options={"gap_check_interval": NO_CHECKS},
         random_state=0,
     )
     before, start = peak_megabytes(), process_time()

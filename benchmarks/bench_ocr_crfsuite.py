@@ -38,8 +38,7 @@ def ours(X, y, X_test, y_test, args):
     model = BCFWClassifier(
         ChainStructure(),
         step="fw",
-        cache=False,
-        average=True,
+        solver_options={"cache": False, "average": True},
         max_iter=args.passes,
         random_state=0,
     )

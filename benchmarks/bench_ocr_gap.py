@@ -50,7 +50,7 @@ def our_seconds(X, y, lam, repeats, max_time):
                 C=1.0 / (lam * len(X)),
                 tol=min(TARGETS),
                 max_iter=10**6,
-                max_time=max_time,
+                solver_options={"max_time": max_time},
                 random_state=seed,
                 **params,
             )

@@ -31,12 +31,14 @@ def check_same_dual(X, y, lam, passes=3, seed=0):
     model = chain_classifier(
         C=C,
         step="fw",
-        acceleration=False,
-        sampling="permuted",
-        cache=False,
+        solver_options={
+            "acceleration": False,
+            "sampling": "permuted",
+            "cache": False,
+            "gap_check_interval": NO_CHECKS,
+        },
         tol=0.0,
         max_iter=passes,
-        gap_check_interval=NO_CHECKS,
         random_state=seed,
     )
     fit_quietly(model, X, y)

@@ -131,7 +131,7 @@ def run_in_process_time(*arguments):
 def found_in_test(structure, train, test, lam, args):
     """Share of the joints of test images within a fifth of the torso."""
     model = BCFWClassifier(structure, C=1.0 / (lam * len(train[0])), tol=args.tol)
-    model.set_params(max_time=args.max_time, random_state=args.seed)
+    model.set_params(solver_options__max_time=args.max_time, random_state=args.seed)
     X, y = test
     predicted = fit_quietly(model, *train).predict(X)
     return structure_of(structure.n_types, 0.2).score(y, predicted)

@@ -16,6 +16,7 @@ from _common import (
     load_ocr,
     make_parser,
     np,
+    placed,
     print_table,
 )
 from sklearn.feature_extraction import FeatureHasher
@@ -75,9 +76,14 @@ def problems(args):
 def methods(structure, args):
     """Name and estimator of each; the gap is looked at after each pass."""
     shared = {"structure": structure, "max_time": args.max_time, "max_iter": NO_CHECKS}
-    yield "BCFW", BCFWClassifier(gap_check_interval=1, random_state=0, **shared)
-    yield "Pragam", PragamClassifier(**shared)
-    yield "BMRM", BMRMClassifier(**shared)
+    yield (
+        "BCFW",
+        placed(BCFWClassifier)(
+            solver_options={"gap_check_interval": 1}, random_state=0, **shared
+        ),
+    )
+    yield "Pragam", placed(PragamClassifier)(**shared)
+    yield "BMRM", placed(BMRMClassifier)(**shared)
 
 
 def first(history, target, n, optimum, busy):

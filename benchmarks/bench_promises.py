@@ -32,7 +32,7 @@ import warnings
 from collections import Counter
 
 import _confusion
-from _common import HERE, make_parser, np, print_table
+from _common import HERE, make_parser, np, placed, print_table
 from scipy.special import softmax
 from scipy.stats import binom
 from sklearn.base import BaseEstimator
@@ -240,9 +240,10 @@ class Kind:
         """Outcome: a reason of refusal, or whether the promise is false, as a bool."""
         values, y, group, weights = self.sample(rng, n)
         k = self.population.P.shape[1]
-        model = ComplexMetricClassifier(
+        model = placed(ComplexMetricClassifier)(
             Given(k), self.metric, self.constraint, cv="prefit", random_state=0,
-            constraint_confidence=CONFIDENCE, min_group_size=None, **self.params,
+            constraint_confidence=CONFIDENCE,
+            solver_options={"min_group_size": None}, **self.params,
         )  # fmt: skip
         names = np.array(["a", "b"])[group] if self.groups else None
         with warnings.catch_warnings():

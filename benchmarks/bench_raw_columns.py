@@ -17,6 +17,7 @@ from _common import (
     fit_quietly,
     make_parser,
     np,
+    placed,
     print_table,
     sparse,
 )
@@ -168,7 +169,7 @@ def measure_others(args):
             if Classifier is SubLBFGSClassifier and structure is not None:
                 row.append("")
                 continue
-            model = fit_quietly(Classifier(**params), X, y)
+            model = fit_quietly(placed(Classifier)(**params), X, y)
             is_done = model.dual_gap_ <= args.tol
             passes = model.n_iter_ if is_done else f"- ({model.dual_gap_:.2g})"
             row.append(f"{getattr(model, 'solver_', '')} {passes}".strip())
@@ -202,7 +203,7 @@ def main():
                 params["structure"] = structure
             fits = []
             for seed in range(args.repeats):
-                model = Classifier(**params, random_state=seed)
+                model = placed(Classifier)(**params, random_state=seed)
                 fit_quietly(model, X, y)
                 fits.append((model.dual_gap_ > args.tol, model.n_oracle_calls_, model))
             fits.sort(key=lambda fit: fit[:2])

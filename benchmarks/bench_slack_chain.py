@@ -38,13 +38,15 @@ def run(rescaling, lam, train, test, args):
         model = SlackRescaledSSVM(
             ChainStructure(),
             rescaling=rescaling,
-            search=args.search,
+            solver_options={
+                "search": args.search,
+                "sampling": "gap",
+                "max_time": args.max_time,
+            },
             C=1.0 / (lam * len(X)),
             step="pairwise",
-            sampling="gap",
             tol=min(args.targets),
             max_iter=10**6,
-            max_time=args.max_time,
             random_state=seed,
         )
         history = fit_quietly(model, X, y).history_

@@ -85,10 +85,9 @@ def train(task, rescaling, C, data, args):
         C=C,
         step="pairwise",
         # Of the fits that run out of time, the average predicts better.
-        average=True,
+        solver_options={"average": True, "max_time": args.max_time},
         tol=args.tol,
         max_iter=args.passes,
-        max_time=args.max_time,
         random_state=0,
     )
     return fit_quietly(model, *data)

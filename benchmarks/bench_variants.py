@@ -93,14 +93,16 @@ def run(structure, X, y, lam, args, variants=VARIANTS):
         model = BCFWClassifier(
             structure,
             C=1.0 / (lam * len(X)),
-            sampling=sampling,
+            solver_options={
+                "sampling": sampling,
+                "acceleration": "auto" if sampling == "auto" else False,
+                "cache": cache,
+                "max_time": args.max_time,
+                "gap_check_interval": args.check_every,
+            },
             step=step,
-            acceleration="auto" if sampling == "auto" else False,
-            cache=cache,
             tol=args.tol,
             max_iter=args.max_iter,
-            max_time=args.max_time,
-            gap_check_interval=args.check_every,
             random_state=args.seed,
         )
         history = dict(fit_quietly(model, X, y).history_)

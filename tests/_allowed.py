@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _options import placed
 from _references import is_allowed, is_allowed_tree
 from _seeds import new_seed
 from scipy.special import logsumexp
@@ -68,7 +69,9 @@ def check_optimum(structure, X, y, slack, layout=lambda x: x):
     kind, C = (SlackRescaledSSVM if slack else BCFWClassifier), 2.0
     options = {"tol": 1e-5, "max_iter": 20_000, "random_state": new_seed(0)}
     k = len(structure.classes_)
-    model = kind(structure, C=C, classes=range(k), step="corrective", **options)
+    model = kind(
+        structure, C=C, solver_options={"classes": range(k)}, step="corrective", **options
+    )
     model.fit([layout(x) for x in X], y)
     w, n, risk = model.coef_, len(X), 0.0
     for x, truth in zip(X, y, strict=True):
@@ -93,7 +96,7 @@ def check_likelihood(structure, X, y):
     options = {"C": 1.0, "classes": range(len(structure.classes_)), "tol": 1e-6}
     found = []
     for solver in ("dual", "lbfgs"):
-        model = CRFClassifier(
+        model = placed(CRFClassifier)(
             structure, solver=solver, max_iter=5000, random_state=0, **options
         ).fit(X, y)
         w, n, logs = model.coef_, len(X), []

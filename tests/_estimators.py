@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_seed
 from scipy import sparse
 from sklearn.datasets import make_classification
@@ -124,7 +125,7 @@ def exact_ssvm(structure, **params):
     """An `ExactSSVM`, optionally with settings that are not parameters."""
     names = params.keys() & {"search_rtol", "max_queries"}
     settings = {name: params.pop(name) for name in names}
-    model = ExactSSVM(structure, **params)
+    model = placed(ExactSSVM)(structure, **params)
     for name, value in settings.items():
         setattr(model, f"_{name}", value)
     return model
@@ -162,7 +163,8 @@ class Problem:
                 defaults["search"] = "exact"
                 if self.kind == "custom":
                     defaults["structure"] = PythonMulticlass(product=True)
-        build = exact_ssvm if self.model is SlackRescaledSSVM else self.model
+        is_slack = self.model is SlackRescaledSSVM
+        build = exact_ssvm if is_slack else placed(self.model)
         return build(**defaults | params)
 
     def fitted(self, **params):

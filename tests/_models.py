@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng
 from _structures import ALL, data_of
 from sklearn.dummy import DummyClassifier
@@ -136,7 +137,9 @@ def rows(n_classes=2, n=120):
 def pooled(**params):
     X, y, sex = rows(2)
     region = np.where(np.arange(len(X)) < 3, "a", "b")
-    model = ComplexMetricClassifier(LogisticRegression(), min_group_size=5, **params)
+    model = placed(ComplexMetricClassifier)(
+        LogisticRegression(), solver_options={"min_group_size": 5}, **params
+    )
     groups = {"sensitive_features": np.column_stack([sex, region])}
     with pytest.warns(UserWarning, match="are pooled"):
         model.set_params(cv=None).fit(X, y, **groups)
@@ -150,7 +153,7 @@ def mixture(n_classes=2, groups=False, costs=False, **params):
     if costs:
         shape = len(X), n_classes, n_classes
         more["costs"] = new_rng(4).uniform(size=shape)
-    model = ComplexMetricClassifier(LogisticRegression(), **params)
+    model = placed(ComplexMetricClassifier)(LogisticRegression(), **params)
     return Fitted(model.fit(X, y, **more), X, y, more if groups else {})
 
 

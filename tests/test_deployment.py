@@ -59,7 +59,9 @@ def with_ties(model, rng):
 
 def chain_model(structure, X, rng):
     """A classifier of `TAGS`; "B-x" alone is a labeling that all rules below allow."""
-    model = BCFWClassifier(structure, classes=TAGS, max_iter=1, tol=1.0)
+    model = BCFWClassifier(
+        structure, solver_options={"classes": TAGS}, max_iter=1, tol=1.0
+    )
     return with_ties(model.fit(X, [["B-x"] * np.shape(x)[0] for x in X]), rng)
 
 
@@ -257,7 +259,7 @@ def test_scores_of_another_model_count_as_in_predict(draw, form, emission, tmp_p
     chain = ChainStructure(emission=emission, transitions=RULES["mask"])
     X = items(8)
     y = [["B-x"] * len(x if emission == "given" else x[1]) for x in X]
-    model = BCFWClassifier(chain, classes=TAGS, max_iter=1, tol=1.0)
+    model = BCFWClassifier(chain, solver_options={"classes": TAGS}, max_iter=1, tol=1.0)
     with_ties(model.fit(X, y), rng)
     X = items(40)
     found = exported(model, tmp_path).predict(X)
@@ -433,7 +435,7 @@ def test_sequences_without_a_labeling_are_refused_as_in_predict(tmp_path):
     chain = ChainStructure(transitions=[("B-x", None), ("B-x", "B-x"), (None, "O")])
     X = [["a", "b"], ["b", "a"]]
     transformer = SequenceTransformer().fit(X)
-    model = BCFWClassifier(chain, classes=TAGS, max_iter=1, tol=1.0)
+    model = BCFWClassifier(chain, solver_options={"classes": TAGS}, max_iter=1, tol=1.0)
     model.fit(transformer.transform(X), [["B-x", "O"], ["I-x", "O"]])
     module = exported(make_pipeline(transformer, model), tmp_path)
     (item,) = transformer.transform([["a"]])

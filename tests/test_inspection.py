@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
@@ -47,7 +48,9 @@ def tagger(name, form="dense", estimator=CRFClassifier):
             x = x, np.array([-1, *(rng.integers(t) for t in range(1, T))])
         X.append(x)
     n_nodes = [1, 2, 4, 4]
-    model = estimator(structure, classes=LABELS, max_iter=1, random_state=new_seed(1))
+    model = placed(estimator)(
+        structure, classes=LABELS, max_iter=1, random_state=new_seed(1)
+    )
     model.fit(X, [["B-x"] * n for n in n_nodes])
     model.coef_ = rng.normal(size=len(model.coef_))
     return model, X

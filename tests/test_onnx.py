@@ -72,7 +72,9 @@ SVMS = {
     "pragam": PragamClassifier(max_iter=50),
     "sublbfgs": SubLBFGSClassifier(max_iter=5),
     "no intercept": SubLBFGSClassifier(fit_intercept=False, max_iter=5),
-    "intercept of 10": BMRMClassifier(intercept_scaling=10.0, max_iter=5),
+    "intercept of 10": BMRMClassifier(
+        solver_options={"intercept_scaling": 10.0}, max_iter=5
+    ),
 }
 CRFS = {
     "crf": CRFClassifier(random_state=0),
@@ -370,7 +372,11 @@ def test_rules_know_the_groups_that_were_pooled(names):
     X = features(60)
     groups = new_rng(5).permutation(np.repeat(names, [30, 13, 10, 7]))
     model = ComplexMetricClassifier(
-        EXACT, "f1", EqualOpportunity(slack=0.5), min_group_size=14, cv=None
+        EXACT,
+        "f1",
+        EqualOpportunity(slack=0.5),
+        solver_options={"min_group_size": 14},
+        cv=None,
     )
     model.fit(X, labels_of("binary", X), sensitive_features=groups)
     assert len(model.groups_) == 2 and len(model.pooled_groups_) == 3
@@ -444,7 +450,7 @@ def test_rules_that_are_blind_to_groups(of_groups):
     groups = np.array(["a", "b"])[(X[:, 0] + new_rng(4).normal(size=60) > 0).astype(int)]
     model = ComplexMetricClassifier(
         EXACT, "zero_one", EqualOpportunity(slack=0.5), cv=None,
-        group_blind=True, group_estimator=of_groups,
+        group_blind=True, solver_options={"group_estimator": of_groups},
     )  # fmt: skip
     model.fit(X, labels_of("multiclass", X) != "c", sensitive_features=groups)
     check_mixture(as_mixture(model, 3), X)
@@ -550,7 +556,7 @@ REFUSED = [
     (lambda: fitted(OF_PAIRS, "multilabel"),
      "BCFWClassifier has no form in ONNX: PairwiseMultilabelStructure decodes"),
     (with_half_a_class, r"its classes are \[0.5, 1.0\]"),
-    (lambda: fitted(ComplexMetricClassifier(EXACT, lmo="weighted")),
+    (lambda: fitted(ComplexMetricClassifier(EXACT, solver_options={"lmo": "weighted"})),
      "its classifiers decide without class probabilities"),
     (with_baseline, "depend on the predictions of a baseline"),
     (lambda: fitted(FAIR, sensitive_features=TWO_COLUMNS), "or of several columns"),

@@ -153,7 +153,9 @@ def test_every_estimator_of_rows_keeps_its_type() -> None:
     chosen = BCFWClassifierCV("binary", Cs=np.array([0.1, 1.0]), cv=2).fit(X, y)
     assert_type(chosen, BCFWClassifierCV)
     assert_type(chosen.Cs_, np.ndarray)
-    slack = SlackRescaledSSVM("multiclass", search="exact", class_weight={0: 2}, tol=0.1)
+    slack = SlackRescaledSSVM(
+        "multiclass", solver_options={"search": "exact"}, class_weight={0: 2}, tol=0.1
+    )
     assert_type(slack.fit(X, y), SlackRescaledSSVM)
     assert_type(slack.n_queries_, int)
     assert isinstance(slack.n_queries_, int)
@@ -199,7 +201,7 @@ def test_metrics_and_constraints_are_functions_and_make_scorers() -> None:
     model = ComplexMetricClassifier(
         metric="g_mean",
         constraints=[Recall(at_least=0.1, label=0), MetricBound("zero_one", at_most=0.9)],
-        solver="column_generation",
+        solver_options={"solver": "column_generation"},
         cv=2,
         tol=0.1,
     ).fit(X, y)
@@ -304,7 +306,10 @@ def test_a_users_own_parts_are_subclasses_that_a_checker_accepts() -> None:
     assert_type(WorstSquare()(y, y), float)
     Z, labels = rows(2)
     model = ComplexMetricClassifier(
-        metric=WorstSquare(), constraints=FewLast(0.6), lmo=AlwaysTheSame(), tol=0.1
+        metric=WorstSquare(),
+        constraints=FewLast(0.6),
+        solver_options={"lmo": AlwaysTheSame()},
+        tol=0.1,
     ).fit(Z, labels)
     assert_type(model.dual_gap_, float)
     assert isinstance(
@@ -369,7 +374,7 @@ def test_what_fit_would_refuse_a_checker_refuses() -> None:
         BCFWClassifier(step="newton"),  # type: ignore[arg-type]
         BCFWClassifier("sequence"),  # type: ignore[arg-type]
         CRFClassifier(C="1.0"),  # type: ignore[arg-type]
-        SlackRescaledSSVM(search=None),  # type: ignore[arg-type]
+        SlackRescaledSSVM(solver=None),  # type: ignore[arg-type]
         SubLBFGSClassifier(penalty="l3"),  # type: ignore[arg-type]
     ):
         with pytest.raises(ValueError):

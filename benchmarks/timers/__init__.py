@@ -149,8 +149,7 @@ class Ocr(_Times):
             tol=0.0,
             max_iter=10,
             step="fw",
-            cache=False,
-            gap_check_interval=NO_CHECKS,
+            solver_options={"cache": False, "gap_check_interval": NO_CHECKS},
         )
 
     def time_to_gap(self):

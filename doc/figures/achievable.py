@@ -13,8 +13,7 @@ X, y = make_classification(
 model = ComplexMetricClassifier(
     LogisticRegression(),
     metric="q_mean",
-    solver="frank_wolfe",
-    solver_options={"step": "paper"},
+    solver_options={"solver": "frank_wolfe", "step": "paper"},
     tol=0.002,
     cv=None,
     confusion="labels",

@@ -8,7 +8,10 @@ from sklearn_structsvm.plotting import ConvergenceDisplay
 
 X, y = load_ocr_letters(return_X_y=True)
 model = BCFWClassifier(
-    C=0.02, tol=0.002, acceleration=False, gap_check_interval=1, random_state=0
+    C=0.02,
+    tol=0.002,
+    solver_options={"acceleration": False, "gap_check_interval": 1},
+    random_state=0,
 ).fit(X, y)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")

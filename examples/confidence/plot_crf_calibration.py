@@ -36,7 +36,7 @@ folds = KFold(3, shuffle=True, random_state=0)
 
 
 def search(model, Cs, scorer):
-    model.set_params(classes=letters, tol=0.02, random_state=0)
+    model.set_params(solver_options__classes=letters, tol=0.02, random_state=0)
     found = GridSearchCV(model, {"C": Cs}, scoring=scorer, cv=folds)
     return found.fit(X_train, y_train).best_estimator_
 

@@ -57,7 +57,7 @@ def word_accuracy(y_true, y_pred):
 search = GridSearchCV(
     BCFWClassifier(
         ChainStructure(),
-        classes=list("abcdefghijklmnopqrstuvwxyz"),
+        solver_options={"classes": list("abcdefghijklmnopqrstuvwxyz")},
         tol=0.05,
         random_state=0,
     ),

@@ -200,7 +200,9 @@ plt.show()
 P = cross_val_predict(reader, images, letters, method="predict_proba")
 is_right = np.unique(letters)[P.argmax(axis=1)] == letters
 sure = np.sort(P, axis=1)[:, -2:]
-gate = ComplexMetricClassifier(metric="precision", constraints=Coverage(at_least=0.7))
+gate = ComplexMetricClassifier(
+    metric="precision", constraints=Coverage(at_least=0.7)
+)
 gate.fit(sure, is_right)
 P_test = reader.fit(images, letters).predict_proba(images_test)
 accepted = gate.predict(np.sort(P_test, axis=1)[:, -2:])
@@ -315,8 +317,12 @@ plt.show()
 y, y_test = np.isin(letters, list("aeiou")), np.isin(letters_test, list("aeiou"))
 tenth, tenth_test = np.minimum(place, 9), np.minimum(place_test, 9)
 parity = EqualOpportunity(slack=0.05, reference="overall")
-options = {"constraint_confidence": 0.95, "constraint_calibration": "uniform"}
-model = ComplexMetricClassifier(reader, constraints=parity, cv=5, **options)
+model = ComplexMetricClassifier(
+    reader,
+    constraints=parity,
+    constraint_confidence=0.95,
+    solver_options={"constraint_calibration": "uniform"},
+)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", UserWarning)
     model.fit(images, y, sensitive_features=tenth)

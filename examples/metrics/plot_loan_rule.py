@@ -74,7 +74,7 @@ promised = ComplexMetricClassifier(
     **options,
     randomized=False,
     constraint_confidence=0.95,
-    constraint_calibration="uniform",
+    solver_options={"constraint_calibration": "uniform"},
 )
 promised.fit(X[rule], y[rule], sensitive_features=group[rule])
 print(promised.rule_)

@@ -44,7 +44,11 @@ def learn(by_margin):
     order = list(rng.permutation(len(X)))
     known, rest = order[:first], order[first:]
     model = BCFWClassifier(
-        C=0.1, tol=0.01, classes=classes, warm_start=True, random_state=0
+        C=0.1,
+        tol=0.01,
+        solver_options={"classes": classes},
+        warm_start=True,
+        random_state=0,
     )
     errors, warm, cold = [], [], []
     for _ in range(n_rounds + 1):

@@ -122,7 +122,7 @@ print(f"{len(X)} sentences; the first: {X[0].shape}, {X[0].nnz} entries")
 # names all tags, because a fold may lack the rare ones.
 
 tags = np.unique(np.concatenate(y))
-model = BCFWClassifier(ChainStructure(), classes=tags, random_state=0)
+model = BCFWClassifier(ChainStructure(), solver_options={"classes": tags}, random_state=0)
 predictions = cross_val_predict(model, X, y, cv=KFold(5, shuffle=True, random_state=0))
 print(f"accuracy of tags {token_accuracy_score(y, predictions):.3f}")
 print(f"F1 of phrases    {entity_f1_score(y, predictions):.3f}")

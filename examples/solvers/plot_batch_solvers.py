@@ -41,7 +41,7 @@ models = {
     "SubLBFGS (hybrid)": SubLBFGSClassifier(solver="hybrid", **limits),
     "SubLBFGS (quasi-Newton alone)": SubLBFGSClassifier(solver="sublbfgs", **limits),
     "BMRM with a line search": BMRMClassifier(**limits),
-    "BMRM": BMRMClassifier(line_search=False, **limits),
+    "BMRM": BMRMClassifier(solver_options={"line_search": False}, **limits),
     "Pragam": PragamClassifier(**limits),
 }
 for model in models.values():

@@ -88,7 +88,7 @@ for marker, (name, params) in zip("os^D", settings.items(), strict=True):
         C=0.001,
         tol=1e-3,
         max_iter=300,
-        gap_check_interval=5,
+        solver_options={"gap_check_interval": 5},
         random_state=0,
         **params,
     ).fit(X_scaled, Y_train)

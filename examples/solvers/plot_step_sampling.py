@@ -31,15 +31,16 @@ print(f"{len(X)} words")
 warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
-def fit(**choices):
+def fit(step, **options):
     lam = 0.05
+    usual = {"sampling": "gap", "acceleration": False, "gap_check_interval": 20}
     model = BCFWClassifier(
         C=1 / (lam * len(X)),
+        step=step,
         tol=1e-6,
         max_iter=300,
-        gap_check_interval=20,
         random_state=0,
-        **{"sampling": "gap", "acceleration": False} | choices,
+        solver_options=usual | options,
     )
     return model.fit(X, y)
 

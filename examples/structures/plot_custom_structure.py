@@ -104,7 +104,9 @@ check_structure(
 # from below. For a structure in Python, training uses corrective steps. They reuse
 # stored matchings, to make the most of each oracle call.
 
-model = BCFWClassifier(Matching(), C=0.1, coef_bounds=(0, np.inf), random_state=0)
+model = BCFWClassifier(
+    Matching(), C=0.1, solver_options={"coef_bounds": (0, np.inf)}, random_state=0
+)
 model.fit(X_train, y_train)
 print(f"step={model.step_!r}, cache={model.cache_}")
 n_steps = model.n_iter_ * len(X_train)

@@ -11,9 +11,11 @@ from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
+    InvalidParameterError,
     Options,
     RealNotInt,
     StrOptions,
+    validate_parameter_constraints,
 )
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
@@ -81,6 +83,7 @@ __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "InvalidParameterError",
     "Options",
     "RealNotInt",
     "StrOptions",
@@ -93,6 +96,7 @@ __all__ = [
     "available_if",
     "get_namespace",
     "lost_metadata_words",
+    "validate_parameter_constraints",
     "validate_params",
     "with_callbacks",
 ]

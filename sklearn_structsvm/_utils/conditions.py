@@ -40,9 +40,7 @@ def largest_of_halves(values, halves):
     any, then of each level.
     """
     n = halves.max(initial=0)
-    largest = [
-        values[halves == e].max(axis=0, initial=-np.inf) for e in range(-n, n + 1)
-    ]
+    largest = [values[halves == e].max(axis=0, initial=-np.inf) for e in range(-n, n + 1)]
     both = [largest[n + e] + largest[n - e] for e in range(1, n + 1)]
     return np.stack([largest[n], *both])
 

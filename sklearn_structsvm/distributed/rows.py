@@ -140,16 +140,17 @@ def _problem_of_chunks(estimator, workers, structure):
         )
     labels, no_rows = _checked_labels(found), np.empty((0, found.n_features))
     if structure is None:
-        structure = estimator._infer_structure(no_rows, labels, estimator.classes)
+        classes = estimator._options.classes
+        structure = estimator._infer_structure(no_rows, labels, classes)
     # Balanced class weights depend on the counts of all chunks.
     balanced = estimator.class_weight == "balanced" and found.n_columns is None
     fit_to_checked(
         structure,
         no_rows,
         labels,
-        classes=estimator.classes,
+        classes=estimator._options.classes,
         class_weight=None if balanced else estimator.class_weight,
-        bias=estimator.intercept_scaling if estimator.fit_intercept else 0.0,
+        bias=estimator._options.intercept_scaling if estimator.fit_intercept else 0.0,
     )
     factors, class_weights = 1.0, None
     if not structure.multi_label and estimator.class_weight is not None:

@@ -9,6 +9,7 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.options import OptionsMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.constraints import check_ranges
@@ -16,12 +17,12 @@ from sklearn_structsvm.estimators.inner import learned
 from sklearn_structsvm.estimators.options import Need, check_needs
 
 
-class AtomicFitMixin(FittedAside, DocumentedMixin):
+class AtomicFitMixin(FittedAside, DocumentedMixin, OptionsMixin):
     """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`.
 
-    `_needs`: by the names of parameters, what they need of others. Parameters that all
-    solvers have, such as `tol`, need nothing. Neither do those that are ignored so that
-    one grid can contain several solvers.
+    `_needs`: by the names of parameters and options, what they need of others. Those
+    that all solvers have, such as `tol`, need nothing. Neither do those that are ignored
+    so that one grid can contain several solvers.
     """
 
     _needs: ClassVar[dict[str, list[Need]]] = {}
@@ -45,8 +46,11 @@ class AtomicFitMixin(FittedAside, DocumentedMixin):
 
     def _check_parameters(self):
         """Raise ValueError for contradicting parameters, before looking at the data."""
-        values, constraints = self.get_params(deep=False), self._parameter_constraints
-        check_ranges(type(self).__name__, values, constraints)
+        self._check_options()
+        owner, settings = type(self).__name__, self._settings()
+        check_ranges(owner, settings, self._parameter_constraints)
+        allowed = {name: option.allowed for name, option in self._option_table.items()}
+        check_ranges(f"{owner}'s solver_options", settings, allowed)
         check_needs(self)
 
 

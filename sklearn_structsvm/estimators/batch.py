@@ -23,7 +23,13 @@ from sklearn_structsvm.estimators.coefficients import (
     shapes_of_weights,
     weight_attributes,
 )
-from sklearn_structsvm.estimators.constraints import COUNT, DATA, LIMITS, SHARE
+from sklearn_structsvm.estimators.constraints import (
+    COUNT,
+    DATA,
+    DATA_OPTIONS,
+    LIMITS,
+    SHARE,
+)
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.named_structures import (
     infer_structure,
@@ -92,6 +98,7 @@ class BatchClassifier(StructuredClassifier):
 
     threshold_: float
 
+    _option_table = DATA_OPTIONS
     # y decides. A subclass may make it a parameter.
     structure = "auto"
     warm_start = False

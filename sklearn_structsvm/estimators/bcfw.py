@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import (
-    BLOCK_STEPS,
+    BLOCK_OPTIONS,
     BLOCKS_OF_ONE_C,
+    CACHE_OPTION,
     DASK_BLOCKS,
+    GAP_CHECKS,
 )
 from sklearn_structsvm.estimators.dual_ascent import exact_steps, frank_wolfe
 from sklearn_structsvm.estimators.named_structures import (
@@ -80,11 +83,6 @@ class BCFWClassifier(StructuredClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
         intercept is the weight of a constant feature, so it is regularized.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values regularize the intercept less.
-    classes : array-like or None, default=None
-        All class labels. Pass them if y may lack some, for example in a fold of a
-        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class or,
         for chains and trees, the costs of the positions with that true label.
@@ -105,46 +103,10 @@ class BCFWClassifier(StructuredClassifier):
           labelings, as for chains and for user-defined structures, it uses corrective
           steps (pairwise steps with `average` or ``cache=True``). Otherwise it uses plain
           steps.
-    sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How examples are drawn: in proportion to their block duality gaps, uniformly, or
-        once per pass in random order. With exact steps, "gap" also visits examples in
-        random order, and skips those with small gaps for longer and longer (shrinking).
-        "auto" is "permuted" for other than exact steps that may be accelerated, and "gap"
-        otherwise.
-    acceleration : bool or "auto", default="auto"
-        Whether to accelerate the steps [4]_. Each pass then works on the objective plus a
-        proximal term, which attracts the weights to a moving center. Acceleration needs
-        far fewer passes if many are needed, as for a small `tol` or a large `C`, and the
-        duality gap remains valid. "auto" starts it once at least a dozen more passes are
-        expected, but never with `average`, ``algorithm="batch"``, or ``sampling="gap"``
-        for other than exact steps. If many passes are still expected, as on columns that
-        are neither centered nor scaled, "auto" also takes turns with cutting planes
-        [5]_, except with `average` and ``algorithm="batch"``. True accelerates from the
-        first pass on, without cutting planes. Exact steps on Dask collections are always
-        accelerated from the first pass on, unless False.
-    cache : bool or "auto", default="auto"
-        Whether to try the labelings found before, ahead of calling the max-oracle. "auto"
-        does so if a call takes more operations than scoring a hundred labelings, as for
-        user-defined structures. Corrective steps need no cache.
-    algorithm : {"block", "batch"}, default="block"
-        "batch" is the classical Frank-Wolfe algorithm: one step on all examples per pass.
-    average : bool, default=False
-        Whether to return the weighted average of the iterates if a fit ends before it
-        reaches `tol`. The average often predicts better than the last iterate. Exact
-        steps always return the better of the two.
-    coef_bounds : (lower, upper) or None, default=None
-        Box constraints on `coef_`: numbers, or arrays of the shape of `coef_`.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the data.
-    max_time : float or None, default=None
-        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
-        bit, because the number of passes then depends on the load of the machine.
-    gap_check_interval : int, default=10
-        Number of passes between two computations of the duality gap, each of which costs
-        about one pass. The gap is computed earlier if the sum of the last known block
-        gaps has fallen to a tenth or, with exact steps, suggests that `tol` is reached.
     warm_start : bool, default=False
         Whether to start from the dual solution of the previous fit. C and the sample
         weights may change. Examples may be added, removed, changed or put in another
@@ -161,6 +123,53 @@ class BCFWClassifier(StructuredClassifier):
         fits are reproducible bit for bit.
     verbose : int, default=0
         If nonzero, print one line per gap check.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        intercept_scaling : float, default=1.0
+            Value of the constant feature. Larger values regularize the intercept less.
+        classes : array-like or None, default=None
+            All class labels. Pass them if y may lack some, for example in a fold of a
+            cross-validation. None uses the labels in y.
+        sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
+            How examples are drawn: in proportion to their block duality gaps, uniformly,
+            or once per pass in random order. With exact steps, "gap" also visits examples
+            in random order, and skips those with small gaps for longer and longer
+            (shrinking). "auto" is "permuted" for other than exact steps that may be
+            accelerated, and "gap" otherwise.
+        acceleration : bool or "auto", default="auto"
+            Whether to accelerate the steps [4]_. Each pass then works on the objective
+            plus a proximal term, which attracts the weights to a moving center.
+            Acceleration needs far fewer passes if many are needed, as for a small `tol`
+            or a large `C`, and the duality gap remains valid. "auto" starts it once at
+            least a dozen more passes are expected, but never with `average`,
+            ``algorithm="batch"``, or ``sampling="gap"`` for other than exact steps. If
+            many passes are still expected, as on columns that are neither centered nor
+            scaled, "auto" also takes turns with cutting planes [5]_, except with
+            `average` and ``algorithm="batch"``. True accelerates from the first pass on,
+            without cutting planes. Exact steps on Dask collections are always accelerated
+            from the first pass on, unless False.
+        cache : bool or "auto", default="auto"
+            Whether to try the labelings found before, ahead of calling the max-oracle.
+            "auto" does so if a call takes more operations than scoring a hundred
+            labelings, as for user-defined structures. Corrective steps need no cache.
+        algorithm : {"block", "batch"}, default="block"
+            "batch" is the classical Frank-Wolfe algorithm: one step on all examples per
+            pass.
+        average : bool, default=False
+            Whether to return the weighted average of the iterates if a fit ends before it
+            reaches `tol`. The average often predicts better than the last iterate. Exact
+            steps always return the better of the two.
+        coef_bounds : (lower, upper) or None, default=None
+            Box constraints on `coef_`: numbers, or arrays of the shape of `coef_`.
+        max_time : float or None, default=None
+            Time limit in seconds. A fit that is cut short by it is not reproducible bit
+            for bit, because the number of passes then depends on the load of the machine.
+        gap_check_interval : int, default=10
+            Number of passes between two computations of the duality gap, each of which
+            costs about one pass. The gap is computed earlier if the sum of the last known
+            block gaps has fallen to a tenth or, with exact steps, suggests that `tol` is
+            reached.
 
     Attributes
     ----------
@@ -268,12 +277,16 @@ class BCFWClassifier(StructuredClassifier):
     }
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
-        **BLOCK_STEPS,
         "l1_ratio": [Interval(Real, 0, 1, closed="left")],
         "step": [StrOptions(set(get_args(StepName)))],
-        "algorithm": [StrOptions({"block", "batch"})],
-        "average": ["boolean"],
-        "coef_bounds": [tuple, list, None],
+    }
+    _option_table: ClassVar = {
+        **BLOCK_OPTIONS,
+        **GAP_CHECKS,
+        **CACHE_OPTION,
+        "algorithm": Option("block", [StrOptions({"block", "batch"})]),
+        "average": Option(False, ["boolean"]),
+        "coef_bounds": Option(None, [tuple, list, None]),
     }
 
     def __init__(
@@ -283,47 +296,29 @@ class BCFWClassifier(StructuredClassifier):
         C: float = 1.0,
         l1_ratio: float = 0.0,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         step: StepName = "auto",
-        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-        acceleration: bool | Literal["auto"] = "auto",
-        cache: bool | Literal["auto"] = "auto",
-        algorithm: Literal["block", "batch"] = "block",
-        average: bool = False,
-        coef_bounds: tuple[Any, Any] | list[Any] | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
-        gap_check_interval: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.structure = structure
         self.C = C
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.step = step
-        self.sampling = sampling
-        self.acceleration = acceleration
-        self.cache = cache
-        self.algorithm = algorithm
-        self.average = average
-        self.coef_bounds = coef_bounds
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
-        self.gap_check_interval = gap_check_interval
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
@@ -352,7 +347,8 @@ class BCFWClassifier(StructuredClassifier):
         return fit_aside(self, X=X, y=y, sample_weight=sample_weight)
 
     def _method(self, problem, previous):
-        bounds = check_bounds(self.coef_bounds, problem.structure)
+        options = self._options
+        bounds = check_bounds(options.coef_bounds, problem.structure)
         if self.l1_ratio > 0.0:
             self._refuse_bounded_weights(problem.structure)
         if self._makes_exact_steps(problem.structure):
@@ -361,20 +357,21 @@ class BCFWClassifier(StructuredClassifier):
             self,
             problem,
             previous,
-            average=self.average,
+            average=options.average,
             bounds=bounds,
-            algorithm=self.algorithm,
-            cache=self.cache,
+            algorithm=options.algorithm,
+            cache=options.cache,
             l1_ratio=self.l1_ratio,
         )
 
     def _another_way(self, problem):
-        if self.algorithm == "batch":
+        options, structure = self._options, problem.structure
+        if options.algorithm == "batch":
             return "algorithm='block'"
         slow = slow_options(self)
         if slow or problem.is_remote or self.l1_ratio > 0.0:
             return slow
-        if self.coef_bounds is not None or problem.structure.weight_bounds() is not None:
+        if options.coef_bounds is not None or structure.weight_bounds() is not None:
             return ""
         return f"{planes_for(problem)}, {CUTTING_PLANES}"
 
@@ -395,10 +392,11 @@ class BCFWClassifier(StructuredClassifier):
                 f"MultilabelStructure; got structure={type(structure).__name__}. Use "
                 "step='auto'."
             )
+        options = self._options
         return has_steps and not (
-            self.cache is True
-            or self.algorithm == "batch"
-            or self.average
-            or self.coef_bounds is not None
+            options.cache is True
+            or options.algorithm == "batch"
+            or options.average
+            or options.coef_bounds is not None
             or self.l1_ratio > 0.0
         )

@@ -7,14 +7,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.estimators.bcfw import NO_CACHE, BCFWClassifier
 from sklearn_structsvm.estimators.bcfw_path import (
     PATH_CONSTRAINTS,
+    PATH_OPTIONS,
     find_path,
     start_path,
 )
 from sklearn_structsvm.estimators.coefficients import weight_attributes
-from sklearn_structsvm.estimators.constraints import LIMITS
+from sklearn_structsvm.estimators.constraints import LIMITS, POSITIVE
 from sklearn_structsvm.estimators.cross_validation import (
     CV_CONSTRAINTS,
     CrossValidatedMixin,
@@ -60,26 +62,33 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         Which C the final fit uses: the best mean score, or the smallest C whose mean
         score is within one standard error of it. A callable is given a dict like
         `cv_results_` of `GridSearchCV`, and returns the place of C in `Cs_`.
-    eps : float, default=0.1
-        Suboptimality of the solutions along the paths.
-    heuristic : bool, default=False
-        Whether to compute paths faster, without a guarantee. See :func:`bcfw_path`.
-    fit_intercept, intercept_scaling, classes, class_weight : optional
+    fit_intercept, class_weight : optional
         See `BCFWClassifier`.
-    step, sampling, acceleration, cache, tol, random_state : optional
+    step, tol, random_state : optional
         See `BCFWClassifier`.
     max_iter : int, default=1000
         Maximum number of passes over the data, for each whole path and for the final fit.
-    max_time : float or None, default=None
-        Time limit in seconds, for each path and for the final fit. A fit that is cut
-        short by it is not reproducible bit for bit. If `max_iter` or `max_time` cuts a
-        path short, the values of C beyond its end get no score, and a ConvergenceWarning
-        is issued. C is then chosen among the values with a score in every fold. It is an
-        error if there are none.
     n_jobs : int or None, default=None
         Number of folds that are processed in parallel.
     verbose : int, default=0
         If nonzero, print one line per gap check of the final fit.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        eps : float, default=0.1
+            Suboptimality of the solutions along the paths.
+        heuristic : bool, default=False
+            Whether to compute paths faster, without a guarantee. See :func:`bcfw_path`.
+        intercept_scaling, classes : optional
+            See `BCFWClassifier`.
+        sampling, acceleration, cache : optional
+            See `BCFWClassifier`.
+        max_time : float or None, default=None
+            Time limit in seconds, for each path and for the final fit. A fit that is cut
+            short by it is not reproducible bit for bit. If `max_iter` or `max_time` cuts
+            a path short, the values of C beyond its end get no score, and a
+            ConvergenceWarning is issued. C is then chosen among the values with a score
+            in every fold. It is an error if there are none.
 
     Attributes
     ----------
@@ -128,6 +137,11 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         **PATH_CONSTRAINTS,
         **CV_CONSTRAINTS,
     }
+    _option_table: ClassVar = {
+        **PATH_OPTIONS,
+        "eps": Option(0.1, POSITIVE),
+        "heuristic": Option(False, ["boolean"]),
+    }
 
     def __init__(
         self,
@@ -137,53 +151,40 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
         refit: Literal["best", "one_standard_error"] | Callable[..., int] = "best",
-        eps: float = 0.1,
-        heuristic: bool = False,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         step: StepName = "auto",
-        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-        acceleration: bool | Literal["auto"] = "auto",
-        cache: bool | Literal["auto"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.structure = structure
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
-        self.eps = eps
-        self.heuristic = heuristic
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.step = step
-        self.sampling = sampling
-        self.acceleration = acceleration
-        self.cache = cache
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def _range(self, problem):
-        kappa = default_kappa(self.sampling, self.acceleration, self.heuristic)
-        largest = first_breakpoint(start_path(self, problem), self.eps, kappa)
+        options = self._options
+        kappa = default_kappa(options.sampling, options.acceleration, options.heuristic)
+        largest = first_breakpoint(start_path(self, problem), options.eps, kappa)
         return min(1.0 / (largest * problem.total), MAX_C / 10), MAX_C
 
     def _follow(self):
-        limits = ("eps", "heuristic", "max_iter", "max_time")
-        options = {name: vars(self)[name] for name in limits}
+        settings, limits = self._settings(), ("eps", "heuristic", "max_iter", "max_time")
+        options = {name: settings[name] for name in limits}
         return partial(_follow_path, options=options)
 
 
@@ -191,8 +192,11 @@ def _follow_path(estimator, X, y, weights, Cs, options):
     """The solutions of a path that jumps from one C to the next, until its end."""
     problem = bind_local(estimator, X, y, weights, warns=False)
     if problem.has_hidden:
-        limits = {name: options[name] for name in ("max_iter", "max_time")}
-        estimator.set_params(**limits, tol=options["eps"])
+        estimator.set_params(
+            tol=options["eps"],
+            max_iter=options["max_iter"],
+            solver_options__max_time=options["max_time"],
+        )
         return follow_fits(estimator, X, y, weights, Cs)
     lams = [problem.lam(C) for C in Cs]
     path, stopped_by = find_path(

@@ -11,10 +11,13 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import validate_params
+from sklearn_structsvm._utils.options import check_options
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.constraints import (
+    BLOCK_OPTIONS,
     BLOCKS,
+    CACHE_OPTION,
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
@@ -44,15 +47,12 @@ from sklearn_structsvm.structures.answers import bounds_of
 # 2**-15, the end of the grid in the paper's appendix K.
 MIN_LAMBDA = 2.0**-15
 
-# The common parameters of a path and of cross-validation along paths.
+# The common parameters and options of a path and of cross-validation along paths.
 PATH_CONSTRAINTS = {
     **BLOCKS,
-    "eps": POSITIVE,
-    "heuristic": ["boolean"],
     "step": BCFWClassifier._parameter_constraints["step"],
-    "cache": BCFWClassifier._parameter_constraints["cache"],
-    "max_time": [*POSITIVE, None],
 }
+PATH_OPTIONS = BLOCK_OPTIONS | CACHE_OPTION
 
 
 RANGES = {
@@ -60,12 +60,11 @@ RANGES = {
     "kappa": [*SHARE, None],
     "min_lambda": NON_NEGATIVE,
     "max_iter": [*COUNT, None],
-    "max_time": [*POSITIVE, None],
 }
 
 
 @validate_params(
-    PATH_CONSTRAINTS | RANGES,
+    PATH_CONSTRAINTS | RANGES | {"heuristic": ["boolean"]},
     prefer_skip_nested_validation=False,
 )
 def bcfw_path(
@@ -79,17 +78,12 @@ def bcfw_path(
     heuristic: bool = False,
     min_lambda: float = MIN_LAMBDA,
     fit_intercept: bool = True,
-    intercept_scaling: float = 1.0,
-    classes: ArrayLike | None = None,
     class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
     step: StepName = "auto",
-    sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-    acceleration: bool | Literal["auto"] = "auto",
-    cache: bool | Literal["auto"] = "auto",
     max_iter: int | None = None,
-    max_time: float | None = None,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
+    solver_options: dict[str, Any] | None = None,
 ) -> RegularizationPath:
     r"""Compute the regularization path of a structural SVM: solutions for all C.
 
@@ -128,22 +122,30 @@ def bcfw_path(
         compute the gap at each breakpoint. This is faster, but `eps` is not guaranteed.
     min_lambda : float, default=2**-15
         Stop at this value, unless one solution is found to serve all smaller ones.
-    fit_intercept, intercept_scaling, classes, class_weight : optional
+    fit_intercept, class_weight : optional
         See `BCFWClassifier`.
-    step, sampling, acceleration, cache : optional
+    step : optional
         See `BCFWClassifier`.
     max_iter : int or None, default=None
         Maximum number of passes over the data for the whole path. Without a limit, paths
         take long if features are large or differ much in scale: scale them first.
-    max_time : float or None, default=None
-        Time limit in seconds for the whole path. A path that is cut short by it is not
-        reproducible bit for bit. If `max_iter` or `max_time` cuts the path short, it ends
-        at the last solved breakpoint, `path.end`, and a ConvergenceWarning is issued.
     n_jobs : int or None, default=None
         Number of threads for accelerated steps, see :class:`BCFWClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
         paths are reproducible bit for bit.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        intercept_scaling, classes : optional
+            See `BCFWClassifier`.
+        sampling, acceleration, cache : optional
+            See `BCFWClassifier`.
+        max_time : float or None, default=None
+            Time limit in seconds for the whole path. A path that is cut short by it is
+            not reproducible bit for bit. If `max_iter` or `max_time` cuts the path short,
+            it ends at the last solved breakpoint, `path.end`, and a ConvergenceWarning is
+            issued.
 
     Returns
     -------
@@ -173,23 +175,21 @@ def bcfw_path(
     >>> path.coef(1.0).shape
     (78,)
     """
+    check_options("bcfw_path", solver_options, PATH_OPTIONS)
     estimator = BCFWClassifier(
         structure,
         fit_intercept=fit_intercept,
-        intercept_scaling=intercept_scaling,
-        classes=classes,
         class_weight=class_weight,
         step=step,
-        sampling=sampling,
-        acceleration=acceleration,
-        cache=cache,
         n_jobs=n_jobs,
         random_state=random_state,
+        solver_options=solver_options,
     )
     estimator._check_parameters()
-    options = {"eps": eps, "min_lambda": min_lambda, "max_time": max_time}
+    options = {"eps": eps, "min_lambda": min_lambda}
     limits = {"kappa": kappa, "max_iter": max_iter}
     check_ranges("bcfw_path", options | limits, RANGES)
+    options["max_time"] = max_time = estimator._options.max_time
     problem = bind_local(estimator, X, y, sample_weight)
     if problem.has_hidden:
         if heuristic or kappa is not None or min_lambda == 0.0:
@@ -236,7 +236,9 @@ def fit_values(estimator, problem, *, eps, min_lambda, max_iter, max_time):
     rows, coefs, stopped_by = [], [], None
     for lam in lams:
         left = None if max_time == np.inf else max_time - seconds
-        estimator.set_params(tol=eps, max_iter=max_iter - n_iter, max_time=left)
+        estimator.set_params(
+            tol=eps, max_iter=max_iter - n_iter, solver_options__max_time=left
+        )
         gap = next(fits)
         n_iter += estimator.n_iter_
         n_calls += estimator.n_oracle_calls_
@@ -280,7 +282,7 @@ def start_path(estimator, problem):
         problem.weights,
         1.0,
         step=estimator.step,
-        cache=estimator.cache,
+        cache=estimator._options.cache,
         bounds=bounds,
     )
     iterate.rounding = problem.rounding
@@ -292,8 +294,8 @@ def find_path(estimator, problem, **options):
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     path, stopped_by = regularization_path(
         start_path(estimator, problem),
-        sampling=estimator.sampling,
-        acceleration=estimator.acceleration,
+        sampling=estimator._options.sampling,
+        acceleration=estimator._options.acceleration,
         n_threads=count_threads(estimator.n_jobs),
         rng=np.random.default_rng(seed),
         history=History(wrong_words(problem.structure)),

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
@@ -80,16 +81,6 @@ class BMRMClassifier(BatchClassifier):
         For a multivariate loss the second term of the objective is C Σ_i s_i R(w), where
         R is a structural hinge loss over the labelings of the whole sample [4]_. See the
         user guide.
-    line_search : bool, default=True
-        Whether to search on the line toward the minimizer of the cutting planes, move to
-        the minimum, and take the next plane a little beyond it. Not for structures.
-    subproblem : {"qp", "line"}, default="qp"
-        Whether to minimize over all cutting planes, or only between the last solution and
-        the new plane. "line" is cheaper per step and needs many more steps. Not for
-        structures.
-    formulation : {"one-slack", "n-slack"}, default="one-slack"
-        For structures: cutting planes of all examples together, or one set of outputs per
-        example.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
@@ -103,11 +94,6 @@ class BMRMClassifier(BatchClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
         intercept is the weight of a constant feature, so it is regularized.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values regularize the intercept less.
-    classes : array-like or None, default=None
-        All class labels. Pass them if y may lack some, for example in a fold of a
-        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class or,
         for chains and trees, the costs of the positions with that true label.
@@ -115,9 +101,6 @@ class BMRMClassifier(BatchClassifier):
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of iterations. Each usually adds one cutting plane.
-    max_time : float or None, default=None
-        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
-        bit, because the number of iterations then depends on the load of the machine.
     warm_start : bool, default=False
         Whether to start from the coefficients of the previous fit. Not for structures.
     n_jobs : int or None, default=None
@@ -126,6 +109,29 @@ class BMRMClassifier(BatchClassifier):
         Controls the order of the examples for ``formulation="n-slack"``.
     verbose : int, default=0
         If nonzero, print one line per iteration.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        line_search : bool, default=True
+            Whether to search on the line toward the minimizer of the cutting planes, move
+            to the minimum, and take the next plane a little beyond it. Not for
+            structures.
+        subproblem : {"qp", "line"}, default="qp"
+            Whether to minimize over all cutting planes, or only between the last solution
+            and the new plane. "line" is cheaper per step and needs many more steps. Not
+            for structures.
+        formulation : {"one-slack", "n-slack"}, default="one-slack"
+            For structures: cutting planes of all examples together, or one set of outputs
+            per example.
+        intercept_scaling : float, default=1.0
+            Value of the constant feature. Larger values regularize the intercept less.
+        classes : array-like or None, default=None
+            All class labels. Pass them if y may lack some, for example in a fold of a
+            cross-validation. None uses the labels in y.
+        max_time : float or None, default=None
+            Time limit in seconds. A fit that is cut short by it is not reproducible bit
+            for bit, because the number of iterations then depends on the load of the
+            machine.
 
     Attributes
     ----------
@@ -214,11 +220,14 @@ class BMRMClassifier(BatchClassifier):
         **BATCH_CONSTRAINTS,
         **SAMPLE_LOSSES,
         "structure": STRUCTURE_CONSTRAINT,
-        "line_search": ["boolean"],
-        "subproblem": [StrOptions({"qp", "line"})],
-        "formulation": [StrOptions({"one-slack", "n-slack"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
+    }
+    _option_table: ClassVar = {
+        **BatchClassifier._option_table,
+        "line_search": Option(True, ["boolean"]),
+        "subproblem": Option("qp", [StrOptions({"qp", "line"})]),
+        "formulation": Option("one-slack", [StrOptions({"one-slack", "n-slack"})]),
     }
     takes_sequences = True
 
@@ -238,43 +247,33 @@ class BMRMClassifier(BatchClassifier):
             "roc_auc",
         ]
         | ConfusionMetric = "hinge",
-        line_search: bool = True,
-        subproblem: Literal["qp", "line"] = "qp",
-        formulation: Literal["one-slack", "n-slack"] = "one-slack",
         C: float = 1.0,
         k: int | float | None = None,
         label_costs: ArrayLike | None = None,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.structure = structure
         self.loss = loss
-        self.line_search = line_search
-        self.subproblem = subproblem
-        self.formulation = formulation
         self.C = C
         self.k = k
         self.label_costs = label_costs
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
@@ -301,9 +300,9 @@ class BMRMClassifier(BatchClassifier):
 
     def _another_way(self, problem):
         if problem.is_remote or problem.risk is not None:
-            if self.subproblem == "line":
+            if self._options.subproblem == "line":
                 return "subproblem='qp'"
-            if not self.line_search:
+            if not self._options.line_search:
                 return "line_search=True"
             return "SubLBFGSClassifier, which solves the same problem"
         return "BCFWClassifier with this structure, which solves the same problem"
@@ -313,8 +312,8 @@ class BMRMClassifier(BatchClassifier):
             run_bmrm,
             problem.risk,
             problem.lam(self.C),
-            line_search=self.line_search,
-            subproblem=self.subproblem,
+            line_search=self._options.line_search,
+            subproblem=self._options.subproblem,
             **options,
         )
         return Method("BMRM", solve)
@@ -326,7 +325,7 @@ class BMRMClassifier(BatchClassifier):
             problem.make_oracle(),
             problem.weights,
             problem.lam(self.C),
-            form=self.formulation,
+            form=self._options.formulation,
             rng=self._rng(),
             rounding=problem.rounding,
             **self._limits(),
@@ -335,9 +334,10 @@ class BMRMClassifier(BatchClassifier):
 
     def _infer_structure(self, X, y, classes):
         structure = super()._infer_structure(X, y, classes)
-        if structure.flat and self.formulation != "one-slack":
+        formulation = self._options.formulation
+        if structure.flat and formulation != "one-slack":
             raise ValueError(
-                f"formulation={self.formulation!r} needs a structure. Pass one, such "
+                f"formulation={formulation!r} needs a structure. Pass one, such "
                 "as structure=MulticlassStructure()."
             )
         return structure

@@ -4,6 +4,7 @@ from numbers import Integral, Real
 from typing import get_args
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.estimators.named_structures import STRUCTURE_CONSTRAINT
 from sklearn_structsvm.solvers.blocks.steps import BlockStepName, steps_that
 
@@ -41,10 +42,9 @@ CLOSED = {Interval, StrOptions, type(None)}
 # Parameters for reading X and y.
 DATA = {
     "fit_intercept": ["boolean"],
-    "intercept_scaling": POSITIVE,
-    "classes": ["array-like", None],
     "class_weight": [dict, StrOptions({"balanced"}), None],
     "n_jobs": [Integral, None],
+    "solver_options": [dict, None],
 }
 
 # Limits of a solver.
@@ -52,32 +52,38 @@ LIMITS = {
     "C": POSITIVE,
     "tol": NON_NEGATIVE,
     "max_iter": COUNT,
-    "max_time": [*POSITIVE, None],
     "verbose": ["verbose"],
+}
+
+# Options of all estimators over structures and rows.
+TIME_OPTION = {"max_time": Option(None, [*POSITIVE, None])}
+DATA_OPTIONS = {
+    "intercept_scaling": Option(1.0, POSITIVE),
+    "classes": Option(None, ["array-like", None]),
+    **TIME_OPTION,
 }
 
 # Parameters of methods that visit one example at a time, for one C or several.
 BLOCKS = {
     **DATA,
     "structure": STRUCTURE_CONSTRAINT,
-    "sampling": [StrOptions({"auto", "gap", "uniform", "permuted"})],
-    "acceleration": ["boolean", StrOptions({"auto"})],
     "random_state": ["random_state"],
 }
 
-# The same for a single C.
-BLOCKS_OF_ONE_C = {
-    **BLOCKS,
-    **LIMITS,
-    "gap_check_interval": COUNT,
-    "warm_start": ["boolean"],
+# Their options.
+BLOCK_OPTIONS = {
+    "sampling": Option("auto", [StrOptions({"auto", "gap", "uniform", "permuted"})]),
+    "acceleration": Option("auto", ["boolean", StrOptions({"auto"})]),
+    **DATA_OPTIONS,
 }
 
+# The same for a single C.
+BLOCKS_OF_ONE_C = {**BLOCKS, **LIMITS, "warm_start": ["boolean"]}
+GAP_CHECKS = {"gap_check_interval": Option(10, COUNT)}
+
 # Frank-Wolfe steps on one example.
-BLOCK_STEPS = {
-    "step": [StrOptions(set(get_args(BlockStepName)))],
-    "cache": ["boolean", StrOptions({"auto"})],
-}
+BLOCK_STEP = {"step": [StrOptions(set(get_args(BlockStepName)))]}
+CACHE_OPTION = {"cache": Option("auto", ["boolean", StrOptions({"auto"})])}
 
 # The values that parameters may have if the examples are on the workers of a cluster.
 DASK_BLOCKS = {

@@ -11,7 +11,11 @@ from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm.estimators.base import fit_aside
-from sklearn_structsvm.estimators.constraints import BLOCKS_OF_ONE_C
+from sklearn_structsvm.estimators.constraints import (
+    BLOCK_OPTIONS,
+    BLOCKS_OF_ONE_C,
+    GAP_CHECKS,
+)
 from sklearn_structsvm.estimators.dual_ascent import MOST_MEMORY
 from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.estimators.named_structures import (
@@ -67,7 +71,6 @@ def _without_squares(other, *allowed):
     ]
 
 
-
 class CRFClassifier(ProbabilisticClassifier):
     r"""Conditional random field with a certificate of optimality.
 
@@ -117,11 +120,6 @@ class CRFClassifier(ProbabilisticClassifier):
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, and unlike
         in `LogisticRegression`, the intercept is the weight of a constant feature, so it
         is regularized.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values regularize the intercept less.
-    classes : array-like or None, default=None
-        All class labels. Pass them if y may lack some, for example in a fold of a
-        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class. Only
         for flat structures with one label per example.
@@ -148,14 +146,6 @@ class CRFClassifier(ProbabilisticClassifier):
         weights, and back to "dual" if that makes no progress.
         "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
         only if "dual" makes next to no progress. It needs ``l1_ratio < 1``, as does Dask.
-    sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How ``solver="dual"`` draws examples: in proportion to their block duality gaps,
-        uniformly, or once per pass in random order. "auto" is "permuted".
-    acceleration : bool or "auto", default="auto"
-        Whether to accelerate the steps of ``solver="dual"``. "auto" starts the
-        acceleration once at least a dozen more passes are expected, but never with
-        ``sampling="gap"``. True starts it at the first pass, as "auto" does with
-        ``l1_ratio > 0``. With ``l1_ratio=1`` it cannot be False.
     decoding : {"map", "mbr"}, default="map"
         What `predict` returns. "map" is the most probable labeling. "mbr" (minimum Bayes
         risk) is the labeling with the smallest expected loss, by the Hamming loss or the
@@ -165,14 +155,6 @@ class CRFClassifier(ProbabilisticClassifier):
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the data.
-    max_time : float or None, default=None
-        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
-        bit, because the number of passes then depends on the load of the machine.
-    gap_check_interval : int, default=10
-        Number of passes of ``solver="dual"`` between two computations of the duality gap,
-        each of which costs about half a pass. The gap is computed earlier if the last
-        known block gaps suggest that `tol` is reached. The other solvers compute the gap
-        at no extra cost.
     warm_start : bool, default=False
         Whether to start from the dual solution of the previous fit or, for the other
         solvers, and for another `C` with ``l1_ratio=1``, from its weights. C, l1_ratio,
@@ -189,6 +171,30 @@ class CRFClassifier(ProbabilisticClassifier):
         fits are reproducible bit for bit.
     verbose : int, default=0
         If nonzero, print one line per gap check.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        intercept_scaling : float, default=1.0
+            Value of the constant feature. Larger values regularize the intercept less.
+        classes : array-like or None, default=None
+            All class labels. Pass them if y may lack some, for example in a fold of a
+            cross-validation. None uses the labels in y.
+        sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
+            How ``solver="dual"`` draws examples: in proportion to their block duality
+            gaps, uniformly, or once per pass in random order. "auto" is "permuted".
+        acceleration : bool or "auto", default="auto"
+            Whether to accelerate the steps of ``solver="dual"``. "auto" starts the
+            acceleration once at least a dozen more passes are expected, but never with
+            ``sampling="gap"``. True starts it at the first pass, as "auto" does with
+            ``l1_ratio > 0``. With ``l1_ratio=1`` it cannot be False.
+        max_time : float or None, default=None
+            Time limit in seconds. A fit that is cut short by it is not reproducible bit
+            for bit, because the number of passes then depends on the load of the machine.
+        gap_check_interval : int, default=10
+            Number of passes of ``solver="dual"`` between two computations of the duality
+            gap, each of which costs about half a pass. The gap is computed earlier if the
+            last known block gaps suggest that `tol` is reached. The other solvers compute
+            the gap at no extra cost.
 
     Attributes
     ----------
@@ -304,6 +310,7 @@ class CRFClassifier(ProbabilisticClassifier):
         "solver": [StrOptions({"auto", "dual", "lbfgs", "newton"})],
         "decoding": [StrOptions(set(DECODINGS))],
     }
+    _option_table = BLOCK_OPTIONS | GAP_CHECKS
 
     def __init__(
         self,
@@ -312,41 +319,31 @@ class CRFClassifier(ProbabilisticClassifier):
         C: float = 1.0,
         l1_ratio: float = 0.0,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
-        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-        acceleration: bool | Literal["auto"] = "auto",
         decoding: Literal["map", "mbr"] = "map",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
-        gap_check_interval: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.structure = structure
         self.C = C
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.solver = solver
-        self.sampling = sampling
-        self.acceleration = acceleration
         self.decoding = decoding
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
-        self.gap_check_interval = gap_check_interval
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
@@ -483,9 +480,9 @@ class CRFClassifier(ProbabilisticClassifier):
         solve = partial(
             run_crf,
             ascent,
-            sampling=self.sampling,
-            acceleration=self.acceleration,
-            gap_check_interval=self.gap_check_interval,
+            sampling=self._options.sampling,
+            acceleration=self._options.acceleration,
+            gap_check_interval=self._options.gap_check_interval,
             rng=self._rng(),
             successor=hand_over if self.solver == "auto" else None,
             least_left=least_left,

@@ -1,11 +1,12 @@
 """Conditional random fields, with C and l1_ratio chosen by cross-validation."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.estimators.crf import DUAL_NEEDS, CRFClassifier
 from sklearn_structsvm.estimators.crf_path import LARGEST_C, SMALLEST_C
 from sklearn_structsvm.estimators.cross_validation import (
@@ -54,16 +55,23 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         score is within one standard error of it, with the same l1_ratio. A callable is
         given a dict like `cv_results_` of `GridSearchCV`, and returns the place of its
         choice there: that of C in `Cs_` if there is one l1_ratio.
-    fit_intercept, intercept_scaling, classes, class_weight : optional
+    fit_intercept, class_weight : optional
         See `CRFClassifier`.
-    solver, sampling, acceleration, decoding : optional
-        See `CRFClassifier`.
-    tol, max_iter, max_time, gap_check_interval, random_state : optional
+    tol, max_iter, random_state : optional
         See `CRFClassifier`. `tol`, `max_iter` and `max_time` apply to each fit.
     n_jobs : int or None, default=None
         Number of folds that are processed in parallel.
     verbose : int, default=0
         If nonzero, print one line per gap check of the final fit.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"decoding": "mbr"}``:
+
+        intercept_scaling, classes : optional
+            See `CRFClassifier`.
+        solver, sampling, acceleration, decoding : optional
+            See `CRFClassifier`.
+        max_time, gap_check_interval : optional
+            See `CRFClassifier`. `tol`, `max_iter` and `max_time` apply to each fit.
 
     Attributes
     ----------
@@ -123,10 +131,15 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         **{
             name: constraint
             for name, constraint in CRFClassifier._parameter_constraints.items()
-            if name not in ("C", "l1_ratio", "warm_start")
+            if name not in ("C", "l1_ratio", "warm_start", "solver", "decoding")
         },
         **CV_CONSTRAINTS,
         "l1_ratios": ["array-like", None],
+    }
+    _option_table: ClassVar = {
+        **CRFClassifier._option_table,
+        "solver": Option("auto", CRFClassifier._parameter_constraints["solver"]),
+        "decoding": Option("map", CRFClassifier._parameter_constraints["decoding"]),
     }
 
     def __init__(
@@ -139,20 +152,13 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         scoring: str | Callable[..., float] | None = None,
         refit: Literal["best", "one_standard_error"] | Callable[..., int] = "best",
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
-        solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
-        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-        acceleration: bool | Literal["auto"] = "auto",
-        decoding: Literal["map", "mbr"] = "map",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
-        gap_check_interval: int = 10,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.structure = structure
         self.Cs = Cs
@@ -161,20 +167,13 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         self.scoring = scoring
         self.refit = refit
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
-        self.solver = solver
-        self.sampling = sampling
-        self.acceleration = acceleration
-        self.decoding = decoding
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
-        self.gap_check_interval = gap_check_interval
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def _warn_of_gaps(self, problem):
         short = self.dual_gaps_path_ > self.tol

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_entries, check_shape
 from sklearn_structsvm._utils.compat import validate_params
+from sklearn_structsvm._utils.options import check_options
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.grid_of_c import (
@@ -91,18 +92,13 @@ def crf_path(
     Cs: int | ArrayLike = 10,
     l1_ratio: float = 0.0,
     fit_intercept: bool = True,
-    intercept_scaling: float = 1.0,
-    classes: ArrayLike | None = None,
     class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
     solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
-    sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-    acceleration: bool | Literal["auto"] = "auto",
     tol: float = 1e-3,
     max_iter: int = 1000,
-    max_time: float | None = None,
-    gap_check_interval: int = 10,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
+    solver_options: dict[str, Any] | None = None,
 ) -> CRFPath:
     r"""Fit conditional random fields for increasing values of C.
 
@@ -134,24 +130,32 @@ def crf_path(
         from 0.001 to 100 without, or if no weight ever leaves zero.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty, from 0 (squared L2 norm) to 1 (L1 norm).
-    fit_intercept, intercept_scaling, classes, class_weight : optional
+    fit_intercept, class_weight : optional
         See `CRFClassifier`. The intercept is penalized, so that it is among the weights
         that are zero up to :math:`C_0`.
-    solver, sampling, acceleration, gap_check_interval : optional
+    solver : optional
         See `CRFClassifier`.
     tol : float, default=1e-3
         Each fit stops once its duality gap is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the data, for each fit. If this or `max_time` cuts
         fits short, a ConvergenceWarning is issued.
-    max_time : float or None, default=None
-        Time limit in seconds, for each fit. A path that is cut short by it is not
-        reproducible bit for bit.
     n_jobs : int or None, default=None
         Number of threads, see `CRFClassifier`.
     random_state : int, RandomState instance or None, default=None
         Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
         paths are reproducible bit for bit.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        intercept_scaling, classes : optional
+            See `CRFClassifier`. The intercept is penalized, so that it is among the
+            weights that are zero up to :math:`C_0`.
+        sampling, acceleration, gap_check_interval : optional
+            See `CRFClassifier`.
+        max_time : float or None, default=None
+            Time limit in seconds, for each fit. A path that is cut short by it is not
+            reproducible bit for bit.
 
     Returns
     -------
@@ -183,22 +187,18 @@ def crf_path(
     True
     """
     given_grid(Cs)
+    check_options("crf_path", solver_options, CRFClassifier._option_table)
     estimator = CRFClassifier(
         structure,
         l1_ratio=l1_ratio,
         fit_intercept=fit_intercept,
-        intercept_scaling=intercept_scaling,
-        classes=classes,
         class_weight=class_weight,
         solver=solver,
-        sampling=sampling,
-        acceleration=acceleration,
         tol=tol,
         max_iter=max_iter,
-        max_time=max_time,
-        gap_check_interval=gap_check_interval,
         n_jobs=n_jobs,
         random_state=random_state,
+        solver_options=solver_options,
     )
     estimator._check_parameters()
     problem = bind_local(estimator, X, y, sample_weight)

@@ -223,9 +223,10 @@ class CrossValidatedMixin:
         if min(len(path.scores) for path in paths) == 0:
             limit = next(path.stopped_by for path in paths if path.stopped_by)
             advice = cut_words(self, problem, f"increase {limit}", "try smaller Cs")
+            at = self._settings()[limit]
             raise ValueError(
-                f"No C can be chosen: {limit}={vars(self)[limit]} cut the path of a "
-                f"fold short before C={Cs[0]:.3g}, the smallest. {advice}"
+                f"No C can be chosen: {limit}={at} cut the path of a fold short before "
+                f"C={Cs[0]:.3g}, the smallest. {advice}"
             )
         return scores_path, gaps_path
 
@@ -300,7 +301,7 @@ class CrossValidatedMixin:
             advice = cut_words(self, problem, f"increase {limits[0]}", "end Cs there")
             warn_caller(
                 f"The paths of {len(limits)} of {len(stopped_by)} folds were cut short "
-                f"by {limits[0]}={vars(self)[limits[0]]}, so that C above "
+                f"by {limits[0]}={self._settings()[limits[0]]}, so that C above "
                 f"{Cs[len(means) - 1]:.3g} has no score. {advice}",
                 ConvergenceWarning,
             )
@@ -308,14 +309,19 @@ class CrossValidatedMixin:
     def _classifier(self, structure):
         """The classifier for the chosen C and along the paths."""
         names = self._final_class._get_param_names()
-        params = self.get_params(deep=False)
-        shared = {name: params[name] for name in names if name in params}
+        settings = self._settings()
+        shared = {name: settings[name] for name in names if name in settings}
         # These parameters concern the folds and the final fit only.
         del shared["n_jobs"], shared["verbose"]
         shared["structure"] = clone(structure)
+        shared["solver_options"] = options = {
+            name: value
+            for name, value in (self.solver_options or {}).items()
+            if name in self._final_class._option_table
+        }
         if structure.has_classes:
             # A fold may lack some of the labels.
-            shared["classes"] = structure.classes_
+            options["classes"] = structure.classes_
         return self._final_class(**shared)
 
     def _folds(self, problem, weights, for_splits, is_weighted):

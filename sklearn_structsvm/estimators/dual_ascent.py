@@ -73,7 +73,7 @@ def exact_steps(estimator, problem, previous):
         options |= {"sampling": "permuted", "at_once": True}
         solve, certify = partial(bcfw.run_bcfw, iterate, **options), None
     else:
-        if estimator.sampling == "auto":
+        if estimator._options.sampling == "auto":
             options["sampling"] = "gap"
         solve = partial(exact.run_exact, iterate, **options)
         certify = partial(exact.certify, iterate, estimator.tol, options["n_threads"])
@@ -94,9 +94,9 @@ def _started(estimator, problem, steps, start):
         start.drop()
         iterate, resolved = problem.make_iterate(lam, steps, rng=rng)
     options = {
-        "sampling": estimator.sampling,
-        "acceleration": estimator.acceleration,
-        "gap_check_interval": estimator.gap_check_interval,
+        "sampling": estimator._options.sampling,
+        "acceleration": estimator._options.acceleration,
+        "gap_check_interval": estimator._options.gap_check_interval,
         "rng": rng,
         **estimator._limits(),
     }

@@ -96,7 +96,8 @@ def _may_center(estimator, structure):
     is_l2 = estimator.penalty == "l2" and estimator.l1_ratio == 0.0
     # Other losses look at each score by itself.
     is_hinge = estimator.loss in (None, "hinge", "slack_hinge")
-    in_box = estimator.coef_bounds is not None or structure.weight_bounds() is not None
+    bounds = estimator._settings().get("coef_bounds")
+    in_box = bounds is not None or structure.weight_bounds() is not None
     is_own = type(structure).make_oracle is not type(structure)._compiled_oracle
     return is_l2 and is_hinge and not (in_box or is_own)
 

@@ -107,7 +107,8 @@ def wants_indicator(structure):
 
 def class_options(estimator, structure):
     """`classes` and `class_weight` for a structure that has classes, {} for others."""
-    options = {"classes": estimator.classes, "class_weight": estimator.class_weight}
+    classes, class_weight = estimator._options.classes, estimator.class_weight
+    options = {"classes": classes, "class_weight": class_weight}
     if structure.has_classes:
         return options
     for name, value in options.items():

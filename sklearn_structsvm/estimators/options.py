@@ -25,17 +25,18 @@ class Need:
     hint: str = ""
     given: dict[str, Any] = field(default_factory=dict)
 
+
 PACKAGE = __name__.partition(".")[0]
 
 
 def check_needs(estimator):
-    """Raise ValueError if a parameter requires another value of a second one.
+    """Raise ValueError if a parameter or option requires another value of a second one.
 
     Requirements that depend on the data are checked later.
     """
-    defaults, params = _defaults(estimator), vars(estimator)
+    defaults, params = _defaults(estimator), estimator._settings()
     for name, needs in estimator._needs.items():
-        value, default = params[name], defaults[name].default
+        value, default = params[name], defaults[name]
         for need in needs:
             if _has(need, value, default) and _is_where(need, params):
                 other = params[need.other]
@@ -45,8 +46,9 @@ def check_needs(estimator):
 
 def check_dask_options(estimator):
     """ValueError if a parameter of an estimator needs data in memory."""
+    params = estimator._settings()
     for name, allowed in estimator._dask_options.items():
-        value = vars(estimator)[name]
+        value = params[name]
         if value not in allowed:
             raise ValueError(
                 f"{name}={value!r} needs data in memory; with Dask it must be "
@@ -56,10 +58,10 @@ def check_dask_options(estimator):
 
 def refuse_row_options(estimator, structure):
     """ValueError if a parameter is for rows, and the data are of a structure."""
-    defaults = _defaults(estimator)
+    defaults, params = _defaults(estimator), estimator._settings()
     for name, reason in estimator._row_options.items():
-        value = vars(estimator)[name]
-        if not _is_one(value, (defaults[name].default,)):
+        value = params[name]
+        if not _is_one(value, (defaults[name],)):
             raise ValueError(
                 f"{name}={value!r} is for rows whose structure is read from y, and not "
                 f"for {structure}: {reason}."
@@ -67,10 +69,12 @@ def refuse_row_options(estimator, structure):
 
 
 def _defaults(estimator):
-    """The parameters of the class of this package that an estimator belongs to."""
+    """Defaults of the class of this package that an estimator belongs to, by name."""
     kinds = type(estimator).__mro__
     kind = next(kind for kind in kinds if kind.__module__.startswith(PACKAGE))
-    return signature(kind.__init__).parameters
+    params = signature(kind.__init__).parameters
+    options = {name: option.default for name, option in kind._option_table.items()}
+    return {name: param.default for name, param in params.items()} | options
 
 
 def _has(need, value, default):

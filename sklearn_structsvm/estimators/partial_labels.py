@@ -59,8 +59,8 @@ def likelihood_steps(estimator, problem, start, dual):
     ascend = partial(
         run_crf,
         ascent,
-        sampling=estimator.sampling,
-        acceleration=estimator.acceleration,
+        sampling=estimator._options.sampling,
+        acceleration=estimator._options.acceleration,
         rng=estimator._rng(),
     )
     procedure = ConcaveConvex(ascent, concave, first.weights, first=first)
@@ -101,7 +101,8 @@ def first_fit(estimator, problem, n_threads):
     """
     lam, weights = problem.lam(estimator.C), problem.weights
     oracle = problem.make_oracle()
-    limits = {"tol": 0.0, "max_iter": FIRST_STEPS, "max_time": estimator.max_time}
+    max_time = estimator._options.max_time
+    limits = {"tol": 0.0, "max_iter": FIRST_STEPS, "max_time": max_time}
     if oracle.has_sums:
         concave = LogSums(problem.make_completions(), weights, n_threads)
         squares = problem.structure._mean_squares(problem.X, weights)
@@ -155,7 +156,7 @@ def start_weights(problem, start):
 
 def _method(estimator, procedure, ascend, start, resolved, first_tol=0.0):
     def solve(on_pass, history):
-        interval = estimator.gap_check_interval
+        interval = estimator._options.gap_check_interval
         limits = estimator._limits() | {"gap_check_interval": interval}
         limits = Limits(**limits, on_pass=on_pass, history=history)
         return procedure.run(ascend, limits, first_tol)

@@ -55,10 +55,6 @@ class PragamClassifier(BatchClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "slack_hinge"}, default="hinge"
-        "slack_hinge" multiplies the cost L(y, c) by the violation 1 + z_c - z_y rather
-        than adding it to the score (one label per example). For structures see
-        `SlackRescaledSSVM`.
     structure : "auto", str or Structure, default="auto"
         The structure to predict. "auto" infers it from the data: two classes, several
         classes, a label indicator matrix whose labels are ranked or, if X holds one 2-D
@@ -66,6 +62,10 @@ class PragamClassifier(BatchClassifier):
         `TreeStructure` passed as an object or by name ("chain", "tree"), have a loss of
         their own. Their dual variables are edge marginals; entropy smoothing lets
         sum-product solve each step. Other structures are not supported.
+    loss : {"hinge", "slack_hinge"}, default="hinge"
+        "slack_hinge" multiplies the cost L(y, c) by the violation 1 + z_c - z_y rather
+        than adding it to the score (one label per example). For structures see
+        `SlackRescaledSSVM`.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
@@ -80,12 +80,6 @@ class PragamClassifier(BatchClassifier):
         than that of `LinearSVC` and the other estimators here, so its minimum is at most
         theirs. For several classes or labels the intercept is the weight of a constant
         feature, so it is regularized, as in the other estimators.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values regularize the intercepts less.
-        Ignored for two classes.
-    classes : array-like or None, default=None
-        All class labels. Pass them if y may lack some, for example in a fold of a
-        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class or,
         for chains and trees, the costs of the positions with that true label.
@@ -94,13 +88,23 @@ class PragamClassifier(BatchClassifier):
     max_iter : int, default=10000
         Maximum number of iterations. Each costs about one and a half products X W and
         Xᵀ B or, for a structure, usually one pass over the examples.
-    max_time : float or None, default=None
-        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
-        bit, because the number of iterations then depends on the load of the machine.
     n_jobs : int or None, default=None
         Number of threads, if the package was built with OpenMP.
     verbose : int, default=0
         If nonzero, print one line per iteration.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        intercept_scaling : float, default=1.0
+            Value of the constant feature. Larger values regularize the intercepts less.
+            Ignored for two classes.
+        classes : array-like or None, default=None
+            All class labels. Pass them if y may lack some, for example in a fold of a
+            cross-validation. None uses the labels in y.
+        max_time : float or None, default=None
+            Time limit in seconds. A fit that is cut short by it is not reproducible bit
+            for bit, because the number of iterations then depends on the load of the
+            machine.
 
     Attributes
     ----------
@@ -181,34 +185,30 @@ class PragamClassifier(BatchClassifier):
 
     def __init__(
         self,
-        loss: Literal["hinge", "slack_hinge"] = "hinge",
-        *,
         structure: StructureName | Structure = "auto",
+        *,
+        loss: Literal["hinge", "slack_hinge"] = "hinge",
         C: float = 1.0,
         label_costs: ArrayLike | None = None,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
-        max_time: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.loss = loss
         self.structure = structure
+        self.loss = loss
         self.C = C
         self.label_costs = label_costs
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.

@@ -27,6 +27,11 @@ DECODINGS = ("map", "mbr")
 class ProbabilisticClassifier(StructuredClassifier):
     """Predictions from p(y | x) of a conditional random field with given weights."""
 
+    @property
+    def _decoding(self):
+        """The value of `decoding`, a parameter or an option."""
+        return self._settings()["decoding"]
+
     def _check_parameters(self):
         super()._check_parameters()
         structure = named_structure(self.structure)
@@ -76,8 +81,8 @@ class ProbabilisticClassifier(StructuredClassifier):
             If `allowed` or `min_length`, with the `transitions` of the structure, leaves
             an example no labeling; and for `min_length` with ``decoding="mbr"``.
         """
-        check_choice("decoding", self.decoding, DECODINGS)
-        if self.decoding == "map" or holds_dask(X):
+        check_choice("decoding", self._decoding, DECODINGS)
+        if self._decoding == "map" or holds_dask(X):
             return super().predict(X, allowed=allowed, min_length=min_length)
         if min_length is not None:
             raise ValueError("min_length requires decoding='map'; got decoding='mbr'.")

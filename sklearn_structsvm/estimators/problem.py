@@ -77,7 +77,7 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
     if flat:
         X, y = check_flat(estimator, X, y)
     if structure is None:
-        structure = estimator._infer_structure(X, y, estimator.classes)
+        structure = estimator._infer_structure(X, y, estimator._options.classes)
     else:
         structure = fresh(structure)
     if flat:
@@ -92,7 +92,7 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
         X, sample_weight = targets.leave_out_empty(structure, X, sample_weight)
     options = class_options(estimator, structure)
     if flat:
-        scaling = estimator.intercept_scaling if estimator.fit_intercept else 0.0
+        scaling = estimator._options.intercept_scaling if estimator.fit_intercept else 0.0
         options["bias"] = scaling
     targets.fit(structure, X, **options)
     if not flat:

@@ -52,7 +52,7 @@ def convergence_message(estimator, problem, result, name, hint=""):
             hint = f"Rounding errors prevent further progress. {advice}"
         return f"{name} made no further progress, but {gap} remains. {hint}"
     words = (
-        f"{name} stopped at {limit}={vars(estimator)[limit]} with {gap}: the "
+        f"{name} stopped at {limit}={estimator._settings()[limit]} with {gap}: the "
         "objective is at most that far from its optimum."
     )
     ways = ["use a smaller C"]
@@ -132,9 +132,9 @@ def slow_options(estimator):
     ways = []
     if estimator.step != "auto" and not STEPS[estimator.step].is_fast:
         ways.append("step='auto'")
-    if estimator.acceleration != "auto":
+    if estimator._options.acceleration != "auto":
         ways.append("acceleration='auto'")
-    if estimator.sampling in ("gap", "uniform"):
+    if estimator._options.sampling in ("gap", "uniform"):
         ways.append("sampling='auto'")
     return " and ".join(ways)
 

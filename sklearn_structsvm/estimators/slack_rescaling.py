@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import (
-    BLOCK_STEPS,
+    BLOCK_OPTIONS,
+    BLOCK_STEP,
     BLOCKS_OF_ONE_C,
     DASK_BLOCKS,
+    GAP_CHECKS,
 )
 from sklearn_structsvm.estimators.dual_ascent import frank_wolfe
 from sklearn_structsvm.estimators.method import Method
@@ -28,7 +31,6 @@ from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
 from sklearn_structsvm.solvers.blocks.slack_search import (
     SEARCHES,
-    SearchName,
     check_search,
     served_searches,
 )
@@ -82,18 +84,6 @@ class SlackRescaledSSVM(StructuredClassifier):
         "auto", scikit-learn rejects a y that is a list of lists.
     rescaling : {"slack", "margin"}, default="slack"
         "margin" solves the problem of `BCFWClassifier`, for comparison in a grid search.
-    search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
-        How to find the most violating output. ``rescaling="margin"`` needs no search and
-        ignores this, so a grid can contain both.
-
-        - "angular" always finds it. A user-defined structure must define
-          `constrained_decode` or `slack_augmented_decode`.
-        - "exact" always finds it, by scanning the best outputs of each loss value. All
-          built-in structures can list these, except `PairwiseMultilabelStructure` with
-          ``inference="lp"``.
-        - "bisecting", and the baselines "binary" and "sarawagi" (cutting planes only) of
-          [1]_, need only the max-oracle, but may miss it. `dual_gap_` then includes the
-          slack of their bounds.
     solver : {"bcfw", "sgd", "cutting_plane", "one_slack"}, default="bcfw"
         Block-coordinate Frank-Wolfe, stochastic subgradient descent, or cutting planes:
         with a set of them for each example ("cutting_plane") or one for all examples
@@ -104,35 +94,15 @@ class SlackRescaledSSVM(StructuredClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
         intercept is the weight of a constant feature, so it is regularized.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values regularize the intercept less.
-    classes : array-like or None, default=None
-        All class labels. Pass them if y may lack some, for example in a fold of a
-        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class or,
         for chains and trees, the costs of the positions with that true label.
     step : {"auto", "corrective", "fw", "pairwise", "away"}, default="auto"
         Type of steps, see `BCFWClassifier` (BCFW only).
-    sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-        How BCFW and SGD draw examples: in proportion to their block duality gaps (BCFW
-        only), uniformly, or once per pass in random order. "auto" is "gap" for BCFW
-        without acceleration, and "permuted" otherwise.
-    acceleration : bool or "auto", default="auto"
-        Whether to accelerate the steps, see `BCFWClassifier` (BCFW only).
-    average : bool or "auto", default="auto"
-        Whether to return the weighted average of the iterates. BCFW does so only if a fit
-        ends before it reaches `tol`. "auto" averages for SGD.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the data or, for cutting planes, of rounds.
-    max_time : float or None, default=None
-        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
-        bit, because the number of passes then depends on the load of the machine.
-    gap_check_interval : int, default=10
-        Number of passes between two computations of the duality gap, each of which costs
-        about one pass. Cutting planes compute the gap in each round.
     warm_start : bool, default=False
         Whether to start from the dual solution of the previous fit (BCFW only), see
         `BCFWClassifier`.
@@ -147,6 +117,41 @@ class SlackRescaledSSVM(StructuredClassifier):
         fits are reproducible bit for bit.
     verbose : int, default=0
         If nonzero, print one line per gap check.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        search : str, default="angular"
+            How to find the most violating output. ``rescaling="margin"`` needs no search
+            and ignores this, so a grid can contain both.
+
+            - "angular" always finds it. A user-defined structure must define
+              `constrained_decode` or `slack_augmented_decode`.
+            - "exact" always finds it, by scanning the best outputs of each loss value.
+              All built-in structures can list these, except `PairwiseMultilabelStructure`
+              with ``inference="lp"``.
+            - "bisecting", and the baselines "binary" and "sarawagi" (cutting planes only)
+              of [1]_, need only the max-oracle, but may miss it. `dual_gap_` then
+              includes the slack of their bounds.
+        intercept_scaling : float, default=1.0
+            Value of the constant feature. Larger values regularize the intercept less.
+        classes : array-like or None, default=None
+            All class labels. Pass them if y may lack some, for example in a fold of a
+            cross-validation. None uses the labels in y.
+        sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
+            How BCFW and SGD draw examples: in proportion to their block duality gaps
+            (BCFW only), uniformly, or once per pass in random order. "auto" is "gap" for
+            BCFW without acceleration, and "permuted" otherwise.
+        acceleration : bool or "auto", default="auto"
+            Whether to accelerate the steps, see `BCFWClassifier` (BCFW only).
+        average : bool or "auto", default="auto"
+            Whether to return the weighted average of the iterates. BCFW does so only if a
+            fit ends before it reaches `tol`. "auto" averages for SGD.
+        max_time : float or None, default=None
+            Time limit in seconds. A fit that is cut short by it is not reproducible bit
+            for bit, because the number of passes then depends on the load of the machine.
+        gap_check_interval : int, default=10
+            Number of passes between two computations of the duality gap, each of which
+            costs about one pass. Cutting planes compute the gap in each round.
 
     Attributes
     ----------
@@ -247,11 +252,15 @@ class SlackRescaledSSVM(StructuredClassifier):
     _dask_options: ClassVar = {"solver": ("bcfw",), **DASK_BLOCKS}
     _parameter_constraints: dict = {
         **BLOCKS_OF_ONE_C,
-        "step": BLOCK_STEPS["step"],
+        **BLOCK_STEP,
         "rescaling": [StrOptions({"slack", "margin"})],
-        "search": [StrOptions(set(SEARCHES))],
         "solver": [StrOptions({"bcfw", "sgd", "cutting_plane", "one_slack"})],
-        "average": ["boolean", StrOptions({"auto"})],
+    }
+    _option_table: ClassVar = {
+        **BLOCK_OPTIONS,
+        **GAP_CHECKS,
+        "search": Option("angular", [StrOptions(set(SEARCHES))]),
+        "average": Option("auto", ["boolean", StrOptions({"auto"})]),
     }
 
     def __init__(
@@ -259,47 +268,33 @@ class SlackRescaledSSVM(StructuredClassifier):
         structure: StructureName | Structure = "auto",
         *,
         rescaling: Literal["slack", "margin"] = "slack",
-        search: SearchName = "angular",
         solver: Literal["bcfw", "sgd", "cutting_plane", "one_slack"] = "bcfw",
         C: float = 1.0,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         step: BlockStepName = "auto",
-        sampling: Literal["auto", "gap", "uniform", "permuted"] = "auto",
-        acceleration: bool | Literal["auto"] = "auto",
-        average: bool | Literal["auto"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
-        gap_check_interval: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.structure = structure
         self.rescaling = rescaling
-        self.search = search
         self.solver = solver
         self.C = C
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.step = step
-        self.sampling = sampling
-        self.acceleration = acceleration
-        self.average = average
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
-        self.gap_check_interval = gap_check_interval
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to training data.
@@ -330,7 +325,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         if self.rescaling == "slack":
             wrap = partial(
                 _slack_oracle,
-                search=self.search,
+                search=self._options.search,
                 rtol=self._search_rtol,
                 max_queries=self._max_queries,
                 name=type(problem.structure).__name__,
@@ -359,7 +354,8 @@ class SlackRescaledSSVM(StructuredClassifier):
         return method
 
     def _averages(self):
-        return AVERAGES[self.solver] if self.average == "auto" else bool(self.average)
+        average = self._options.average
+        return AVERAGES[self.solver] if average == "auto" else bool(average)
 
     def _method_without_state(self, problem, oracle):
         """Stochastic subgradients or cutting planes, which have no state to keep."""
@@ -369,6 +365,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         if self.rescaling == "slack":
             rounding = replace(rounding, of_maxima=SEARCH_ROUNDING)
         options = self._limits() | {"rng": self._rng(), "rounding": rounding}
+        given = self._options
         if self.solver in ("cutting_plane", "one_slack"):
             form = "one-slack" if self.solver == "one_slack" else "n-slack"
             solve = partial(run_cutting_plane, *common, form=form, **options)
@@ -376,9 +373,9 @@ class SlackRescaledSSVM(StructuredClassifier):
         solve = partial(
             run_sgd,
             *common,
-            sampling="permuted" if self.sampling == "auto" else self.sampling,
+            sampling="permuted" if given.sampling == "auto" else given.sampling,
             average=self._averages(),
-            gap_check_interval=self.gap_check_interval,
+            gap_check_interval=given.gap_check_interval,
             **options,
         )
         return Method("SGD", solve)
@@ -393,16 +390,17 @@ class SlackRescaledSSVM(StructuredClassifier):
         return "solver='cutting_plane'"
 
     def _convergence_hint(self, problem, result):
-        if self.rescaling == "margin" or self.search == "exact":
+        search = self._options.search
+        if self.rescaling == "margin" or search == "exact":
             return super()._convergence_hint(problem, result)
         # Some structures, such as graphs, have neither.
         served = served_searches(problem.make_oracle())
-        finer = [s for s in ("angular", "exact") if s in served and s != self.search]
+        finer = [s for s in ("angular", "exact") if s in served and s != search]
         remedy = " or ".join(repr(s) for s in finer)
         remedy = f"use {f'search={remedy}, or ' if finer else ''}a larger tol."
-        if self.search != "angular":
+        if search != "angular":
             return (
-                f"search={self.search!r} is inexact, and its bounds can leave a gap that "
+                f"search={search!r} is inexact, and its bounds can leave a gap that "
                 f"no solver closes: {remedy}"
             )
         rtol = self._search_rtol

@@ -51,7 +51,6 @@ class StructuredClassifier(
     penalty = "l2"
     l1_ratio: Any = 0.0
     l1_ratios: Any = None
-    coef_bounds: Any = None
     # The values that parameters may have if the examples stay with the workers of a
     # cluster.
     _dask_options: ClassVar[dict[str, tuple]] = {}
@@ -124,7 +123,7 @@ class StructuredClassifier(
         return {
             "tol": self.tol,
             "max_iter": self.max_iter,
-            "max_time": self.max_time,
+            "max_time": self._options.max_time,
             "n_threads": count_threads(self.n_jobs),
         }
 

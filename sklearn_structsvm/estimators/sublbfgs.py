@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.estimators.batch import (
     BATCH_CONSTRAINTS,
@@ -133,11 +134,6 @@ class SubLBFGSClassifier(BatchClassifier):
         stronger regularization.
     k : int, float or None, default=None
         For "precision_at_k" and "recall_at_k": the number of rows, or their fraction.
-    line_search : {"exact", "wolfe"}, default="exact"
-        Line search of the quasi-Newton steps. Smooth losses always use "wolfe".
-    buffer : int, default=15
-        Number of recent steps used to estimate the curvature. Not for "subbfgs" and
-        "newton".
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         Cost of predicting a class (column) for a true class (row), in the order of
         `classes_`. For several labels, the required margin between a present label (row)
@@ -145,20 +141,12 @@ class SubLBFGSClassifier(BatchClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept. As in `LinearSVC`, the intercept is the weight of a
         constant feature, so it is regularized.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values regularize the intercept less.
-    classes : array-like or None, default=None
-        All class labels. Pass them if y may lack some, for example in a fold of a
-        cross-validation. None uses the labels in y.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of steps.
-    max_time : float or None, default=None
-        Time limit in seconds. A fit that is cut short by it is not reproducible bit for
-        bit, because the number of steps then depends on the load of the machine.
     warm_start : bool, default=False
         Whether to start from the coefficients of the previous fit, without passes in the
         dual.
@@ -168,6 +156,22 @@ class SubLBFGSClassifier(BatchClassifier):
         "hybrid" may be faster.
     verbose : int, default=0
         If nonzero, print one line per gap check.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        line_search : {"exact", "wolfe"}, default="exact"
+            Line search of the quasi-Newton steps. Smooth losses always use "wolfe".
+        buffer : int, default=15
+            Number of recent steps used to estimate the curvature. Not for "subbfgs" and
+            "newton".
+        intercept_scaling : float, default=1.0
+            Value of the constant feature. Larger values regularize the intercept less.
+        classes : array-like or None, default=None
+            All class labels. Pass them if y may lack some, for example in a fold of a
+            cross-validation. None uses the labels in y.
+        max_time : float or None, default=None
+            Time limit in seconds. A fit that is cut short by it is not reproducible bit
+            for bit, because the number of steps then depends on the load of the machine.
 
     Attributes
     ----------
@@ -245,9 +249,7 @@ class SubLBFGSClassifier(BatchClassifier):
             Need(None, "penalty", ("l2",), "OWL-QN has a line search of its own.")
         ],
         "buffer": [
-            Need(
-                None, "solver", ("auto", "dual-hybrid", "hybrid", "sublbfgs", *ORTHANT)
-            ),
+            Need(None, "solver", ("auto", "dual-hybrid", "hybrid", "sublbfgs", *ORTHANT)),
             # For these, "auto" can take Newton's method, which has no buffer.
             Need(None, "solver", ORTHANT, given={"penalty": "l1"}),
             Need(
@@ -264,9 +266,12 @@ class SubLBFGSClassifier(BatchClassifier):
         "loss": [StrOptions({"squared_hinge", "logistic"}), *SAMPLE_LOSSES["loss"]],
         "penalty": [StrOptions(set(SOLVER_OPTIONS))],
         "solver": [StrOptions({"auto", *SOLVER_OPTIONS["l2"], *SOLVER_OPTIONS["l1"]})],
-        "line_search": [StrOptions({"exact", "wolfe"})],
-        "buffer": COUNT,
         "warm_start": ["boolean"],
+    }
+    _option_table: ClassVar = {
+        **BatchClassifier._option_table,
+        "line_search": Option("exact", [StrOptions({"exact", "wolfe"})]),
+        "buffer": Option(15, COUNT),
     }
 
     def __init__(
@@ -299,38 +304,30 @@ class SubLBFGSClassifier(BatchClassifier):
         ] = "auto",
         C: float = 1.0,
         k: int | float | None = None,
-        line_search: Literal["exact", "wolfe"] = "exact",
-        buffer: int = 15,
         label_costs: ArrayLike | None = None,
         fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
         self.solver = solver
         self.C = C
         self.k = k
-        self.line_search = line_search
-        self.buffer = buffer
         self.label_costs = label_costs
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def _risk_method(self, problem, options):
         risk, lam = problem.risk, problem.lam(self.C)
@@ -343,13 +340,13 @@ class SubLBFGSClassifier(BatchClassifier):
                 solve = partial(run_newton, risk, lam, **options)
             return Method("Newton's method", solve, resolved=resolved)
         options |= {
-            "buffer": self.buffer,
+            "buffer": self._options.buffer,
             **SOLVER_OPTIONS[self.penalty][solver],
         }
         if self.penalty == "l1":
             solve = partial(run_owlqn, risk, lam, **options)
             return Method("OWL-QN", solve, resolved=resolved)
-        options["line_search"] = "wolfe" if risk.smooth else self.line_search
+        options["line_search"] = "wolfe" if risk.smooth else self._options.line_search
         if solver == "dual-hybrid":
             ascent, _ = problem.make_iterate(lam, ExactSteps())
             options["make_start"] = partial(DualStart, ascent)

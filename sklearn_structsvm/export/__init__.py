@@ -92,9 +92,9 @@ def _steps_of(model):
             "model must be a classifier over a ChainStructure, or a pipeline of "
             f"SequenceTransformer() and such a classifier; got {classifier!r}."
         )
-    if getattr(classifier, "decoding", "map") != "map":
+    if getattr(classifier, "_decoding", "map") != "map":
         raise ValueError(
-            f"decoding={classifier.decoding!r} needs sums over all labelings, and the "
+            f"decoding={classifier._decoding!r} needs sums over all labelings, and the "
             "module has none. model.set_params(decoding='map') can be exported."
         )
     if not before:

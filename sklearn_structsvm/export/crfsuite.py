@@ -137,7 +137,9 @@ def _fitted_pipeline(labels, attributes, emission, transition):
     rows = [row_of[name] for name in names] if row_of else []
     structure = ChainStructure(bias=False, first_bias=False, last_bias=False)
     classes = labels.tolist()
-    model = CRFClassifier(structure, classes=classes, max_iter=1, random_state=0)
+    model = CRFClassifier(
+        structure, solver_options={"classes": classes}, max_iter=1, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit([sparse.csr_array((1, len(names)))], [classes[:1]])

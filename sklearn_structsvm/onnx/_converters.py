@@ -41,7 +41,7 @@ def _convert_linear(scope, operator, container):
     scores = graph.Add(graph.MatMul(graph.as_real(graph.inputs[0]), coef.T), intercept)
     if type(structure) in SINGLE_LABEL:
         numbers = graph.Softmax(scores, axis=1) if is_proba else scores
-        if is_proba and model.decoding == "mbr":
+        if is_proba and model._decoding == "mbr":
             expected = graph.MatMul(numbers, structure.label_costs_)
             codes = graph.ArgMin(expected, axis=1, keepdims=0)
         else:
@@ -51,7 +51,7 @@ def _convert_linear(scope, operator, container):
     if is_proba:
         numbers = graph.Sigmoid(scores)
         present = graph.Greater(scores, np.zeros(1))
-        if model.decoding == "mbr":
+        if model._decoding == "mbr":
             costs = structure.label_costs_
             missed = graph.Mul(numbers, costs[:, 1])
             wrong = graph.Mul(graph.Sub(np.ones(1), numbers), costs[:, 0])

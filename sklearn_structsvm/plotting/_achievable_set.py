@@ -361,10 +361,10 @@ class AchievableSetDisplay(Display):
         confusions = np.array([sample.lmo.confusion(L) for L in losses])
         way = []
         if path:
-            names = ("tol", "max_iter", "max_time")
-            options = {name: getattr(estimator, name) for name in names}
-            options |= estimator.solver_options or {}
-            *_, way = sample.solve(estimator.solver, options)
+            names, settings = ("tol", "max_iter", "max_time"), estimator._settings()
+            options = {name: settings[name] for name in names}
+            options |= estimator._options_of_solver()
+            *_, way = sample.solve(settings["solver"], options)
         plane = ConfusionPlane(sample.cells, entries, normalize=normalize, group=group)
         display = cls._of(sample, plane, confusions, weights, way, name)
         return display.plot(ax, contour_kw=contour_kw, mark_kw=mark_kw, **line_kw)

@@ -114,7 +114,7 @@ def test_of_a_metric_that_did_not_converge(solver):
     # the bounds that other recalls give.
     X = np.repeat([[0.0], [1.0]], [40, 20], axis=0)
     y = np.repeat([0, 1, 0, 1], [30, 10, 10, 10])
-    model = METRIC(solver=solver, **SHORT)
+    model = METRIC(solver_options={"solver": solver}, **SHORT)
     call = lambda: model.fit(X, y)  # noqa: E731
     assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
 

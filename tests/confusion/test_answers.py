@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
@@ -22,9 +23,9 @@ def make_data(k=3, n=120):
 
 def fit(metric="balanced", k=3, **options):
     X, y = make_data(k)
-    return ComplexMetricClassifier(metric=metric, cv=None, max_iter=20, **options).fit(
-        X, y
-    )
+    return placed(ComplexMetricClassifier)(
+        metric=metric, cv=None, max_iter=20, **options
+    ).fit(X, y)
 
 
 class Square(ConfusionMetric):

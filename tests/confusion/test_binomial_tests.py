@@ -216,7 +216,7 @@ def test_more_pairs_of_groups_than_can_be_tested_are_refused(confidence):
     X, y, groups = np.arange(n)[:, None] % 7, np.arange(n) % 2, np.arange(n) // 2 % 120
     model = ComplexMetricClassifier(
         constraints=EqualOpportunity(), constraint_confidence=0.9,
-        constraint_calibration=confidence, min_group_size=None,
+        solver_options={"constraint_calibration": confidence, "min_group_size": None},
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"120 groups, which are 14,400 pairs"):
         model.fit(X, y, sensitive_features=groups)

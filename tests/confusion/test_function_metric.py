@@ -2,13 +2,20 @@
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng
 from sklearn import metrics as sk
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import get_metric
-from sklearn_structsvm.metrics import Coverage, EqualOpportunity, GMean, Jaccard, MacroF1
+from sklearn_structsvm.metrics import (
+    Coverage,
+    EqualOpportunity,
+    GMean,
+    Jaccard,
+    MacroF1,
+)
 
 
 class Given(ClassifierMixin, BaseEstimator):
@@ -37,7 +44,7 @@ def sample(seed, n=40):
 
 
 def fit(metric, X, y, **options):
-    model = ComplexMetricClassifier(
+    model = placed(ComplexMetricClassifier)(
         Given().fit(X, y), metric=metric, confusion="labels", cv="prefit", **options
     )
     return model.fit(X, y)
@@ -148,7 +155,7 @@ def test_arguments_under_other_names_and_forms_are_answered_with_the_remedy():
     ]
     for options, arguments, words in cases:
         with pytest.raises(TypeError, match=words):
-            ComplexMetricClassifier(**options).fit(X, y, **arguments)
+            placed(ComplexMetricClassifier)(**options).fit(X, y, **arguments)
 
 
 @pytest.mark.parametrize("y", [[{"a"}] * 3, [["a"], ["a", "b"], []], [[0], [0, 1], []]])

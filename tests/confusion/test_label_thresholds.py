@@ -58,7 +58,11 @@ def test_the_threshold_found_is_the_best_of_all(metric, counts):
 
 @pytest.mark.parametrize(
     "constraint",
-    [Precision(at_least={1: 0.6}), Coverage(at_most={1: 0.3}), Recall(at_least={1: 0.7})],
+    [
+        Precision(at_least={1: 0.6}),
+        Coverage(at_most={1: 0.3}),
+        Recall(at_least={1: 0.7}),
+    ],
     ids=repr,
 )
 def test_the_threshold_found_is_the_best_of_those_that_meet_a_constraint(constraint):

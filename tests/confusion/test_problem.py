@@ -188,7 +188,10 @@ class TestFromProbabilities:
             ({"metric": "nothing"}, "'nothing' is unknown"),
             ({"y": y + 1}, "y must be among 0, ..., 1"),
             ({"probabilities": 2 * P}, "sum to one"),
-            ({"constraints": [Coverage(label=7, at_most=0.5)]}, "label=7 is not a class"),
+            (
+                {"constraints": [Coverage(label=7, at_most=0.5)]},
+                "label=7 is not a class",
+            ),
             ({"constraints": [EqualOpportunity()]}, "needs sensitive_features"),
         ):
             arguments = {"metric": "g_mean", "probabilities": P} | arguments

@@ -37,7 +37,9 @@ from sklearn_structsvm.structures import MulticlassStructure
 ESTIMATORS = {
     "auto": SubLBFGSClassifier,
     "hybrid": partial(SubLBFGSClassifier, solver="hybrid"),
-    "sublbfgs, wolfe": partial(SubLBFGSClassifier, line_search="wolfe"),
+    "sublbfgs, wolfe": partial(
+        SubLBFGSClassifier, solver_options={"line_search": "wolfe"}
+    ),
     "bmrm": BMRMClassifier,
 }
 

@@ -14,6 +14,7 @@ from _dask_data import (
     rows,
 )
 from _estimators import assert_same_optimum
+from _options import placed
 from _problems import LAYOUTS, alpha_of_moves, random_problem
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
@@ -78,17 +79,22 @@ def test_the_gap_is_true_whatever_happens_to_the_parts(kind, layout):
 
 def fits():
     found = {
-        name: (BCFWClassifier(**FIT, **options), X, y, s)
+        name: (placed(BCFWClassifier)(**FIT, **options), X, y, s)
         for name, (X, y, s, options) in problems().items()
         if not {"label_costs", "loss"} & set(options) and name != "pairs of labels"
     }
     X, y, s = rows()
     several = problems()["several labels"][1]
-    plain = BCFWClassifier(**FIT | {"tol": 1e-3}, acceleration=False)
+    plain = BCFWClassifier(**FIT | {"tol": 1e-3}, solver_options={"acceleration": False})
     found |= {
         "costs": (BCFWClassifier(MulticlassStructure(COSTS), **FIT), X, y, s),
         "named": (BCFWClassifier(MultilabelStructure(), **FIT), X, several, s),
-        "bounds": (BCFWClassifier(**FIT, coef_bounds=(-0.1, 0.1)), X, y, s),
+        "bounds": (
+            BCFWClassifier(**FIT, solver_options={"coef_bounds": (-0.1, 0.1)}),
+            X,
+            y,
+            s,
+        ),
         "pairwise": (BCFWClassifier(**FIT, step="pairwise"), X, several, s),
         "plain rounds": (plain, X, y, s),
         "slack": (SlackRescaledSSVM(**FIT), X, several, s),
@@ -124,7 +130,7 @@ def test_wrong_rows_are_errors_before_any_work():
     with pytest.raises(ValueError, match="warm_start=True needs data in memory"):
         BCFWClassifier(warm_start=True).fit(*data)
     with pytest.raises(ValueError, match="step='exact' requires coef_bounds=None"):
-        BCFWClassifier(step="exact", coef_bounds=(-1, 1)).fit(*data)
+        BCFWClassifier(step="exact", solver_options={"coef_bounds": (-1, 1)}).fit(*data)
     with pytest.raises(TypeError, match="y must be a Dask collection"):
         BCFWClassifier().fit(data[0], y)
     with pytest.raises(ValueError, match=r"Chunk \d of the Dask collection"):
@@ -147,7 +153,7 @@ def test_what_comes_after_the_start_has_its_bound(name, n_rounds, monkeypatch):
     X, y, s, options = problems()[name]
     monkeypatch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: K)
     monkeypatch.setattr(DualStart, "is_slow", property(lambda s: s.n_made == n_rounds))
-    model = SubLBFGSClassifier(solver="dual-hybrid", **EXACT, **options)
+    model = placed(SubLBFGSClassifier)(solver="dual-hybrid", **EXACT, **options)
     here = clone(model).fit(X, y, sample_weight=s)
     plane, kept = DistributedBlocks.plane, []
 
@@ -192,7 +198,7 @@ def test_the_start_ends_where_other_methods_need_less_time(monkeypatch):
 @pytest.mark.parametrize("kind", ["four classes", "sparse rows"])
 def test_a_cluster_reaches_the_optimum(client, kind):
     X, y, s, options = problems()[kind]
-    model = BCFWClassifier(C=0.1, random_state=0, **options)
+    model = placed(BCFWClassifier)(C=0.1, random_state=0, **options)
     here = clone(model).fit(X, y, sample_weight=s)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert_same_optimum(model, here, model.C * s.sum())

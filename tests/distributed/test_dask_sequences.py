@@ -174,7 +174,11 @@ def problems():
         "chains": (BCFWClassifier(**fit), X, y),
         "names": (BCFWClassifier(ChainStructure(), **fit, **balanced), few, names),
         "pairwise": (BCFWClassifier(**fit, step="pairwise"), X, y),
-        "bounds": (BCFWClassifier(**fit, coef_bounds=(-0.1, 0.2)), split, y),
+        "bounds": (
+            BCFWClassifier(**fit, solver_options={"coef_bounds": (-0.1, 0.2)}),
+            split,
+            y,
+        ),
         "trees": (BCFWClassifier(TreeStructure(), **fit), trees, y),
         "slack": (SlackRescaledSSVM(**fit), X, y),
         "margin": (SlackRescaledSSVM(**fit, rescaling="margin"), X, y),
@@ -236,8 +240,14 @@ def test_delayed_parts_do_as_well():
     [
         (BCFWClassifier(warm_start=True), "warm_start=True needs data in memory"),
         (BCFWClassifier(step="fw"), "step='fw' needs data in memory"),
-        (BCFWClassifier(average=True), "average=True needs data in memory"),
-        (BCFWClassifier(sampling="gap"), "sampling='gap' needs data in memory"),
+        (
+            BCFWClassifier(solver_options={"average": True}),
+            "average=True needs data in memory",
+        ),
+        (
+            BCFWClassifier(solver_options={"sampling": "gap"}),
+            "sampling='gap' needs data in memory",
+        ),
         (SlackRescaledSSVM(solver="sgd"), "solver='sgd' needs data in memory"),
     ],
     ids=str,

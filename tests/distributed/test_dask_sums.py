@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _dask_data import bag, da, divided, in_bag, problems, rows
 from _estimators import assert_same_optimum
+from _options import placed
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 
@@ -70,7 +71,7 @@ FLAT = {
 @pytest.mark.parametrize("name", FLAT)
 def test_the_optimum_of_rows_is_that_of_the_fit_in_memory(name, monkeypatch):
     X, y, s, options = FLAT[name]
-    model = CRFClassifier(**FIT | options)
+    model = placed(CRFClassifier)(**FIT | options)
     here = clone(model).fit(X, y, sample_weight=s)
     monkeypatch.setattr("sklearn_structsvm.distributed.rows.n_places", lambda: 3)
     data = divided(X), divided(y), divided(s)
@@ -138,7 +139,7 @@ def test_graphs_are_summed_in_memory_only():
 )
 def test_what_is_not_for_parts_says_so(options, message):
     X, y = chains(9)
-    model = CRFClassifier(**options)
+    model = placed(CRFClassifier)(**options)
     with pytest.raises(ValueError, match=message):
         model.fit(in_bag(X), in_bag(y))
     assert not hasattr(model, "coef_")

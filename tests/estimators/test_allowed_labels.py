@@ -16,9 +16,7 @@ from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.structures import ChainStructure, GraphStructure, TreeStructure
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 K = 3
 NOT_SO = [("a", "c"), (None, "b"), ("b", None)]
@@ -63,7 +61,9 @@ def make_model(name, rng, cls=BCFWClassifier, n=6):
         X.append(x)
         # Of one label, which no table here forbids.
         y.append(np.full(T, "a"))
-    model = cls(structure, classes=classes, max_iter=1, random_state=0).fit(X, y)
+    model = cls(
+        structure, solver_options={"classes": classes}, max_iter=1, random_state=0
+    ).fit(X, y)
     model.coef_ = 2.0 * rng.standard_normal(len(model.coef_))
     if name == "two labels":
         # Edges between equal labels are liked, so that a cut finds the best labeling.
@@ -106,9 +106,7 @@ def test_the_best_labeling_is_the_best_of_those_allowed(name, repeat):
     rng = new_rng(repeat, 0)
     model, X = make_model(name, rng)
     masks = draw_masks(model, X, rng)
-    for x, mask, labels in zip(
-        X, masks, model.predict(X, allowed=masks), strict=True
-    ):
+    for x, mask, labels in zip(X, masks, model.predict(X, allowed=masks), strict=True):
         codes, scores = enumerate_allowed(model, x, mask)
         found = np.searchsorted(model.classes_, labels)
         assert (codes == found).all(axis=1).any()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _estimators import FLAT, KINDS, PythonMulticlass, as_objects, make_problem
+from _options import placed
 from scipy import sparse
 
 from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
@@ -23,11 +24,11 @@ def refused(X, y, message, structure=None, sample_weight=None, **params):
         BCFWClassifier(structure),
         BCFWClassifierCV(structure, Cs=[0.1], cv=2),
         # The only search that asks nothing of a structure in Python.
-        SlackRescaledSSVM(structure, search="binary"),
+        SlackRescaledSSVM(structure, solver_options={"search": "binary"}),
     ):
-        if not set(params) <= set(model.get_params()):
+        if not set(params) <= set(model._settings()):
             continue
-        model.set_params(**params)
+        model = placed(type(model))(**model.get_params(deep=False) | params)
         before = sorted(vars(model))
         with pytest.raises(ValueError, match=message):
             model.fit(X, y, sample_weight)
@@ -239,11 +240,11 @@ def test_weights_that_are_none_are_refused(kind):
 def test_a_parameter_out_of_its_range_is_named_with_its_value(name, value):
     problem = make_problem("binary")
     kinds = BCFWClassifier, SlackRescaledSSVM
-    for kind in (kind for kind in kinds if name in kind().get_params()):
+    for kind in (kind for kind in kinds if name in kind()._settings()):
         with pytest.raises(
             ValueError, match=f"The '{name}' parameter of {kind.__name__}"
         ):
-            kind(**{name: value}).fit(problem.X, problem.y)
+            placed(kind)(**{name: value}).fit(problem.X, problem.y)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sklearn
 from _estimators import assert_same_optimum, however_near
 from _forests import KINDS as FOREST_KINDS
 from _forests import random_forests
+from _options import placed, set_placed
 from _references import list_chains, random_chains
 from _seeds import cache_by_seed, new_rng, new_seed
 from scipy import sparse
@@ -52,9 +53,11 @@ PAIR_COSTS = np.array(
 Accurate = {
     "dual-hybrid": partial(SubLBFGSClassifier, tol=TOL),
     "hybrid": partial(SubLBFGSClassifier, solver="hybrid", tol=TOL),
-    "wolfe": partial(SubLBFGSClassifier, line_search="wolfe", tol=TOL),
+    "wolfe": partial(
+        SubLBFGSClassifier, solver_options={"line_search": "wolfe"}, tol=TOL
+    ),
     "ls-bmrm": partial(BMRMClassifier, tol=TOL),
-    "qp-bmrm": partial(BMRMClassifier, line_search=False, tol=TOL),
+    "qp-bmrm": partial(BMRMClassifier, solver_options={"line_search": False}, tol=TOL),
     "pragam": partial(PragamClassifier, tol=1e-7, max_iter=50_000),
 }
 accurately = pytest.mark.parametrize("make", Accurate.values(), ids=Accurate.keys())
@@ -109,7 +112,7 @@ def objective(model, X, y, *, C, weights=None, costs=None, free=False):
 def best(kind, **params):
     """A fit to the accuracy of rounding."""
     params = {"C": 0.1, "tol": 1e-12} | params
-    return BMRMClassifier(**params).fit(*make_data(kind))
+    return placed(BMRMClassifier)(**params).fit(*make_data(kind))
 
 
 # What is the same for all three.
@@ -201,11 +204,11 @@ def test_a_grid_search_chooses_among_losses(make):
 def test_classes_may_be_missing_from_y(make, kind):
     X, y = make_data(kind)
     if kind == "ranking":
-        model = make(classes=list("pqrs")).fit(X, y)
+        model = make(solver_options={"classes": list("pqrs")}).fit(X, y)
         assert model.classes_.tolist() == list("pqrs")
         return
     names = np.append(np.unique(y), "z")
-    model = make(C=0.1, classes=names).fit(X, y)
+    model = make(C=0.1, solver_options={"classes": names}).fit(X, y)
     assert model.coef_.shape == (len(names), X.shape[1])
     assert "z" not in model.predict(X)
 
@@ -296,7 +299,9 @@ def test_the_objective_is_that_of_bcfw(make, kind):
     X, y = make_data(kind)
     free = make is Accurate["pragam"] and kind == "binary"
     options = {"C": 0.1, "fit_intercept": not free}
-    peer = BCFWClassifier(**options, step="pairwise", tol=TOL, random_state=0).fit(X, y)
+    peer = placed(BCFWClassifier)(
+        **options, step="pairwise", tol=TOL, random_state=0
+    ).fit(X, y)
     model = make(**options).fit(X, y)
     weights = [np.column_stack([m.coef_, m.intercept_]) for m in (model, peer)]
     assert_same_optimum(model, peer, 0.1 * len(X), weights)
@@ -308,7 +313,8 @@ def test_costs_are_those_of_the_margin_or_of_the_slack(make, loss):
     X, y = make_data("multiclass")
     rescaling = {"hinge": "margin", "slack_hinge": "slack"}[loss]
     peer = SlackRescaledSSVM(
-        MulticlassStructure(COSTS), rescaling=rescaling, search="exact", C=0.1,
+        MulticlassStructure(COSTS), rescaling=rescaling,
+        solver_options={"search": "exact"}, C=0.1,
         step="pairwise", tol=TOL, random_state=0,
     ).fit(X, y)  # fmt: skip
     model = make(C=0.1, loss=loss, label_costs=COSTS).fit(X, y)
@@ -337,7 +343,9 @@ def test_the_free_intercept_is_that_of_svc():
         model.objective_, objective(peer, X, y, C=0.1, free=True), rtol=1e-6
     )
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=2e-3)
-    scaled = PragamClassifier(C=0.1, intercept_scaling=7.0, tol=1e-7, max_iter=50_000)
+    scaled = PragamClassifier(
+        C=0.1, solver_options={"intercept_scaling": 7.0}, tol=1e-7, max_iter=50_000
+    )
     np.testing.assert_array_equal(scaled.fit(X, y).intercept_, model.intercept_)
     # One that is regularized costs something, wherever the features are.
     assert model.objective_ <= best("binary").objective_ + model.tol
@@ -367,7 +375,7 @@ def test_sparse_logistic_regression_is_that_of_liblinear(solver, tol, fit_interc
     C, scaling = 0.3, 2.0
     options = {"C": C, "fit_intercept": fit_intercept, "intercept_scaling": scaling}
     model = SubLBFGSClassifier("logistic", penalty="l1", solver=solver, tol=tol)
-    model.set_params(max_iter=10**5, **options).fit(X, y)
+    set_placed(model, max_iter=10**5, **options).fit(X, y)
     old = parse_version(sklearn.__version__) < parse_version("1.8")
     l1 = {"penalty": "l1"} if old else {"l1_ratio": 1.0}
     peer = LogisticRegression(
@@ -407,7 +415,7 @@ def test_sparse_logistic_regression_is_that_of_liblinear(solver, tol, fit_interc
     ],
 )
 def test_the_solver_that_auto_stands_for_is_known(params, kind, solver):
-    model = SubLBFGSClassifier(C=0.1, tol=0.1, **params).fit(*make_data(kind))
+    model = placed(SubLBFGSClassifier)(C=0.1, tol=0.1, **params).fit(*make_data(kind))
     assert model.solver_ == solver
 
 
@@ -417,7 +425,7 @@ def test_the_solver_that_auto_stands_for_is_known(params, kind, solver):
     [
         SubLBFGSClassifier(solver="sublbfgs"),
         SubLBFGSClassifier(solver="subbfgs"),
-        BMRMClassifier(subproblem="line"),
+        BMRMClassifier(solver_options={"subproblem": "line"}),
     ],
     ids=repr,
 )
@@ -444,7 +452,7 @@ QUASI_NEWTON = SubLBFGSClassifier(solver="sublbfgs", max_iter=30, tol=0.0)
 )
 def test_options_of_steps_reach_them(model, option):
     X, y = make_data("multiclass")
-    plain, other = (clone(model).set_params(C=0.1, **o).fit(X, y) for o in ({}, option))
+    plain, other = (set_placed(clone(model), C=0.1, **o).fit(X, y) for o in ({}, option))
     # Either may need as many iterations, but not the same ones.
     assert not np.array_equal(plain.coef_, other.coef_)
 
@@ -529,7 +537,9 @@ def test_bmrm_over_chains_is_bcfw_over_chains(formulation):
     )
     peer = BCFWClassifier(C=0.1, step="pairwise", tol=1e-9, max_iter=10**4).fit(X, y)
     for structure in ("auto", ChainStructure()):
-        model = BMRMClassifier(structure, C=0.1, formulation=formulation, tol=TOL)
+        model = BMRMClassifier(
+            structure, C=0.1, solver_options={"formulation": formulation}, tol=TOL
+        )
         model.fit(X, y)
         assert_same_optimum(model, peer, 0.1 * len(X))
         assert model.dual_gap_ <= TOL
@@ -541,7 +551,9 @@ def test_the_formulations_go_different_ways():
     X, y, costs = random_chains(n=15)
     structure, listed = ChainStructure(label_costs=costs), list_chains(X, y, 3, costs)
     one, each = (
-        BMRMClassifier(structure, C=10.0, formulation=f, tol=0.1, random_state=0)
+        BMRMClassifier(
+            structure, C=10.0, solver_options={"formulation": f}, tol=0.1, random_state=0
+        )
         .fit(X, y)
         .history_["dual_objective"][1]
         for f in ("one-slack", "n-slack")
@@ -640,7 +652,11 @@ def test_a_warm_start_begins_where_the_last_fit_ended(model, kind):
         if (squared or model.penalty == "l1") and not (squared and kind == "multiclass"):
             pytest.skip("two classes only, or one label per example")
     X, y = make_data(kind)
-    model = clone(model).set_params(warm_start=True, intercept_scaling=3.0).fit(X, y)
+    model = (
+        clone(model)
+        .set_params(warm_start=True, solver_options__intercept_scaling=3.0)
+        .fit(X, y)
+    )
     first, coef = model.objective_, model.coef_
     # So that a cold start could be told from a warm one.
     assert model.history_["objective"][0] > (1.0 + 1e-9) * first
@@ -713,7 +729,9 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             "solver='hybrid' requires penalty='l2'",
         ),
         (
-            SubLBFGSClassifier("logistic", penalty="l1", line_search="wolfe"),
+            SubLBFGSClassifier(
+                "logistic", penalty="l1", solver_options={"line_search": "wolfe"}
+            ),
             "binary",
             "line_search='wolfe' requires",
         ),
@@ -733,7 +751,7 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             "needs one label per example",
         ),
         *(
-            (make("slack_hinge"), "ranking", "needs one label per example")
+            (make(loss="slack_hinge"), "ranking", "needs one label per example")
             for make in (SubLBFGSClassifier, PragamClassifier)
         ),
         *(
@@ -762,10 +780,18 @@ def test_a_warm_start_from_sequences_is_a_cold_one(structure):
             "chain",
             "not for ChainStructure: a structure has its own loss",
         ),
-        (BMRMClassifier(formulation="n-slack"), "binary", "needs a structure"),
+        (
+            BMRMClassifier(solver_options={"formulation": "n-slack"}),
+            "binary",
+            "needs a structure",
+        ),
         (BMRMClassifier(loss="slack_hinge"), "chain", "not for sequences"),
         (BMRMClassifier(ChainStructure(), label_costs=COSTS), "chain", "its own loss"),
-        (BMRMClassifier(ChainStructure(), subproblem="line"), "chain", "all planes"),
+        (
+            BMRMClassifier(ChainStructure(), solver_options={"subproblem": "line"}),
+            "chain",
+            "all planes",
+        ),
         (BMRMClassifier(warm_start=True), "chain", "start from nothing"),
         (BMRMClassifier(ChainStructure(), warm_start=True), "chain", "not for Chain"),
     ],
@@ -830,8 +856,8 @@ SOLVERS = {
     **{name: make(tol=1e-3) for name, make in Accurate.items()},
     "sublbfgs": SubLBFGSClassifier(solver="sublbfgs"),
     "subbfgs": SubLBFGSClassifier(solver="subbfgs"),
-    "line": BMRMClassifier(subproblem="line"),
-    "slack": PragamClassifier("slack_hinge"),
+    "line": BMRMClassifier(solver_options={"subproblem": "line"}),
+    "slack": PragamClassifier(loss="slack_hinge"),
     "newton": SubLBFGSClassifier("squared_hinge"),
     "l1": SubLBFGSClassifier("squared_hinge", penalty="l1"),
     "l1 hinge": SubLBFGSClassifier(penalty="l1"),

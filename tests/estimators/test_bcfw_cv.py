@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from _estimators import KINDS, assert_same_fit, assert_same_labels, make_problem
+from _options import placed
 from _seeds import new_rng
 from joblib import parallel_config
 from sklearn import config_context
@@ -39,7 +40,7 @@ def cv_model(problem, **params):
         "Cs": CS, "cv": 3, "step": "pairwise", "cache": False, "max_iter": 10**4,
         "random_state": 0,
     }  # fmt: skip
-    return BCFWClassifierCV(problem.structure, **defaults | params)
+    return placed(BCFWClassifierCV)(problem.structure, **defaults | params)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,9 +74,8 @@ def test_scores_are_those_of_the_path_of_each_fold(kind, weighted):
         lambdas = 1.0 / (np.array(CS) * weights[train].sum())
         estimator = BCFWClassifier(
             clone(structure),
-            classes=model.classes_,
+            solver_options={"classes": model.classes_, "cache": False},
             step="pairwise",
-            cache=False,
             random_state=0,
         )
         bound = bind_local(estimator, *problem.take(train), weights[train])
@@ -224,7 +224,9 @@ def test_a_limit_ends_the_paths_of_features_that_are_not_scaled():
 def test_time_limits_the_paths_as_well():
     X, y = raw_wine()
     # The first lies where a path is known in closed form.
-    model = BCFWClassifierCV(Cs=[1e-12, 1.0], max_time=1e-9, cv=2, random_state=0)
+    model = BCFWClassifierCV(
+        Cs=[1e-12, 1.0], solver_options={"max_time": 1e-9}, cv=2, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match="2 of 2 folds .*by max_time=1e-09"):
         model.fit(X, y)
     assert np.isfinite(model.scores_path_).tolist() == [[True, True], [False, False]]
@@ -279,7 +281,8 @@ def test_a_c_whose_score_is_not_a_number_is_not_chosen():
     X = [(tags == "B-A") + 0.1 * rng.standard_normal(6) for tags in y]
     scorer = make_scorer(entity_precision_score, zero_division=np.nan)
     model = BCFWClassifierCV(
-        ChainStructure(), Cs=[1e-5, 1e-3, 0.1, 1.0], cv=3, eps=0.03, scoring=scorer,
+        ChainStructure(), Cs=[1e-5, 1e-3, 0.1, 1.0], cv=3,
+        solver_options={"eps": 0.03}, scoring=scorer,
         tol=0.05, random_state=0,
     )  # fmt: skip
     with pytest.warns(UserWarning) as record:

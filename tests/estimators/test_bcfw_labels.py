@@ -73,7 +73,7 @@ def test_classes_may_name_labels_that_y_lacks(kind):
 )
 def test_auto_reads_the_kind_of_problem_off_classes(classes, structure):
     problem = make_problem("binary")
-    model = BCFWClassifier(classes=classes).fit(problem.X, problem.y)
+    model = BCFWClassifier(solver_options={"classes": classes}).fit(problem.X, problem.y)
     assert type(model.structure_) is structure
 
 

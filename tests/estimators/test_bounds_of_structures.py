@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 
 from sklearn_structsvm import (
@@ -87,7 +88,7 @@ def test_weights_are_within_the_bounds_of_the_structure(name, method):
     (structure, draw), (estimator, params) = DATA[name], KEEPING[method]
     X, y = draw()
     params = {"max_iter": 20} | params
-    model = estimator(structure=structure, tol=0.1, **params).fit(X, y)
+    model = placed(estimator)(structure=structure, tol=0.1, **params).fit(X, y)
     lower, upper = model.structure_.weight_bounds()
     assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
     if name != "parts":
@@ -103,7 +104,7 @@ def test_weights_are_within_the_bounds_of_the_structure(name, method):
 def test_what_knows_no_bounds_refuses_a_structure_that_has_some(name, method):
     (structure, draw), (estimator, params) = DATA[name], (REFUSING | OF_CHAINS)[method]
     X, y = draw()
-    model = estimator(structure=structure, **params)
+    model = placed(estimator)(structure=structure, **params)
     words = f"{type(structure).__name__} bounds its weights, which .* does not support"
     with pytest.raises(ValueError, match=words):
         model.fit(X, y)
@@ -120,7 +121,9 @@ def bags(name):
 @pytest.mark.parametrize("name", DATA)
 def test_bounds_hold_for_examples_on_many_machines(name, method):
     estimator, params = KEEPING[method]
-    model = estimator(DATA[name][0], tol=0.1, max_iter=20, **params).fit(*bags(name))
+    model = placed(estimator)(DATA[name][0], tol=0.1, max_iter=20, **params).fit(
+        *bags(name)
+    )
     lower, upper = model.structure_.weight_bounds()
     assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
     if name != "parts":
@@ -134,7 +137,7 @@ def test_bounds_hold_for_examples_on_many_machines(name, method):
 )
 def test_what_knows_no_bounds_refuses_them_on_many_machines_as_well(name, method):
     estimator, params = (REFUSING | OF_CHAINS)[method]
-    model = estimator(structure=DATA[name][0], **params)
+    model = placed(estimator)(structure=DATA[name][0], **params)
     if method == "crf lbfgs":
         words = "Attractive bounds its weights, which CRFClassifier does not support"
     else:

@@ -19,6 +19,7 @@ from _estimators import (
     make_problem,
 )
 from _mixtures import no_complaint_of_convergence
+from _options import placed
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -201,7 +202,10 @@ LABELS = {"estimator": MultiOutputClassifier(GaussianNB()), "cv": None}
 ITERATIVE = {
     "bcfw": ("chain", BCFWClassifier(**ROUGH)),
     "bcfw-exact": ("binary", BCFWClassifier(step="exact", **ROUGH)),
-    "bcfw-batch": ("chain", BCFWClassifier(algorithm="batch", max_iter=9, **ROUGH)),
+    "bcfw-batch": (
+        "chain",
+        BCFWClassifier(solver_options={"algorithm": "batch"}, max_iter=9, **ROUGH),
+    ),
     "bcfw-warm": ("chain", BCFWClassifier(warm_start=True, **ROUGH)),
     "bcfw-cv": ("chain", BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
     "crf-dual": ("chain", CRFClassifier(solver="dual", **ROUGH)),
@@ -221,7 +225,8 @@ ITERATIVE = {
     "sublbfgs-ranking": ("multilabel", SubLBFGSClassifier()),
     "bmrm-ranking": ("multilabel", BMRMClassifier()),
     "metric-weighted": (
-        "binary", ComplexMetricClassifier(GaussianNB(), lmo="weighted"),
+        "binary",
+        ComplexMetricClassifier(GaussianNB(), solver_options={"lmo": "weighted"}),
     ),
     "thresholds": ("multilabel", MultilabelMetricClassifier(**LABELS)),
     "top-labels": ("multilabel", MultilabelMetricClassifier(labels_per_row=1, **LABELS)),
@@ -525,7 +530,7 @@ def test_parameters_are_checked_but_where_scikit_learn_is_told_not_to():
     # Easy enough for 20 iterations, whatever the data.
     easy = {"C": 1e-3, "max_iter": np.float64(20)}
     with sklearn.config_context(skip_parameter_validation=True):
-        SubLBFGSClassifier(**easy).fit(X, y)
+        placed(SubLBFGSClassifier)(**easy).fit(X, y)
 
 
 class Acting(Recorder):

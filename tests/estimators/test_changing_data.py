@@ -100,7 +100,9 @@ ITEMS = (
 OF_STRUCTURES = {
     "bcfw": BCFWClassifier(max_iter=4, tol=0.0, random_state=0),
     "pairwise": BCFWClassifier(step="pairwise", max_iter=4, tol=0.0, random_state=0),
-    "cutting planes": BCFWClassifier(algorithm="batch", max_iter=4, tol=0.0),
+    "cutting planes": BCFWClassifier(
+        solver_options={"algorithm": "batch"}, max_iter=4, tol=0.0
+    ),
     "sparse bcfw": BCFWClassifier(l1_ratio=0.5, max_iter=4, tol=0.0, random_state=0),
     "bcfw cv": BCFWClassifierCV(Cs=2, cv=2, max_iter=3, tol=0.0, random_state=0),
     "crf": CRFClassifier(solver="dual", max_iter=4, tol=0.0, random_state=0),

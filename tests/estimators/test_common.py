@@ -36,14 +36,14 @@ from sklearn_structsvm.structures import (
 )
 
 # Hundreds of fits: a short grid, and no long path to its end.
-SHORT = {"Cs": [0.01, 0.1], "eps": 0.5, "cv": 2}
+SHORT = {"Cs": [0.01, 0.1], "cv": 2, "solver_options": {"eps": 0.5}}
 
 # Losses of the whole sample.
 SAMPLE = [BMRMClassifier(**loss) for loss in SAMPLE_LOSSES.values()]
 FLAT = [
     BCFWClassifier(), BCFWClassifier(MulticlassStructure()),
     BCFWClassifier(BinaryStructure()), BCFWClassifierCV(**SHORT), SlackRescaledSSVM(),
-    SlackRescaledSSVM(MulticlassStructure(), search="exact"),
+    SlackRescaledSSVM(MulticlassStructure(), solver_options={"search": "exact"}),
     SlackRescaledSSVM(BinaryStructure(), solver="sgd"),
     SlackRescaledSSVM(solver="cutting_plane"), SlackRescaledSSVM(solver="one_slack"),
     CRFClassifier(), CRFClassifier(solver="dual"),
@@ -58,8 +58,8 @@ FLAT = [
     SubLBFGSClassifier(loss="logistic", penalty="l1", tol=1e-14),
     SubLBFGSClassifier(loss="logistic", penalty="l1", solver="owlqn*"),
     *(SubLBFGSClassifier(loss=loss) for loss in ("f1", "roc_auc")), BMRMClassifier(),
-    BMRMClassifier(line_search=False),
-    BMRMClassifier(subproblem="line", max_iter=100),
+    BMRMClassifier(solver_options={"line_search": False}),
+    BMRMClassifier(solver_options={"subproblem": "line"}, max_iter=100),
     BMRMClassifier(MulticlassStructure()), *SAMPLE, PragamClassifier(),
     PragamClassifier(loss="slack_hinge"),
 ]  # fmt: skip
@@ -83,7 +83,7 @@ COMPLEX = [
     ComplexMetricClassifier(metric="micro_f1", cv=None),
     ComplexMetricClassifier(metric="min_max", cv=None, randomized=False),
     ComplexMetricClassifier(metric="f1", cv=None),
-    ComplexMetricClassifier(lmo="weighted", max_iter=20),
+    ComplexMetricClassifier(solver_options={"lmo": "weighted"}, max_iter=20),
 ]
 # Each class, and others within it: structures with parameters of their own, and a user's.
 EACH = [
@@ -192,7 +192,7 @@ def test_weights_equal_repetitions_where_tol_is_small(estimator, check):
     elif estimator not in ACCURATE_ALREADY:
         accurate.set_params(**ACCURATE | {"tol": 1e-14, "max_iter": 10**5})
     if isinstance(estimator, SlackRescaledSSVM):
-        accurate.set_params(search="exact")
+        accurate.set_params(solver_options__search="exact")
         if estimator.solver != "bcfw":
             accurate.set_params(step="auto")
     check(type(estimator).__name__, accurate)

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from scipy.special import logsumexp
@@ -79,7 +80,7 @@ SOLVERS = [
 def fitted(kind, **params):
     structure, X, y = data_of(kind)
     params = {"random_state": 0, "C": 0.5} | params
-    return CRFClassifier(structure, **params).fit(X, y), X, y
+    return placed(CRFClassifier)(structure, **params).fit(X, y), X, y
 
 
 def enumerated(model, x):
@@ -278,8 +279,8 @@ def test_newton_takes_split_items_as_it_takes_arrays():
     X, y = chains()
     split = [SplitMatrix([x[:, :2], sparse.csr_array(x[:, 2:])]) for x in X]
     for params in ({"solver": "newton"}, {"C": 100.0}, {"C": 100.0, "l1_ratio": 1.0}):
-        model = CRFClassifier("chain", random_state=0, **params).fit(X, y)
-        same = CRFClassifier("chain", random_state=0, **params).fit(split, y)
+        model = placed(CRFClassifier)("chain", random_state=0, **params).fit(X, y)
+        same = placed(CRFClassifier)("chain", random_state=0, **params).fit(split, y)
         assert same.solver_ == model.solver_
         assert same.objective_ == pytest.approx(model.objective_, abs=2e-3)
 
@@ -309,7 +310,9 @@ def test_the_intercept_is_the_weight_of_a_constant_feature():
     scaling = 2.5
     extended = np.column_stack([X, np.full(len(X), scaling)])
     options = {"tol": 1e-12, "max_iter": 5000, "random_state": 0}
-    model = CRFClassifier(intercept_scaling=scaling, **options).fit(X, y)
+    model = CRFClassifier(solver_options={"intercept_scaling": scaling}, **options).fit(
+        X, y
+    )
     other = CRFClassifier(fit_intercept=False, **options).fit(extended, y)
     assert model.coef_ == pytest.approx(other.coef_[:, :-1], abs=1e-4)
     assert model.intercept_ == pytest.approx(scaling * other.coef_[:, -1], abs=1e-4)
@@ -419,7 +422,9 @@ def test_weights_of_zero_leave_an_example_out():
     weights = np.ones(len(X))
     weights[::3] = 0.0
     options = {"tol": 1e-9, "max_iter": 5000, "random_state": 0}
-    model = CRFClassifier(ChainStructure(), classes=[0, 1, 2], **options)
+    model = CRFClassifier(
+        ChainStructure(), solver_options={"classes": [0, 1, 2]}, **options
+    )
     kept = np.flatnonzero(weights)
     one = clone(model).fit(X, y, weights)
     other = clone(model).fit([X[i] for i in kept], [y[i] for i in kept])
@@ -458,7 +463,9 @@ def test_scores_of_probabilities_ask_for_an_estimator_that_has_them(scorer):
 
 def test_a_grid_search_goes_by_the_probabilities():
     X, y = chains(30)
-    model = CRFClassifier(ChainStructure(), classes=[0, 1, 2], random_state=0)
+    model = CRFClassifier(
+        ChainStructure(), solver_options={"classes": [0, 1, 2]}, random_state=0
+    )
     scorers = {
         "accuracy": token_accuracy_scorer,
         "tokens": neg_token_log_loss_scorer,

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from _estimators import assert_same_labels, make_problem
+from _options import placed
 from _seeds import new_rng
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
@@ -21,7 +22,7 @@ KINDS = ["binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain
 
 def cv_model(problem, **params):
     params = {"Cs": CS, "cv": 3, "random_state": 0} | params
-    return CRFClassifierCV(problem.structure, **params)
+    return placed(CRFClassifierCV)(problem.structure, **params)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -34,7 +35,7 @@ def test_the_final_fit_is_that_at_the_chosen_c(kind):
     assert model.C_ == CS[int(np.flatnonzero(means == means.max())[0])]
     single = CRFClassifier(
         problem.structure, C=model.C_, decoding="mbr", random_state=0,
-        classes=None if "multilabel" in kind else model.classes_,
+        solver_options={"classes": None if "multilabel" in kind else model.classes_},
     ).fit(problem.X, problem.y)  # fmt: skip
     np.testing.assert_array_equal(model.coef_, single.coef_)
     for name in ("objective_", "dual_gap_", "n_iter_", "solver_"):
@@ -57,7 +58,7 @@ def test_scores_are_those_of_fits_that_start_anew(kind):
     options |= {"structure": problem.structure, "classes": model.classes_}
     for fold, (train, test) in enumerate(splitter.split(problem.X)):
         for C, found in zip(CS, model.scores_path_[:, fold], strict=True):
-            single = CRFClassifier(C=C, **options)
+            single = placed(CRFClassifier)(C=C, **options)
             single.fit(*problem.take(train), weights[train])
             score = log_likelihood_scorer(single, *problem.take(test), weights[test])
             # λ/2 ‖w - w*‖² <= gap.
@@ -147,7 +148,7 @@ def test_the_final_fit_is_that_at_the_chosen_c_and_l1_ratio(kind):
     assert (model.l1_ratio_, model.C_) == (RATIOS[ratio], CS[best])
     single = CRFClassifier(
         problem.structure, C=model.C_, l1_ratio=model.l1_ratio_, solver="dual",
-        random_state=0, classes=model.classes_,
+        random_state=0, solver_options={"classes": model.classes_},
     ).fit(problem.X, problem.y)  # fmt: skip
     np.testing.assert_array_equal(model.coef_, single.coef_)
     assert model.dual_gap_ == single.dual_gap_

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _estimators import make_problem
+from _options import placed
 from _seeds import new_rng
 from _structures import data_of
 from scipy import sparse
@@ -25,7 +26,7 @@ KINDS = ["binary", "multiclass", "multilabel-csr", "chain", "chain-csr", "tree"]
 def path_of(kind, **params):
     structure, X, y = data_of(kind)
     params = {"tol": TOL, "random_state": 0, "max_iter": 10**4} | params
-    return crf_path(X, y, structure=structure, **params)
+    return placed(crf_path)(X, y, structure=structure, **params)
 
 
 def with_weights(model, path, j):
@@ -111,7 +112,7 @@ def test_for_two_classes_the_first_c_is_that_of_scikit_learn(fit_intercept):
     X, y = rng.normal(size=(30, 4)), rng.integers(2, size=30)
     y[:2] = 0, 1
     bias = {"fit_intercept": fit_intercept, "intercept_scaling": 3.0}
-    path = crf_path(X, y, Cs=2, l1_ratio=1.0, random_state=0, **bias)
+    path = placed(crf_path)(X, y, Cs=2, l1_ratio=1.0, random_state=0, **bias)
     assert path.Cs[0] == pytest.approx(l1_min_c(X, y, loss="log", **bias))
     assert path.Cs[1] == pytest.approx(1000.0 * path.Cs[0])
     assert fit_intercept or not path.intercepts.any()
@@ -124,9 +125,9 @@ def test_weights_of_examples_count_them(kind):
     options = {"structure": problem.structure, "Cs": 3, "l1_ratio": 0.7}
     options["random_state"] = 0
     options["classes"] = np.unique(np.concatenate([*map(np.atleast_1d, problem.y)]))
-    weighted = crf_path(problem.X, problem.y, sample_weight=weights, **options)
+    weighted = placed(crf_path)(problem.X, problem.y, sample_weight=weights, **options)
     X, y = problem.take(np.repeat(np.arange(20), weights))
-    repeated = crf_path(X, y, **options)
+    repeated = placed(crf_path)(X, y, **options)
     np.testing.assert_allclose(weighted.Cs, repeated.Cs)
     np.testing.assert_allclose(
         weighted.objectives, repeated.objectives, rtol=0.0, atol=TOL + ROUNDING
@@ -169,7 +170,7 @@ def test_fits_that_are_cut_short_are_told_once():
 )
 def test_parameters_are_refused_before_data_are_read(params, message):
     with pytest.raises(ValueError, match=message):
-        crf_path(None, None, **params)
+        placed(crf_path)(None, None, **params)
 
 
 def test_with_hidden_labels_each_point_is_a_procedure_from_the_one_before():

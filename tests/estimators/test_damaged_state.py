@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from _estimators import make_problem
 from _models import MODELS
+from _options import placed
 from _saving import SAVED
 from _seeds import cache_by_seed, new_rng
 from _structures import ALL, data_of
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def fitted(kind, **params):
     structure, X, y = data_of(kind)
     options = {"step": "pairwise", "max_iter": 1, "gap_check_interval": 1}
-    model = BCFWClassifier(structure, random_state=0, **options | params)
+    model = placed(BCFWClassifier)(structure, random_state=0, **options | params)
     return model.fit(X, y), X, y
 
 
@@ -244,8 +245,8 @@ def test_a_dual_state_of_other_things_is_refused_by_name(kind, model):
     else:
         structure, X, y = data_of(kind)
     model = model(structure, warm_start=True, max_iter=2, random_state=0)
-    if kind == "cycles" and "search" in model.get_params():
-        model.set_params(search="bisecting")
+    if kind == "cycles" and "search" in model._settings():
+        model.set_params(solver_options__search="bisecting")
     if kind != "multiclass" and "step" in model.get_params():
         model.set_params(step="pairwise")
     good = model.fit(X, y)._dual_state

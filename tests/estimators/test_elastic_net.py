@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _options import placed
 from _references import logistic_regression
 from _seeds import new_rng, new_seed
 from scipy import sparse
@@ -29,7 +30,7 @@ def chains(n=30):
 
 def fitted(X, y, structure="auto", **params):
     params = {"l1_ratio": 0.6, "tol": TOL, "random_state": 0} | params
-    return CRFClassifier(structure, **params).fit(X, y)
+    return placed(CRFClassifier)(structure, **params).fit(X, y)
 
 
 def objective(model, coef, log_loss):
@@ -157,10 +158,10 @@ def test_the_default_call_certifies_raw_rows(kind, l1_ratio):
         X = X.astype(np.float32)
     weights = rng.uniform(0.1, 2.0, len(y))
     params = {"l1_ratio": l1_ratio, "C": 10.0, "tol": 1e-3}
-    model = CRFClassifier(structure, random_state=0, warm_start=True, **params)
+    model = placed(CRFClassifier)(structure, random_state=0, warm_start=True, **params)
     model.fit(X, y, sample_weight=weights)
     assert model.dual_gap_ <= 1e-3
-    there = CRFClassifier(structure, solver="newton", **params)
+    there = placed(CRFClassifier)(structure, solver="newton", **params)
     there.fit(X, y, sample_weight=weights)
     assert there.dual_gap_ <= 1e-3
     assert there.objective_ >= model.dual_objective_ - 1e-12

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from _estimators import PythonMulticlass, assert_same_fit
 from _estimators import make_problem as data_of_rows
+from _options import placed
 from _structures import data_of
 from scipy import sparse
 from sklearn.base import clone
@@ -34,7 +35,9 @@ NOTHING = {
 }
 ESTIMATORS = {
     "bcfw": BCFWClassifier(max_iter=2, random_state=0),
-    "slack": SlackRescaledSSVM(max_iter=2, search="bisecting", random_state=0),
+    "slack": SlackRescaledSSVM(
+        max_iter=2, solver_options={"search": "bisecting"}, random_state=0
+    ),
     "bmrm": BMRMClassifier(max_iter=2, random_state=0),
     "crf": CRFClassifier(max_iter=2, random_state=0),
     "pragam": PragamClassifier(max_iter=2),
@@ -129,7 +132,9 @@ def test_cross_validation(model):
 def test_a_path():
     structure, X_all, y_all, _, X, y = with_nothing("tree")
     options = {"structure": structure, "eps": 0.5, "random_state": 0}
-    path, alone = (bcfw_path(*data, **options) for data in ((X_all, y_all), (X, y)))
+    path, alone = (
+        placed(bcfw_path)(*data, **options) for data in ((X_all, y_all), (X, y))
+    )
     np.testing.assert_array_equal(path.lambdas, alone.lambdas)
 
 

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _estimators import gaps_of, however_near, make_problem
+from _options import placed, set_placed
 from _seeds import new_rng, new_seed
 from scipy.linalg import block_diag
 from sklearn.base import clone
@@ -52,7 +53,9 @@ def test_the_objective_is_that_of_liblinear(n_classes, C, fit_intercept):
         loss="hinge", multi_class="ovr" if n_classes == 2 else "crammer_singer",
         tol=1e-9, max_iter=10**7, **shared,
     ).fit(X, y)  # fmt: skip
-    mine = BCFWClassifier(step="exact", tol=1e-8, max_iter=10**5, **shared).fit(X, y)
+    mine = placed(BCFWClassifier)(step="exact", tol=1e-8, max_iter=10**5, **shared).fit(
+        X, y
+    )
     if not fit_intercept:
         peer.intercept_, mine.intercept_ = np.zeros(1), np.zeros(1)
     reached = objective_of(mine, X, y, C)
@@ -67,7 +70,8 @@ def test_resting_saves_steps_and_changes_nothing_else():
     fits = {}
     for sampling in ("gap", "permuted"):
         model = BCFWClassifier(
-            C=0.1, step="exact", sampling=sampling, acceleration=False, tol=1e-6,
+            C=0.1, step="exact",
+            solver_options={"sampling": sampling, "acceleration": False}, tol=1e-6,
             max_iter=10**5, fit_intercept=False, random_state=0,
         )  # fmt: skip
         fits[sampling] = model.fit(X, y)
@@ -88,7 +92,9 @@ def test_a_row_that_occurs_twice_counts_as_one_of_twice_the_weight(kind):
 
 
 def test_one_example_and_one_feature_are_enough():
-    model = BCFWClassifier(step="exact", classes=[0, 1, 2], fit_intercept=False, C=10.0)
+    model = BCFWClassifier(
+        step="exact", solver_options={"classes": [0, 1, 2]}, fit_intercept=False, C=10.0
+    )
     model.fit([[1.0]], [1])
     assert model.predict([[1.0]]) == [1] and model.dual_gap_ <= 1e-3
 
@@ -206,7 +212,9 @@ def test_plain_steps_start_from_the_dual_point_of_exact_ones(kind):
     problem = make_problem(kind)
     model = problem.fitted(step="exact", tol=1e-6, warm_start=True)
     reached = model.dual_objective_
-    model.set_params(step="fw", cache=False, tol=1e-2).fit(problem.X, problem.y)
+    model.set_params(step="fw", solver_options__cache=False, tol=1e-2).fit(
+        problem.X, problem.y
+    )
     assert model.n_iter_ == 0
     assert model.dual_objective_ == pytest.approx(reached, abs=1e-12)
     with pytest.warns(UserWarning, match="the step is not that .* no active sets"):
@@ -221,9 +229,11 @@ def test_a_fit_that_is_cut_short_warns_and_certifies_how_far_it_is(
     limit, value, sampling
 ):
     X, y = random_rows()
-    model = BCFWClassifier(tol=1e-12, sampling=sampling, random_state=0)
+    model = BCFWClassifier(
+        tol=1e-12, solver_options={"sampling": sampling}, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match=f"stopped at {limit}={value}") as record:
-        model.set_params(**{limit: value}).fit(X, y)
+        set_placed(model, **{limit: value}).fit(X, y)
     assert len(record) == 1 and record[0].filename == __file__
     assert "pairwise" not in str(record[0].message)
     assert model.n_iter_ == (3 if limit == "max_iter" else 1)
@@ -260,7 +270,8 @@ def test_every_sampling_and_sign_of_cost_agree(k):
     structure = MulticlassStructure(costs)
     models = [
         BCFWClassifier(
-            structure, step=step, cache=False, sampling=sampling, tol=1e-9,
+            structure, step=step,
+            solver_options={"cache": False, "sampling": sampling}, tol=1e-9,
             max_iter=10**4, random_state=0,
         ).fit(X, y)
         for step, sampling in product(("exact", "pairwise"), ("gap", "permuted"))

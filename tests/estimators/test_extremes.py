@@ -181,7 +181,9 @@ def test_a_single_sequence_is_enough(T):
     X, y = make_chains(
         1, n_features=3, n_classes=2, min_length=T, max_length=T, random_state=new_seed(0)
     )
-    model = BCFWClassifier(ChainStructure(), classes=[0, 1], random_state=0).fit(X, y)
+    model = BCFWClassifier(
+        ChainStructure(), solver_options={"classes": [0, 1]}, random_state=0
+    ).fit(X, y)
     assert model.dual_gap_ <= 1e-3
     assert [len(labels) for labels in model.predict(X)] == [T]
 
@@ -216,7 +218,7 @@ def test_a_very_long_sequence_is_one_example_among_others():
     others = make_chains(5, n_features=4, n_classes=3, random_state=new_seed(1))
     X, y = X + others[0], y + others[1]
     model = BCFWClassifier(
-        ChainStructure(), C=1e-3, tol=0.05, step="fw", cache=False
+        ChainStructure(), C=1e-3, tol=0.05, step="fw", solver_options={"cache": False}
     ).fit(X, y)
     assert model.dual_gap_ <= 0.05
     assert model.predict(X)[0].shape == (5000,)
@@ -299,7 +301,7 @@ def test_features_whose_squares_overflow_are_refused(cls, scale, layout):
 FITS_TO_ROWS = {
     "bcfw": BCFWClassifier().fit,
     "pairwise": BCFWClassifier(step="pairwise").fit,
-    "cutting planes": BCFWClassifier(algorithm="batch").fit,
+    "cutting planes": BCFWClassifier(solver_options={"algorithm": "batch"}).fit,
     "bcfw cv": BCFWClassifierCV(Cs=2).fit, "bcfw path": bcfw_path,
     "bmrm": BMRMClassifier().fit, "crf": CRFClassifier().fit,
     "crf cv": CRFClassifierCV(Cs=2).fit, "crf path": crf_path,
@@ -330,7 +332,9 @@ def test_values_that_are_assumed_to_be_finite_and_are_not_are_named(name, value,
 def test_a_bias_whose_square_overflows_is_not_blamed_on_the_features(cls, scaling):
     X, y = make_chains(12, random_state=new_seed(0))
     with pytest.raises(ValueError, match="^intercept_scaling=.* is too large"):
-        cls(intercept_scaling=scaling).fit(np.concatenate(X), np.concatenate(y))
+        cls(solver_options={"intercept_scaling": scaling}).fit(
+            np.concatenate(X), np.concatenate(y)
+        )
 
 
 @pytest.mark.parametrize("C", [1e160, 1e300])

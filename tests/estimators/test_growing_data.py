@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _estimators import assert_same_fit, make_problem
+from _options import placed
 from _seeds import new_rng, new_seed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,7 +82,7 @@ def test_the_certificates_agree_with_those_of_a_cold_fit(kind, name, change):
     structure, X, y = data_of(kind, 26)
     model = clone(MODELS[name]).set_params(structure=structure)
     if kind in ("multiclass", "chain", "chain-csr", "tree", "graph"):
-        model.set_params(classes=[0, 1, 2])
+        model.set_params(solver_options__classes=[0, 1, 2])
     before, after = list(range(20)), changes(20, new_rng(0))[change]
     model.set_params(tol=1e-2, max_iter=10**4, warm_start=True)
     model.fit(take(X, before), take(y, before))
@@ -103,13 +104,13 @@ def test_examples_that_leave_by_a_weight_of_zero_come_back_as_dual_points(step, 
     X = [rng.standard_normal((T, 3)) for T in rng.integers(1, 7, 10)]
     y = [rng.integers(0, 3, len(x)) for x in X]
     params = {"classes": [0, 1, 2], "step": step, "l1_ratio": l1_ratio, "tol": 1e-9}
-    model = BCFWClassifier("chain", warm_start=True, max_iter=60, **params)
+    model = placed(BCFWClassifier)("chain", warm_start=True, max_iter=60, **params)
     for C in (0.01, 0.1, 0.1, 1.0, 0.1, 0.1):
         some = list(rng.permutation(10)[: rng.integers(4, 10)])
         weights = np.append(rng.integers(0, 3, len(some) - 1), 1.0)
         data = take(X, some), take(y, some), weights
         model.set_params(C=C).fit(*data)
-        cold = BCFWClassifier("chain", C=C, max_iter=200, **params).fit(*data)
+        cold = placed(BCFWClassifier)("chain", C=C, max_iter=200, **params).fit(*data)
         assert model.dual_objective_ <= cold.objective_
         assert cold.dual_objective_ <= model.objective_
 
@@ -129,7 +130,7 @@ def test_other_structures_go_on_as_well(kind, step):
     structure, X, y = others(kind)
     model = BCFWClassifier(structure, C=0.1, step=step, warm_start=True, random_state=0)
     if kind == "graph with weights":
-        model.set_params(classes=[0, 1, 2])
+        model.set_params(solver_options__classes=[0, 1, 2])
     model.set_params(tol=1e-2, max_iter=10**4).fit(take(X, range(20)), take(y, range(20)))
     after = changes(20, new_rng(0))["all"]
     with warnings.catch_warnings():

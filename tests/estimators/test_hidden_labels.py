@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from _callbacks import Recorder
+from _options import placed
 from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,7 +91,7 @@ def draw_data(name, rng, n=6, hidden=0.4):
 
 
 def options_of(labels):
-    return {"classes": labels, "random_state": 0}
+    return {"solver_options": {"classes": labels}, "random_state": 0}
 
 
 class Enumerated:
@@ -147,7 +148,9 @@ def test_the_marginal_likelihood_and_its_gradient_are_those_of_enumeration(name,
     rng = new_rng(repeat, 0)
     X, y, labels = draw_data(name, rng)
     s = rng.uniform(0.5, 2.0, len(X))
-    problem = bind_local(CRFClassifier(STRUCTURES[name], classes=labels), X, y, s)
+    problem = bind_local(
+        CRFClassifier(STRUCTURES[name], solver_options={"classes": labels}), X, y, s
+    )
     enumerated, lam = Enumerated(problem), problem.lam(2.0)
     w = rng.standard_normal(problem.structure.n_weights_)
     concave = LogSums(problem.make_completions(), problem.weights)
@@ -185,7 +188,9 @@ def check_completions(problem, w):
 def test_completions_are_the_best_that_are_allowed(name):
     rng = new_rng(1)
     X, y, labels = draw_data(name, rng)
-    problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+    problem = bind_local(
+        BCFWClassifier(STRUCTURES[name], solver_options={"classes": labels}), X, y
+    )
     check_completions(problem, rng.standard_normal(problem.structure.n_weights_))
 
 
@@ -197,7 +202,9 @@ def test_tied_completions_are_the_best_that_are_allowed(name, repeat, hidden):
     rng = new_rng(repeat, 2)
     X, y, labels = draw_data(name, rng, hidden=hidden)
     X = [(np.round(x[0]), *x[1:]) if isinstance(x, tuple) else np.round(x) for x in X]
-    problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+    problem = bind_local(
+        BCFWClassifier(STRUCTURES[name], solver_options={"classes": labels}), X, y
+    )
     n_weights = problem.structure.n_weights_
     check_completions(problem, rng.integers(-1, 2, n_weights).astype(float))
 
@@ -227,7 +234,7 @@ def test_a_likelihood_never_falls_from_step_to_step(solver):
         name = WITH_SUMS[repeat % len(WITH_SUMS)]
         X, y, labels = draw_data(name, rng, n=5)
         C, tol = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-6, -2)
-        model = CRFClassifier(
+        model = placed(CRFClassifier)(
             STRUCTURES[name], C=C, tol=tol, solver=solver, **options_of(labels)
         ).fit(X, y)
         check_procedure(model, tol)
@@ -237,7 +244,9 @@ def test_a_likelihood_never_falls_from_step_to_step(solver):
 
 def check_certificate_of_likelihood(model, X, y, labels, name, rng):
     """No other weights are better in the convex problem at `coef_` than is said."""
-    problem = bind_local(CRFClassifier(STRUCTURES[name], classes=labels), X, y)
+    problem = bind_local(
+        CRFClassifier(STRUCTURES[name], solver_options={"classes": labels}), X, y
+    )
     enumerated, lam, w = Enumerated(problem), problem.lam(model.C), model.coef_
     value, gradient = enumerated.log_loss(w)
     assert model.objective_ == pytest.approx(value + 0.5 * lam * w @ w, rel=1e-9)
@@ -264,9 +273,11 @@ def test_a_latent_hinge_never_rises_from_step_to_step(name):
         X, y, labels = draw_data(name, rng, n=5)
         C, tol = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-3, -1)
         options = {"C": C, "tol": tol} | options_of(labels)
-        model = BCFWClassifier(STRUCTURES[name], **options).fit(X, y)
+        model = placed(BCFWClassifier)(STRUCTURES[name], **options).fit(X, y)
         check_procedure(model, tol)
-        problem = bind_local(BCFWClassifier(STRUCTURES[name], classes=labels), X, y)
+        problem = bind_local(
+            BCFWClassifier(STRUCTURES[name], solver_options={"classes": labels}), X, y
+        )
         expected = objective_of(model, Enumerated(problem))
         # With cycles, training is over a relaxation.
         if name == "two labels":
@@ -280,15 +291,19 @@ def test_a_latent_hinge_never_rises_from_step_to_step(name):
 def test_steps_and_averages_of_all_kinds_are_certified(step, average):
     X, y, labels = draw_data("chain", new_rng(4), n=8)
     options = {"step": step, "average": average, "acceleration": not average}
-    model = BCFWClassifier("chain", tol=1e-2, **options, **options_of(labels)).fit(X, y)
+    model = placed(BCFWClassifier)(
+        "chain", tol=1e-2, **options, **options_of(labels)
+    ).fit(X, y)
     check_procedure(model, 1e-2)
-    loss = Enumerated(bind_local(BCFWClassifier("chain", classes=labels), X, y))
+    loss = Enumerated(
+        bind_local(BCFWClassifier("chain", solver_options={"classes": labels}), X, y)
+    )
     assert model.objective_ == pytest.approx(objective_of(model, loss), abs=1e-9)
 
 
 def test_approximate_decoders_never_let_the_objective_rise():
     X, y, labels = draw_data("messages", new_rng(5), n=6)
-    model = BCFWClassifier(
+    model = placed(BCFWClassifier)(
         STRUCTURES["messages"], tol=1e-2, max_iter=200, **options_of(labels)
     ).fit(X, y)
     ends = ends_of_steps(model.history_)
@@ -345,7 +360,9 @@ def test_a_weight_of_two_is_an_example_twice(cls):
     model = cls("chain", **options_of(labels) | {"tol": tol, "C": 0.1})
     weighted = clone(model).fit(X, y, sample_weight=1 + twice)
     repeated = clone(model).fit(X + X[1::2], y + y[1::2])
-    loss = Enumerated(bind_local(cls("chain", classes=labels), X, y, 1.0 + twice))
+    loss = Enumerated(
+        bind_local(cls("chain", solver_options={"classes": labels}), X, y, 1.0 + twice)
+    )
     for model in (weighted, repeated):
         assert model.objective_ == pytest.approx(objective_of(model, loss), abs=1e-9)
 
@@ -376,7 +393,7 @@ def test_a_warm_start_goes_on_from_the_weights_before(cls):
 def test_a_fit_that_is_cut_short_has_a_certificate(cls):
     X, y, labels = draw_data("chain", new_rng(9), n=8)
     options = options_of(labels) | {"tol": 1e-9, "C": 100.0}
-    loss = Enumerated(bind_local(cls("chain", classes=labels), X, y))
+    loss = Enumerated(bind_local(cls("chain", solver_options={"classes": labels}), X, y))
     for max_iter in (1, 3, 7):
         model = cls("chain", max_iter=max_iter, **options).fit(X, y)
         assert model.n_iter_ <= max_iter
@@ -460,10 +477,11 @@ TAGGER = ChainStructure(transitions=[("a", "b")])
 @pytest.mark.parametrize(
     ("model", "y", "words"),
     [(CRFClassifier("chain"), [[MISSING, MISSING]] * 2, "y has no known label"),
-     (CRFClassifier("chain", classes=["a", "b"]),
+     (CRFClassifier("chain", solver_options={"classes": ["a", "b"]}),
       [[MISSING, {"a", "b"}], [MISSING, MISSING]], "y has no known label"),
      (BCFWClassifier("chain"), [["a", "b"], ["a", set()]], r"y\[1\] leaves"),
-     (CRFClassifier("chain", classes=["a", "b"]), [["a", "b"], ["a", {"c", "d"}]],
+     (CRFClassifier("chain", solver_options={"classes": ["a", "b"]}),
+      [["a", "b"], ["a", {"c", "d"}]],
       "not among `classes`"),
      (CRFClassifier("chain"), [[0, 1], [0, -100]], "Put MISSING in the place"),
      (CRFClassifier(TAGGER), [["a", {"b", "c"}], ["c", "b"]], None),
@@ -511,12 +529,12 @@ def draw_path_data():
 def test_each_point_of_a_path_is_a_procedure_from_the_one_before():
     X, y = draw_path_data()
     options = {"structure": "chain", "random_state": 0}
-    path = bcfw_path(X, y, eps=0.02, min_lambda=0.07, **options)
+    path = placed(bcfw_path)(X, y, eps=0.02, min_lambda=0.07, **options)
     assert path.has_hidden and not path.complete
     assert path.lambdas[-1] == path.end == 0.07
     np.testing.assert_array_equal(np.log2(path.lambdas[:-1]) % 1.0, 0.0)
     assert (np.diff(path.lambdas) < 0.0).all()
-    model = BCFWClassifier(tol=0.02, warm_start=True, **options)
+    model = placed(BCFWClassifier)(tol=0.02, warm_start=True, **options)
     n_iter = n_calls = 0
     for i, lam in enumerate(path.lambdas):
         model.set_params(C=1.0 / (lam * len(X))).fit(X, y)
@@ -537,7 +555,7 @@ def test_a_path_that_is_cut_short_ends_at_its_last_solution():
     for limits in ({"max_iter": 3}, {"max_time": 1e-9}):
         (name,) = limits
         with pytest.warns(ConvergenceWarning, match=f"cut short by {name}=.* at lambda"):
-            path = bcfw_path(X, y, **limits, **options)
+            path = placed(bcfw_path)(X, y, **limits, **options)
         assert path.end > 1e-3
         assert (path.gaps <= 1e-3)[1:].all()
         assert path.n_iter[-1] <= limits.get("max_iter", np.inf)
@@ -548,7 +566,7 @@ def test_a_path_that_is_cut_short_ends_at_its_last_solution():
 )
 def test_what_rests_on_convexity_is_refused_of_paths(params):
     with pytest.raises(ValueError, match="each value of lambda is a fit of its own"):
-        bcfw_path(*draw_path_data(), structure="chain", **params)
+        placed(bcfw_path)(*draw_path_data(), structure="chain", **params)
 
 
 def test_dask_collections_are_refused():
@@ -564,7 +582,7 @@ def test_linear_programs_are_refused():
     X.append((np.eye(3)[:, :2], np.array([[0, 1], [1, 2], [0, 2]])))
     y.append(["a", "b", MISSING])
     with pytest.raises(ValueError, match="use inference='auto'"):
-        BCFWClassifier(structure, classes=labels).fit(X, y)
+        BCFWClassifier(structure, solver_options={"classes": labels}).fit(X, y)
 
 
 class SomewhereInIt(Structure):
@@ -657,7 +675,7 @@ def test_an_interrupted_fit_keeps_a_certified_solution_and_goes_on(cls):
     model = cls("chain", **options).set_callbacks(recorder)
     with pytest.raises(RuntimeError, match="no"):
         model.fit(X, y)
-    problem = bind_local(cls("chain", classes=labels), X, y)
+    problem = bind_local(cls("chain", solver_options={"classes": labels}), X, y)
     value = objective_of(model, Enumerated(problem))
     before = model.objective_
     assert before == pytest.approx(value, rel=1e-9)

@@ -11,6 +11,7 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
+from _options import placed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -45,7 +46,7 @@ def spied(make_problem, error, **params):
     Fuse.error = error
     problem = make_problem("custom", n=12)
     structure = PythonMulticlass(spy=burn)
-    return problem, problem.model(structure, **{"random_state": 0} | params)
+    return problem, placed(problem.model)(structure, **{"random_state": 0} | params)
 
 
 def state(model):
@@ -230,7 +231,9 @@ def test_without_warm_start_no_dual_state_is_kept(make_problem):
 def test_max_time_is_looked_at_after_each_call_of_a_structure_in_python(model):
     problem, n_seen = make_problem("custom", n=12), []
     structure = PythonMulticlass(spy=lambda: n_seen.append(1), product=True)
-    model = clone(model).set_params(structure=structure, max_time=1e-9, random_state=0)
+    model = clone(model).set_params(
+        structure=structure, solver_options__max_time=1e-9, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model.fit(problem.X, problem.y)
     # Checks of the gap before and after, and a step in between.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from _options import placed
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from scipy.optimize import linprog, minimize
@@ -61,7 +62,7 @@ def test_the_squared_hinge_has_the_optimum_of_liblinear(n_classes, layout):
     X, y = make_data(n_classes)
     s = new_rng(1).uniform(0.2, 2.0, len(y))
     options = {"C": 0.1, "intercept_scaling": 2.0}
-    model = SubLBFGSClassifier("squared_hinge", penalty="l1", tol=1e-9, **options)
+    model = placed(SubLBFGSClassifier)("squared_hinge", penalty="l1", tol=1e-9, **options)
     model.fit(layout(X), y, sample_weight=s)
     peer = LinearSVC(
         penalty="l1", dual=False, tol=1e-9, max_iter=10**6, random_state=0, **options
@@ -267,7 +268,7 @@ def test_extreme_sizes_overflow_nowhere(loss, C, scale):
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused(params, words):
     with pytest.raises(ValueError, match=words):
-        SubLBFGSClassifier(**params).fit(*make_data())
+        placed(SubLBFGSClassifier)(**params).fit(*make_data())
 
 
 def test_the_hinge_is_for_two_classes():
@@ -288,7 +289,7 @@ def test_the_optimum_of_the_squared_hinge_is_that_of_liblinear(dual, n_classes, 
     X, y = make_data(n_classes)
     s = new_rng(1).uniform(0.2, 2.0, len(y))
     options = {"C": 0.3, "intercept_scaling": 2.0}
-    model = SubLBFGSClassifier("squared_hinge", tol=1e-9, **options)
+    model = placed(SubLBFGSClassifier)("squared_hinge", tol=1e-9, **options)
     model.fit(layout(X), y, sample_weight=s)
     peer = LinearSVC(dual=dual, tol=1e-10, max_iter=10**6, random_state=0, **options)
     peer.fit(X, y, sample_weight=s)
@@ -304,7 +305,7 @@ def test_the_optimum_of_the_squared_hinge_is_that_of_liblinear(dual, n_classes, 
 def test_class_weights_of_two_classes_are_those_of_liblinear():
     X, y = make_data()
     options = {"C": 0.3, "class_weight": {"a": 3.0, "b": 0.5}}
-    model = SubLBFGSClassifier("squared_hinge", tol=1e-10, **options).fit(X, y)
+    model = placed(SubLBFGSClassifier)("squared_hinge", tol=1e-10, **options).fit(X, y)
     peer = LinearSVC(tol=1e-10, max_iter=10**6, dual=False, **options).fit(X, y)
     s = np.where(y == "a", 3.0, 0.5)
     value = objective(peer, X, y, C=0.3, weights=s)

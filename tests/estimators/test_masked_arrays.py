@@ -28,9 +28,7 @@ from sklearn_structsvm.structures import (
     PictorialStructure,
 )
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 FLAT = [
     BCFWClassifier,
@@ -219,9 +217,9 @@ GROUPS, COSTS = np.arange(24) // 2 % 2, np.ones((24, 2))
             "label_costs",
         ),
         (
-            lambda: BCFWClassifier(coef_bounds=(masked(-np.ones((1, 2))), 1.0)).fit(
-                *rows()
-            ),
+            lambda: BCFWClassifier(
+                solver_options={"coef_bounds": (masked(-np.ones((1, 2))), 1.0)}
+            ).fit(*rows()),
             "The lower bound of coef_bounds",
         ),
         (

@@ -300,7 +300,7 @@ def test_too_many_labels_for_dual_ascent_are_for_lbfgs(l1_ratio, monkeypatch):
     """The default says so with the number, before it allocates."""
     X, y = tagged(150, 100)
     model = CRFClassifier("chain", l1_ratio=l1_ratio, max_iter=2, random_state=0)
-    model.set_params(classes=range(100))
+    model.set_params(solver_options__classes=range(100))
     needed = 16 * 150 * (100**2 + 4 * 100)
     assert added(lambda: clone(model).fit(X, y))[1].solver_ == "dual"
     monkeypatch.setattr(crf, "MOST_MEMORY", needed - 1)
@@ -318,7 +318,9 @@ def test_hidden_labels_are_for_lbfgs_where_dual_ascent_is_too_large(monkeypatch)
     X, y = tagged(40, 30)
     y = [[MISSING, *labels[1:]] for labels in y]
     monkeypatch.setattr(crf, "MOST_MEMORY", 1)
-    model = CRFClassifier("chain", classes=range(30), random_state=0, max_iter=5)
+    model = CRFClassifier(
+        "chain", solver_options={"classes": range(30)}, random_state=0, max_iter=5
+    )
     with pytest.warns(UserWarning, match="solver='lbfgs' is used"):
         assert model.fit(X, y).solver_ == "lbfgs"
 
@@ -327,7 +329,9 @@ def test_pragam_says_what_its_marginals_take(monkeypatch):
     X, y = tagged(40, 30)
     needed = 8 * 40 * (30**2 + 4 * 30)
     monkeypatch.setattr(pragam, "MOST_MEMORY", needed - 1)
-    model = PragamClassifier(structure="chain", classes=range(30), max_iter=1)
+    model = PragamClassifier(
+        structure="chain", solver_options={"classes": range(30)}, max_iter=1
+    )
     with pytest.warns(UserWarning, match=rf"take {needed / 1e9:.1f} GB. BCFWClassifier"):
         model.fit(X, y)
 

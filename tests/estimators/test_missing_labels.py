@@ -185,7 +185,10 @@ def test_minus_100_that_is_a_class_has_another_name():
 
 def test_named_classes_and_dates():
     X, y = rows()
-    refused(lambda: BCFWClassifier(classes=[0, 1, 2, -100]).fit(X, y), "classes has the")
+    refused(
+        lambda: BCFWClassifier(solver_options={"classes": [0, 1, 2, -100]}).fit(X, y),
+        "classes has the",
+    )
     dates = np.datetime64("2024-01-01") + y
     dates[1] = np.datetime64("NaT", "D")
     refused(lambda: BCFWClassifier().fit(X, dates), r"y has the label .*\(row 1\)")

@@ -105,7 +105,12 @@ def test_crf_refuses_a_named_structure_without_sums():
 @pytest.mark.parametrize("kind", [BCFWClassifier, CRFClassifier, SlackRescaledSSVM])
 def test_cross_validation_takes_lists_of_lists_for_a_chain_by_name(kind):
     X, y = sentences()
-    model = kind("chain", classes=["tag0", "tag1", "tag2"], tol=0.1, random_state=0)
+    model = kind(
+        "chain",
+        solver_options={"classes": ["tag0", "tag1", "tag2"]},
+        tol=0.1,
+        random_state=0,
+    )
     assert not is_classifier(model)
     as_arrays = [np.array(labels) for labels in y]
     expected = cross_val_score(model, X, as_arrays, cv=3)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from _options import allowed_of, placed, set_placed
 from _seeds import new_rng
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV
@@ -45,7 +46,7 @@ SOMETHING = {
 
 def listed_values(estimator, name):
     """Values that the parameter may have, where there are few."""
-    for constraint in estimator._parameter_constraints[name]:
+    for constraint in allowed_of(type(estimator))[name]:
         yield from sorted(getattr(constraint, "options", ()))
         if constraint == "boolean":
             yield from (True, False)
@@ -56,7 +57,7 @@ def other_value(estimator, name):
     """Some value that is not the default, and asks for something."""
     if name in SOMETHING:
         return SOMETHING[name]
-    default = getattr(estimator, name)
+    default = estimator._settings()[name]
     for value in listed_values(estimator, name):
         if value is not False and value != default:
             return value
@@ -80,7 +81,7 @@ def test_what_a_parameter_needs_is_checked_before_any_work(name, option, need):
     assert others
     for value in values:
         for other in others:
-            model = cls(**need.given | {option: value, need.other: other})
+            model = placed(cls)(**need.given | {option: value, need.other: other})
             # There are no data, which would be the next error.
             with pytest.raises(ValueError, match="^[^ ]*=.* requires [^ ]*="):
                 model.fit(None, None)
@@ -98,22 +99,24 @@ def test_the_words_name_both_parameters_and_their_values():
             "warm_start=True requires solver='bcfw'; got solver='cutting_plane'.",
         ),
         (
-            CRFClassifier(solver="newton", sampling="gap"),
+            CRFClassifier(solver="newton", solver_options={"sampling": "gap"}),
             "sampling='gap' requires solver='auto' or 'dual'; got solver='newton'.",
         ),
         (
-            SubLBFGSClassifier(solver="subbfgs", buffer=3),
+            SubLBFGSClassifier(solver="subbfgs", solver_options={"buffer": 3}),
             "buffer=3 requires solver='auto', 'dual-hybrid', 'hybrid', 'sublbfgs', "
             "'owlqn' or 'owlqn*'; got solver='subbfgs'.",
         ),
         (
-            SubLBFGSClassifier("logistic", penalty="l1", buffer=3),
+            SubLBFGSClassifier("logistic", penalty="l1", solver_options={"buffer": 3}),
             "buffer=3 requires solver='owlqn' or 'owlqn*' with penalty='l1'; got "
             "solver='auto'.",
         ),
         (BMRMClassifier(loss=FBeta(), k=3), "got loss=FBeta()."),
         (
-            BCFWClassifier(algorithm="batch", sampling="gap"),
+            BCFWClassifier(
+                solver_options={"algorithm": "batch", "sampling": "gap"},
+            ),
             "sampling='gap' requires algorithm='block'; got algorithm='batch'.",
         ),
     ]
@@ -128,7 +131,9 @@ def test_the_buffer_of_owlqn_is_its_own():
     y = (X[:, 0] + rng.standard_normal(60) > 0).astype(int)
     params = {"penalty": "l1", "solver": "owlqn", "C": 10.0, "tol": 1e-6}
     steps = [
-        SubLBFGSClassifier("logistic", buffer=buffer, **params).fit(X, y).n_iter_
+        SubLBFGSClassifier("logistic", solver_options={"buffer": buffer}, **params)
+        .fit(X, y)
+        .n_iter_
         for buffer in (1, 15)
     ]
     assert steps[0] != steps[1]
@@ -138,8 +143,17 @@ def test_defaults_and_false_and_nothing_are_never_refused():
     for name in NEEDS:
         check_needs(getattr(sklearn_structsvm, name)())
     for no in (False, np.False_):
-        check_needs(SlackRescaledSSVM(solver="sgd", acceleration=no, warm_start=no))
-        check_needs(BCFWClassifier(step="exact", average=no, cache=no))
+        check_needs(
+            SlackRescaledSSVM(
+                solver="sgd", solver_options={"acceleration": no}, warm_start=no
+            )
+        )
+        check_needs(
+            BCFWClassifier(
+                step="exact",
+                solver_options={"average": no, "cache": no},
+            )
+        )
     check_needs(MultilabelMetricClassifier(labels_per_row=2, constraints=[]))
     check_needs(BMRMClassifier(loss=FBeta(), class_weight="balanced"))
 
@@ -154,23 +168,27 @@ def test_subclasses_have_the_needs_too():
         pass
 
     with pytest.raises(ValueError, match="sampling='gap' requires"):
-        Mine(solver="lbfgs", sampling="gap").fit(np.zeros((4, 1)), [0, 1, 0, 1])
+        Mine(solver="lbfgs", solver_options={"sampling": "gap"}).fit(
+            np.zeros((4, 1)), [0, 1, 0, 1]
+        )
 
 
 def test_paths_and_cross_validation_check_as_well():
     X, y = np.zeros((4, 1)), [0, 1, 0, 1]
     with pytest.raises(ValueError, match="step='corrective' requires cache="):
-        bcfw_path(X, y, step="corrective", cache=True)
+        bcfw_path(X, y, step="corrective", solver_options={"cache": True})
     with pytest.raises(ValueError, match="step='corrective' requires cache="):
-        BCFWClassifierCV(step="corrective", cache=True).fit(X, y)
+        BCFWClassifierCV(step="corrective", solver_options={"cache": True}).fit(X, y)
     with pytest.raises(ValueError, match="sampling='gap' requires solver="):
-        CRFClassifierCV(solver="newton", sampling="gap").fit(X, y)
+        CRFClassifierCV(
+            solver_options={"solver": "newton", "sampling": "gap"},
+        ).fit(X, y)
 
 
 def test_a_grid_may_hold_the_searches_of_slack_rescaling_beside_margins():
     rng = new_rng(1)
     X, y = rng.standard_normal((30, 2)), np.arange(30) % 3
-    model = SlackRescaledSSVM(search="exact", tol=0.1)
+    model = SlackRescaledSSVM(solver_options={"search": "exact"}, tol=0.1)
     search = GridSearchCV(model, {"rescaling": ["slack", "margin"]}, cv=2)
     assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
 
@@ -187,14 +205,14 @@ def test_what_rows_alone_have_is_refused_for_structures(structure, option):
         X, y = np.zeros((4, 1)), [0, 1, 0, 1]
     (name,) = option
     with pytest.raises(ValueError, match=f"(?s)^{name}=.* is for rows whose"):
-        BMRMClassifier(structure=structure, **option).fit(X, y)
+        placed(BMRMClassifier)(structure=structure, **option).fit(X, y)
 
 
 def grids_of_numpy():
     """Each estimator, with each parameter that has names for its values."""
     for name in NEEDS:
         cls = getattr(sklearn_structsvm, name)
-        for option, constraints in cls._parameter_constraints.items():
+        for option, constraints in allowed_of(cls).items():
             if any(hasattr(constraint, "options") for constraint in constraints):
                 yield pytest.param(cls, option, id=f"{name}-{option}")
 
@@ -210,7 +228,7 @@ def test_a_name_may_be_numpys_as_an_array_of_a_grid_has_it(cls, option):
 
     def outcome(value):
         """A short fit, or why there is none. (Warnings are errors here.)"""
-        model = cls(**{option: value})
+        model = placed(cls)(**{option: value})
         names = short.keys() & model.get_params().keys() - {option}
         model.set_params(**{name: short[name] for name in names})
         try:
@@ -233,7 +251,7 @@ NUMBERS = (-1.0, -1, 0, 5, 1.5, np.nan, -np.inf, np.float64(-3.0), 10**30)
 
 def numbers_out_of_range(kind):
     """Parameters that are numbers alone, with some that they must not be."""
-    for name, constraints in kind._parameter_constraints.items():
+    for name, constraints in allowed_of(kind).items():
         if not isinstance(constraints, list):
             continue
         ranges = [one for one in constraints if isinstance(one, Interval)]
@@ -254,8 +272,8 @@ def test_numbers_out_of_range_are_refused_also_without_validation(kind):
     names = {name for name, _ in found}
     assert {"tol", "max_iter"} <= names or kind is ConformalClassifier
     for name, value in found:
-        model = kind().set_params(**{name: value})
-        message = f"The '{name}' parameter of {kind.__name__} must be .* Got .* instead"
+        model = set_placed(kind(), **{name: value})
+        message = f"The '{name}' parameter of {kind.__name__}.* must be .* Got .* instead"
         with config_context(skip_parameter_validation=True):
             with pytest.raises(ValueError, match=message):
                 model.fit(X, Y if kind is MultilabelMetricClassifier else y)
@@ -270,4 +288,4 @@ def test_numbers_out_of_range_are_refused_also_without_validation(kind):
 def test_so_are_those_of_paths(path, name, value):
     with config_context(skip_parameter_validation=True):
         with pytest.raises(ValueError, match=f"The '{name}' parameter of"):
-            path(np.eye(4), [0, 1, 0, 1], **{name: value})
+            placed(path)(np.eye(4), [0, 1, 0, 1], **{name: value})

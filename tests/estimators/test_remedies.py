@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from _estimators import PythonMulticlass
+from _options import placed, set_placed
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
@@ -195,14 +196,18 @@ def test_columns_are_described_alike_dense_and_sparse_and_in_parts():
 def test_more_passes_are_advised_where_the_gap_falls():
     words = words_of(BCFWClassifier(), ended(NEARLY_DONE))
     assert words.endswith("Increase max_iter (about 1000 may do), or use a smaller C.")
-    in_time = words_of(BCFWClassifier(max_time=9.0), ended(NEARLY_DONE, "max_time"))
+    in_time = words_of(
+        BCFWClassifier(solver_options={"max_time": 9.0}), ended(NEARLY_DONE, "max_time")
+    )
     assert "stopped at max_time=9.0" in in_time
     assert in_time.endswith("Increase max_time (about 100 s may do), or use a smaller C.")
 
 
 @pytest.mark.parametrize("limit", ["max_iter", "max_time"])
 def test_no_more_passes_are_advised_where_it_has_stalled(limit):
-    words = words_of(BCFWClassifier(max_time=9.0), ended(STALLED, limit))
+    words = words_of(
+        BCFWClassifier(solver_options={"max_time": 9.0}), ended(STALLED, limit)
+    )
     assert f"A larger {limit} would help little. Try BMRMClassifier" in words
     assert "ncrease" not in words
     words = words_of(BCFWClassifier(), ended(SLOW))
@@ -218,11 +223,12 @@ PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
     ("estimator", "way"),
     [(BCFWClassifier(), PLANES),
      (BCFWClassifier("chain"), PLANES.replace(",", " with this structure,")),
-     (BCFWClassifier(algorithm="batch"), "algorithm='block'"),
-     (BCFWClassifier(step="fw", acceleration=False),
+     (BCFWClassifier(solver_options={"algorithm": "batch"}), "algorithm='block'"),
+     (BCFWClassifier(step="fw", solver_options={"acceleration": False}),
       "step='auto' and acceleration='auto'"),
-     (BCFWClassifier(step="corrective", sampling="gap"), "sampling='auto'"),
-     (BCFWClassifier(coef_bounds=(-1.0, 1.0)), None),
+     (BCFWClassifier(step="corrective", solver_options={"sampling": "gap"}),
+      "sampling='auto'"),
+     (BCFWClassifier(solver_options={"coef_bounds": (-1.0, 1.0)}), None),
      (SlackRescaledSSVM(), "solver='cutting_plane'"),
      (SlackRescaledSSVM(solver="sgd"), "solver='bcfw'"),
      (SlackRescaledSSVM(solver="cutting_plane"), "solver='bcfw'"),
@@ -234,7 +240,7 @@ PLANES = "BMRMClassifier, which solves the same problem by cutting planes"
      (SubLBFGSClassifier(), PLANES), (SubLBFGSClassifier(solver="sublbfgs"), None),
      (SubLBFGSClassifier("squared_hinge"), None),
      (SubLBFGSClassifier("squared_hinge", solver="sublbfgs"), "solver='newton'"),
-     (PragamClassifier("hinge", structure="chain"), "BMRMClassifier with this")],
+     (PragamClassifier(loss="hinge", structure="chain"), "BMRMClassifier with this")],
     ids=repr,
 )  # fmt: skip
 def test_each_estimator_has_its_other_way(estimator, way):
@@ -256,7 +262,7 @@ def test_each_estimator_has_its_other_way(estimator, way):
 )
 def test_rows_of_bundle_methods_have_other_ways(params, way):
     X, y = good_rows()
-    model = BMRMClassifier(max_iter=60, tol=1e-14, **params)
+    model = placed(BMRMClassifier)(max_iter=60, tol=1e-14, **params)
     problem = bind_local(model, X, y)
     problem.risk = object()
     words = convergence_message(model, problem, ended(STALLED), "BMRM")
@@ -275,7 +281,9 @@ def test_an_option_that_is_named_helps():
     rng = new_rng(6)
     X = 40.0 + rng.standard_normal((60, 3))
     y = (X[:, 0] + 0.5 * rng.standard_normal(60) > 40.0).astype(int)
-    dual = CRFClassifier(C=10.0, solver="dual", acceleration=False, max_iter=100)
+    dual = CRFClassifier(
+        C=10.0, solver="dual", solver_options={"acceleration": False}, max_iter=100
+    )
     (words,) = warning_of(lambda: dual.fit(X, y))
     assert "try solver='auto'" in words and "ncrease" not in words
     assert not warning_of(lambda: dual.set_params(solver="auto").fit(X, y))
@@ -347,7 +355,7 @@ def remedied(model, words):
             scaler = scalers[name]() if scaler is None else scalers[name](scaler)
         models[found[0]] = make_pipeline(scaler, clone(model))
     if found := re.search(r"[Tt]ry (\w+)='(\w+)'", words):
-        models[found[0]] = clone(model).set_params(**{found[1]: found[2]})
+        models[found[0]] = set_placed(clone(model), **{found[1]: found[2]})
     if found := re.search(r"[Tt]ry (BMRMClassifier|SubLBFGSClassifier)", words):
         kind = {"B": BMRMClassifier, "S": SubLBFGSClassifier}[found[1][0]]
         structure = {}

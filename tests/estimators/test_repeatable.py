@@ -8,6 +8,7 @@ from time import sleep
 import numpy as np
 import pytest
 from _estimators import assert_same_fit, assert_same_labels, make_problem
+from _options import placed
 from _seeds import new_seed
 from _structures import ALL, data_of
 from scipy import sparse
@@ -117,7 +118,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def test_block_coordinate_frank_wolfe(kind):
     structure, *examples = data(kind)
     assert_repeated(BCFWClassifier(structure, random_state=0, **SHORT), *examples)
-    averaged = BCFWClassifier(structure, average=True, random_state=0, **SHORT)
+    averaged = BCFWClassifier(
+        structure, solver_options={"average": True}, random_state=0, **SHORT
+    )
     assert_repeated(averaged, *examples)
 
 
@@ -131,7 +134,7 @@ def test_slack_rescaling(kind, solver):
     short = {"max_iter": 3, "tol": 0.0} if kind in SLOW else SHORT
     if kind in ("cycles", "parts", "graph"):
         short = short | {"search": "binary"}
-    model = SlackRescaledSSVM(structure, solver=solver, random_state=0, **short)
+    model = placed(SlackRescaledSSVM)(structure, solver=solver, random_state=0, **short)
     assert_repeated(model, *examples)
 
 
@@ -141,7 +144,9 @@ def test_slack_rescaling(kind, solver):
 )
 def test_cutting_planes(kind, formulation):
     structure, *examples = data(kind)
-    model = BMRMClassifier(structure, formulation=formulation, random_state=0, **SHORT)
+    model = BMRMClassifier(
+        structure, solver_options={"formulation": formulation}, random_state=0, **SHORT
+    )
     assert_repeated(model, *examples)
 
 
@@ -166,9 +171,9 @@ def test_paths(kind):
     X, y = examples
     options = {"structure": structure, "min_lambda": 0.1, "random_state": 0}
     options["max_iter"] = 6
-    first = bcfw_path(X, y, **options)
+    first = placed(bcfw_path)(X, y, **options)
     with busy_machine():
-        again = bcfw_path(X, y, n_jobs=2, **options)
+        again = placed(bcfw_path)(X, y, n_jobs=2, **options)
     for name in ("lambdas", "coefs", "gaps", "n_iter", "n_oracle_calls"):
         np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
 
@@ -177,7 +182,7 @@ def test_paths(kind):
 @pytest.mark.parametrize(
     "estimator",
     [SubLBFGSClassifier(), SubLBFGSClassifier(solver="sublbfgs"), BMRMClassifier(),
-     BMRMClassifier(subproblem="line"), PragamClassifier()],
+     BMRMClassifier(solver_options={"subproblem": "line"}), PragamClassifier()],
     ids=str,
 )  # fmt: skip
 def test_batch_methods(estimator, kind):
@@ -220,7 +225,12 @@ def test_complex_metrics(solver, constrained):
     metric = "micro_f1" if solver == "bisection" else "h_mean"
     constraints = DemographicParity(slack=0.02) if constrained else ()
     model = ComplexMetricClassifier(
-        LogisticRegression(), metric, constraints, solver=solver, max_iter=20, cv=2
+        LogisticRegression(),
+        metric,
+        constraints,
+        solver_options={"solver": solver},
+        max_iter=20,
+        cv=2,
     )
     groups = {"sensitive_features": (X[:, 0] > 0).astype(int)} if constrained else {}
     first = clone(model).fit(X, y, **groups)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from _estimators import SAMPLE_LOSSES
+from _options import placed
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
@@ -39,10 +40,12 @@ def make_data(n=150, weights=(0.8,)):
 def test_the_solvers_agree(loss):
     X, y = make_data()
     models = [
-        BMRMClassifier(**loss, tol=1e-7),
-        BMRMClassifier(**loss, line_search=False, tol=1e-7),
-        SubLBFGSClassifier(**loss, tol=1e-7),
-        SubLBFGSClassifier(**loss, line_search="wolfe", tol=1e-7),
+        placed(BMRMClassifier)(**loss, tol=1e-7),
+        placed(BMRMClassifier)(**loss, solver_options={"line_search": False}, tol=1e-7),
+        placed(SubLBFGSClassifier)(**loss, tol=1e-7),
+        placed(SubLBFGSClassifier)(
+            **loss, solver_options={"line_search": "wolfe"}, tol=1e-7
+        ),
     ]
     for model in models:
         model.fit(X, y)
@@ -200,7 +203,7 @@ def test_what_does_not_go_together_is_refused(make):
     ]
     for options, labels, words in cases:
         with pytest.raises(ValueError, match=words):
-            make(**options).fit(X, labels)
+            placed(make)(**options).fit(X, labels)
 
 
 def test_what_other_solvers_do_not_take():

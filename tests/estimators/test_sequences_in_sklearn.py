@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from _estimators import as_objects, assert_same_labels, for_each_estimator, make_problem
+from _options import placed
 from _seeds import new_rng, new_seed
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.metrics import make_scorer
@@ -77,7 +78,7 @@ def take(at, *parts):
 
 def chain_model(**params):
     defaults = {"step": "pairwise", "cache": False, "tol": 1e-2, "random_state": 0}
-    return BCFWClassifier(ChainStructure(), **defaults | params)
+    return placed(BCFWClassifier)(ChainStructure(), **defaults | params)
 
 
 @forms

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from _estimators import PythonMulticlass, make_problem
+from _options import placed
 from _structures import STRUCTURES, data_of
 from sklearn.base import clone
 from sklearn.multioutput import MultiOutputClassifier
@@ -67,12 +68,15 @@ for kind in ("cycles", "pairs", "forest"):
     by = {"search": "binary"} if kind == "cycles" else {}
     CASES[f"bcfw-lp-{kind}"] = BCFWClassifier(structure, **SHORT), kind
     CASES[f"bmrm-lp-{kind}"] = BMRMClassifier(structure, **SHORT), kind
-    CASES[f"slack-lp-{kind}"] = SlackRescaledSSVM(structure, **SHORT, **by), kind
+    CASES[f"slack-lp-{kind}"] = placed(SlackRescaledSSVM)(structure, **SHORT, **by), kind
 for solver in SOLVERS:
     metric = "micro_f1" if solver == "bisection" else "h_mean"
     of = {"metric": metric, "solver": solver, "max_iter": 5, "cv": 3}
-    CASES[f"metric-{solver}"] = ComplexMetricClassifier(GaussianNB(), **of), "multiclass"
-    fair = ComplexMetricClassifier(GaussianNB(), constraints=PARITY, **of)
+    CASES[f"metric-{solver}"] = (
+        placed(ComplexMetricClassifier)(GaussianNB(), **of),
+        "multiclass",
+    )
+    fair = placed(ComplexMetricClassifier)(GaussianNB(), constraints=PARITY, **of)
     CASES[f"metric-{solver}-parity"] = fair, "binary"
 
 

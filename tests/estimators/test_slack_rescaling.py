@@ -22,6 +22,7 @@ from _estimators import (
     however_near,
     make_problem,
 )
+from _options import placed
 from _problems import random_problem, solve_listed
 from _references import Listed, list_chains, random_chains
 from _seeds import cache_by_seed, new_rng
@@ -305,7 +306,7 @@ def test_margin_rescaling_is_the_other_estimators_bit_for_bit(kind):
     shared = BCFWClassifier().get_params(deep=False).keys() & params.keys()
     params = {name: params[name] for name in shared}
     params |= {"average": False}
-    expected = BCFWClassifier(**params).fit(problem.X, problem.y)
+    expected = placed(BCFWClassifier)(**params).fit(problem.X, problem.y)
     model = problem.fit(rescaling="margin", tol=1e-3, **SOLVERS["bcfw"])
     assert model.n_queries_ == model.n_oracle_calls_
     del model.n_queries_
@@ -526,7 +527,7 @@ def test_the_search_may_change_between_fits_that_go_on():
     problem = written("chain")
     model = problem.model(warm_start=True, tol=1e-2, **SOLVERS["bcfw"])
     before = model.fit(problem.X, problem.y).dual_objective_
-    model.set_params(search="exact", tol=1e-6).fit(problem.X, problem.y)
+    model.set_params(solver_options__search="exact", tol=1e-6).fit(problem.X, problem.y)
     assert model.history_["dual_objective"][0] == pytest.approx(before, abs=1e-12)
     assert abs(model.objective_ - optimum("chain")) <= 1e-6
 

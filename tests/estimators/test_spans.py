@@ -8,9 +8,7 @@ from sklearn_structsvm import BCFWClassifier, CRFClassifier, CRFClassifierCV
 from sklearn_structsvm._utils.tags import entities_of
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 BIO = ["B-x", "B-y", "I-x", "I-y", "O"]
 BIOES = ["B-x", "E-x", "I-x", "O", "S-x", "S-y"]
@@ -43,7 +41,9 @@ def make_tagger(name, rng, scale=1.0):
     if structure.transitions != "iob1" and one == "I-x":
         one = "B-x"
     y = [np.full(len(x), one) for x in X]
-    model = CRFClassifier(structure, classes=classes, max_iter=1, random_state=0)
+    model = CRFClassifier(
+        structure, solver_options={"classes": classes}, max_iter=1, random_state=0
+    )
     model.fit(X, y)
     model.coef_ = scale * rng.standard_normal(len(model.coef_))
     return model, X
@@ -163,7 +163,9 @@ def test_the_product_of_marginals_is_something_else():
     structure = ChainStructure(emission="given", bias=False, first_bias=False,
                                last_bias=False, transitions="bio")  # fmt: skip
     X = [np.zeros((3, 3))]
-    model = CRFClassifier(structure, classes=classes, max_iter=1, random_state=0)
+    model = CRFClassifier(
+        structure, solver_options={"classes": classes}, max_iter=1, random_state=0
+    )
     model.fit(X, [np.array(["B-x", "I-x", "O"])])
     parts = model.structure_.weight_parts(model.coef_)
     # All labels alike, but for pairs that go on.

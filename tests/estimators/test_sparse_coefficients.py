@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 from _structures import ALL, data_of
 from scipy import sparse
@@ -22,9 +23,7 @@ from sklearn_structsvm import (
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.preprocessing import SequenceTransformer
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 OF_ROWS = (BMRMClassifier, PragamClassifier, SlackRescaledSSVM, SubLBFGSClassifier)
 
 
@@ -67,7 +66,7 @@ def test_so_it_is_for_other_estimators(cls):
 def test_a_warm_start_does_not_mind(solver):
     X, y = make_chains(12, random_state=new_seed(1))
     params = {"solver": solver, "warm_start": True, "random_state": 0}
-    models = [CRFClassifier("chain", **params).fit(X, y) for _ in range(2)]
+    models = [placed(CRFClassifier)("chain", **params).fit(X, y) for _ in range(2)]
     models[1].sparsify()
     dense, other = (model.set_params(C=2.0).fit(X, y).coef_ for model in models)
     assert not sparse.issparse(other)

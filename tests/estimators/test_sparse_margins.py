@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 from scipy.optimize import minimize
 
@@ -19,7 +20,7 @@ def chains(n=25):
 
 def fitted(X, y, structure="auto", **params):
     params = {"C": 0.2, "l1_ratio": 0.5, "tol": TOL, "random_state": 0} | params
-    return BCFWClassifier(structure, **params).fit(X, y)
+    return placed(BCFWClassifier)(structure, **params).fit(X, y)
 
 
 def penalty(model, n):

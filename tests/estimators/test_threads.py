@@ -17,6 +17,7 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
+from _options import placed
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -127,7 +128,7 @@ def test_the_folds_of_a_cross_validation_may_run_at_once():
         "random_state": 0,
     }
     first, second = (
-        BCFWClassifierCV(problem.structure, n_jobs=n_jobs, **options).fit(
+        placed(BCFWClassifierCV)(problem.structure, n_jobs=n_jobs, **options).fit(
             problem.X, problem.y
         )
         for n_jobs in (1, 2)

@@ -76,15 +76,15 @@ BROKEN_PRODUCTS = [partial(kind, product=True) for kind in BROKEN[:2]]
 WRONG = "oracle did not find the maximum.*check_structure"
 
 SOLVERS = [
-    BCFWClassifier(step="fw", cache=False),
+    BCFWClassifier(step="fw", solver_options={"cache": False}),
     BCFWClassifier(step="pairwise"),
-    BCFWClassifier(step="away", average=True),
-    BCFWClassifier(algorithm="batch"),
+    BCFWClassifier(step="away", solver_options={"average": True}),
+    BCFWClassifier(solver_options={"algorithm": "batch"}),
     SlackRescaledSSVM(rescaling="margin"),
     SlackRescaledSSVM(rescaling="margin", solver="sgd"),
     SlackRescaledSSVM(rescaling="margin", solver="cutting_plane"),
-    BMRMClassifier(formulation="n-slack"),
-    BMRMClassifier(formulation="one-slack"),
+    BMRMClassifier(solver_options={"formulation": "n-slack"}),
+    BMRMClassifier(solver_options={"formulation": "one-slack"}),
 ]
 
 
@@ -210,7 +210,9 @@ class CostsNothing(PythonMulticlass):
     [
         BCFWClassifier(CostsNothing()).fit,
         BMRMClassifier(CostsNothing()).fit,
-        SlackRescaledSSVM(CostsNothing(), search="binary", solver="sgd").fit,
+        SlackRescaledSSVM(
+            CostsNothing(), solver_options={"search": "binary"}, solver="sgd"
+        ).fit,
     ],
 )
 def test_where_nothing_costs_anything_there_is_a_warning(fit):
@@ -253,19 +255,24 @@ def healthy_models(seed):
     """One of each solver, for problems of the given kinds."""
     shared = {"random_state": seed}
     structured = [
-        BCFWClassifier(step=step, average=average, cache=cache, **shared)
+        BCFWClassifier(
+            step=step, solver_options={"average": average, "cache": cache}, **shared
+        )
         for step, average, cache in (
             ("fw", False, True), ("pairwise", True, "auto"), ("away", False, False),
         )
     ] + [
         SlackRescaledSSVM(**shared),
         SlackRescaledSSVM(solver="sgd", rescaling="margin", **shared),
-        SlackRescaledSSVM(solver="cutting_plane", search="binary", **shared),
-        BMRMClassifier(formulation="n-slack", **shared),
+        SlackRescaledSSVM(
+            solver="cutting_plane", solver_options={"search": "binary"}, **shared
+        ),
+        BMRMClassifier(solver_options={"formulation": "n-slack"}, **shared),
         BMRMClassifier(**shared),
     ]  # fmt: skip
     flat = [
-        BCFWClassifier(**shared), BMRMClassifier(), BMRMClassifier(subproblem="line"),
+        BCFWClassifier(**shared), BMRMClassifier(),
+        BMRMClassifier(solver_options={"subproblem": "line"}),
         SubLBFGSClassifier(), SubLBFGSClassifier(solver="sublbfgs"), PragamClassifier(),
     ]  # fmt: skip
     return structured, flat

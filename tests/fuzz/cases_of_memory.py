@@ -259,7 +259,9 @@ def all_cases():
             yield f"bcfw {step} {name}", case, BCFWClassifier(step=step, **FEW), data
         for solver in ("newton", "lbfgs", "dual"):
             yield f"crf {solver} {name}", case, CRFClassifier(solver=solver, **FEW), data
-        model = BCFWClassifierCV(eps=0.5, cv=2, max_iter=20, random_state=0)
+        model = BCFWClassifierCV(
+            solver_options={"eps": 0.5}, cv=2, max_iter=20, random_state=0
+        )
         yield f"bcfw cv {name}", case, model, data
         model = CRFClassifierCV(Cs=3, cv=2, max_iter=5, random_state=0)
         yield f"crf cv {name}", case, model, data
@@ -275,7 +277,7 @@ def all_cases():
         if name not in ("parts", "messages", "roof", "pairs"):
             search = "bisecting" if name in ("graph", "python") else "angular"
             model = SlackRescaledSSVM(
-                structure, search=search, max_iter=2, random_state=0
+                structure, solver_options={"search": search}, max_iter=2, random_state=0
             )
             yield f"slack {name}", case, model, data
     for name, (structure, data) in SEQUENCES.items():
@@ -293,7 +295,9 @@ def all_cases():
         tagger = make_pipeline(SequenceTransformer(), model("chain", **FEW))
         yield f"{name} tokens", case, tagger, tokens
     data = partial(chains, n=400)
-    model = BCFWClassifierCV("chain", eps=0.5, cv=2, max_iter=10, random_state=0)
+    model = BCFWClassifierCV(
+        "chain", solver_options={"eps": 0.5}, cv=2, max_iter=10, random_state=0
+    )
     yield "bcfw cv chain", case, model, data
     model = CRFClassifierCV("chain", Cs=3, cv=2, max_iter=5, random_state=0)
     yield "crf cv chain", case, model, data

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+from _options import placed
 from convex import LONG
 from large import LongChains, ManyClasses
 from listed import (
@@ -36,7 +37,7 @@ def bcfw(rng, kind, ratio):
     exact = ["exact"] if kind in ROWS and ratio == 0.0 else []
     options = some_steps(rng, *exact) | {"l1_ratio": ratio}
     data = some_data(rng, kind)
-    return package.BCFWClassifier(data.structure, **options), data, "max"
+    return placed(package.BCFWClassifier)(data.structure, **options), data, "max"
 
 
 def crf(rng, kind, ratio):
@@ -45,20 +46,20 @@ def crf(rng, kind, ratio):
     options = {"solver": pick(rng, solvers), "random_state": int(rng.integers(99))}
     options |= {"max_iter": 200, "l1_ratio": ratio, "warm_start": True}
     data = with_other(some_data(rng, kind), without_loss)
-    return package.CRFClassifier(data.structure, **options), data, "log"
+    return placed(package.CRFClassifier)(data.structure, **options), data, "log"
 
 
 def bcfw_cv(rng, kind):
     data = some_data(rng, kind)
     options = {"Cs": [1e-3, 1e-2], "cv": 2, "max_iter": 100, "random_state": 0}
-    return package.BCFWClassifierCV(data.structure, **options), data, "max"
+    return placed(package.BCFWClassifierCV)(data.structure, **options), data, "max"
 
 
 def crf_cv(rng, kind):
     data = with_other(some_data(rng, kind), without_loss)
     options = {"Cs": [1e-2, 1.0], "cv": 2, "max_iter": 100, "random_state": 0}
     options["l1_ratios"] = pick(rng, [[0.0], [0.5], [1.0]])
-    return package.CRFClassifierCV(data.structure, **options), data, "log"
+    return placed(package.CRFClassifierCV)(data.structure, **options), data, "log"
 
 
 def slack(rng, kind):
@@ -66,7 +67,7 @@ def slack(rng, kind):
     options = some_steps(rng) if solver == "bcfw" else {"random_state": 0}
     options |= {"max_iter": 100, "solver": solver}
     data = with_other(some_data(rng, kind, all_labels), slack_rescaled)
-    return package.SlackRescaledSSVM(data.structure, **options), data, "max"
+    return placed(package.SlackRescaledSSVM)(data.structure, **options), data, "max"
 
 
 NAMED = {"binary": "binary", "classes": "multiclass", "labels": "multilabel"}
@@ -77,7 +78,9 @@ def planes(rng, kind):
     data = some_data(rng, kind)
     structure = NAMED.get(kind, data.structure)
     form = pick(rng, ["one-slack", "n-slack"])
-    model = package.BMRMClassifier(structure, formulation=form, max_iter=200)
+    model = package.BMRMClassifier(
+        structure, solver_options={"formulation": form}, max_iter=200
+    )
     return model, data, "max"
 
 
@@ -86,7 +89,7 @@ def bmrm(rng, kind, loss="hinge"):
     if loss == "slack_hinge":
         data = with_other(data, slack_rescaled)
     options = {"line_search": bool(rng.integers(2)), "warm_start": True}
-    return package.BMRMClassifier(loss=loss, **options), data, "max"
+    return placed(package.BMRMClassifier)(loss=loss, **options), data, "max"
 
 
 def pragam(rng, kind):
@@ -118,7 +121,7 @@ def sublbfgs(rng, kind, loss="hinge", penalty="l2"):
     solver = pick(rng, ["auto"] if kind == "labels" else solvers)
     options = {"solver": solver, "penalty": penalty, "max_iter": 200}
     options |= {"warm_start": True}
-    model = package.SubLBFGSClassifier(loss, **options)
+    model = placed(package.SubLBFGSClassifier)(loss, **options)
     data = some_rows(rng, kind, list_one)
     change = {"logistic": without_loss, "slack_hinge": slack_rescaled}.get(loss, list)
     of = {"logistic": "log", "squared_hinge": "squares"}.get(loss, "max")
@@ -176,12 +179,13 @@ def many_classes(rng, is_likelihood):
     options = {"fit_intercept": False}
     if is_likelihood:
         models = [
-            package.CRFClassifier(solver=own, **options) for own in ("auto", "lbfgs")
+            placed(package.CRFClassifier)(solver=own, **options)
+            for own in ("auto", "lbfgs")
         ]
     else:
         models = [
-            package.BCFWClassifier(**options),
-            package.SubLBFGSClassifier(**options),
+            placed(package.BCFWClassifier)(**options),
+            placed(package.SubLBFGSClassifier)(**options),
         ]
     return models, X, y, convex
 
@@ -223,7 +227,9 @@ def crf_path(rng, data, eps, lambdas, ratio):
         options |= {"fit_intercept": bool(data.bias)}
         options |= {"intercept_scaling": data.bias or 1.0}
     Cs = np.sort(1.0 / (len(data.examples) * lambdas))
-    path = package.crf_path(data.X, data.y, structure=data.structure, Cs=Cs, **options)
+    path = placed(package.crf_path)(
+        data.X, data.y, structure=data.structure, Cs=Cs, **options
+    )
     coefs = path.coefs.toarray() if sparse.issparse(path.coefs) else path.coefs
     n_outputs = 1 if path.intercepts is None else path.intercepts.shape[1]
     weights = []

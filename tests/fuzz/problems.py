@@ -35,7 +35,7 @@ def check_fits(rng, row):
         model.set_params(C=10.0 ** rng.uniform(-4, 4))
     if data.kind in ROWS:
         model.set_params(fit_intercept=bool(data.bias))
-        model.set_params(intercept_scaling=data.bias or 1.0)
+        model.set_params(solver_options__intercept_scaling=data.bias or 1.0)
     n = len(data.examples)
     places, weights = np.arange(n), np.ones(n)
     n_fits = 1 + int(rng.integers(1, 4)) * (rng.random() < 0.4) * has_c

@@ -11,6 +11,7 @@ import warnings
 from inspect import signature
 
 import numpy as np
+from _options import set_placed
 from _untouched import untouched
 from calls import CLEAR, KINDS, Broken
 from forms import FRAMES, other_form, other_labels, other_vector
@@ -63,10 +64,10 @@ class Use:
         fixed = {"max_time": None, "random_state": 0, "verbose": 0, "warm_start": False}
         if self.is_rule:
             fixed |= some_options(call.task, type(self.model).__name__)
-        names = self.model.get_params(deep=False)
+        names = self.model._settings()
         if "Cs" in names:
             fixed |= {"Cs": [0.1, 1.0], "cv": 2, "max_iter": 5}
-        self.model.set_params(**{k: v for k, v in fixed.items() if k in names})
+        set_placed(self.model, **{k: v for k, v in fixed.items() if k in names})
         self.task = task = call.task
         self.X, self.y = in_eighths(task.X), task.y
         self.vary()
@@ -121,7 +122,7 @@ class Use:
 
     def refit(self, X, y, options=None, **params):
         """Another fit of the same parameters, but for these."""
-        model = clone(self.model).set_params(**params)
+        model = set_placed(clone(self.model), **params)
         options = self.options if options is None else options
         return self.kept(model.fit, X, y, **options)
 
@@ -262,7 +263,9 @@ def check_names(use):
     own = model.get_params()
     if use.task.kind == "indicator" or use.is_rule or not hasattr(model, "coef_"):
         return
-    if own.get("classes") is not None or isinstance(own.get("class_weight"), dict):
+    if model._settings().get("classes") is not None or isinstance(
+        own.get("class_weight"), dict
+    ):
         return
     old = np.unique(use.task.labels)
     new = np.array(["k", "m", "q"])[: len(old)]
@@ -354,7 +357,7 @@ def check_hidden(use):
 
     models = []
     for value in (MISSING, every):
-        own = clone(model).set_params(classes=sorted(every))
+        own = clone(model).set_params(solver_options__classes=sorted(every))
         models.append(use.kept(own.fit, use.X, with_hidden(value), **use.options))
     if not np.array_equal(models[0].coef_, models[1].coef_):
         raise Broken("hidden labels are not the same as sets of all labels")
@@ -480,7 +483,7 @@ def check_refusal(model, error):
     """What is refused is a parameter or an argument, by its name."""
     parameters = model.get_params()
     names = {part for name in parameters for part in name.split("__")}
-    names |= {"n_splits", *signature(model.fit).parameters}
+    names |= {"n_splits", *signature(model.fit).parameters, *model._settings()}
     for value in parameters.values():
         parts = value if isinstance(value, (list, tuple)) else [value]
         parts = [part for part in parts if hasattr(part, "get_params")]

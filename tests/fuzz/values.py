@@ -161,9 +161,20 @@ class Task:
             needed = parameter.default is parameter.empty
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 continue
-            if name != "self" and (needed or self.rng.random() < share):
+            if name == "solver_options":
+                result[name] = self.options(function, share)
+            elif name != "self" and (needed or self.rng.random() < share):
                 result[name] = self.value(name, constraints.get(name), parameter.default)
         return result
+
+    def options(self, function, share):
+        """Some of the options of an estimator."""
+        table = getattr(function, "_option_table", {})
+        return {
+            name: self.value(name, option.allowed, option.default)
+            for name, option in table.items()
+            if self.rng.random() < share
+        }
 
     def value(self, name, constraints=None, default=None):
         """A sensible value for an argument of this name."""
@@ -239,7 +250,6 @@ MEANT = {
     "constraints": lambda t: [t.constraint() for _ in range(t.rng.integers(3))],
     "structure": lambda t: "auto" if t.rng.random() < 0.3 else t.structure(),
     "estimator": lambda t: t.pick([None, t.classifier()]),
-    "solver_options": lambda t: t.pick([None, {}, {"n_steps": 3}]),
     "edges": lambda t: [("p", "a"), ("p", "b"), ("q", "c"), t.pick(["qb", "rq"])],
     "leaves": lambda t: t.pick([None, ["a", "b", "c"]]),
     "pairs": lambda t: t.pick(["all", "tree", [[0, 1]]]),

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from _mixtures import even_one_class, make_data
+from _options import placed
 from _seeds import new_rng
 from matplotlib.path import Path
 from scipy.spatial import ConvexHull
@@ -38,7 +39,7 @@ def fitted(k=2, metric="h_mean", groups=False, **params):
     if k == 2:
         # Which are counted in the display.
         params = {"confusion": "labels"} | params
-    model = ComplexMetricClassifier(metric=metric, **{"cv": None} | params)
+    model = placed(ComplexMetricClassifier)(metric=metric, **{"cv": None} | params)
     return X, y, metadata, model.fit(X, y, **metadata)
 
 
@@ -416,7 +417,9 @@ class TestRefused:
             draw(ComplexMetricClassifier(), X, y)
         with pytest.raises(TypeError, match="lmo='plugin'; got LogisticRegression"):
             draw(LogisticRegression().fit(X, y), X, y)
-        weighted = ComplexMetricClassifier(lmo="weighted", tol=0.1).fit(X, y)
+        weighted = ComplexMetricClassifier(
+            solver_options={"lmo": "weighted"}, tol=0.1
+        ).fit(X, y)
         with pytest.raises(TypeError, match="lmo='plugin'; got ComplexMetric"):
             draw(weighted, X, y)
 

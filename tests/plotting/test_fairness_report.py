@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from _options import placed
 from _seeds import new_rng
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
@@ -117,7 +118,9 @@ def fresh_violations(n_fits, fair, draw=draw, margins=None, **params):
     found, expected = [], []
     for _ in range(n_fits):
         X, y, group = draw(rng, 800)
-        model = ComplexMetricClassifier(metric="f1", constraints=fair, cv=None, **params)
+        model = placed(ComplexMetricClassifier)(
+            metric="f1", constraints=fair, cv=None, **params
+        )
         model.fit(X, y, sensitive_features=group)
         report = fairness_report(model, X, y, sensitive_features=group)
         expected += report.promises["new rows"]
@@ -125,7 +128,9 @@ def fresh_violations(n_fits, fair, draw=draw, margins=None, **params):
             margins += report.promises["margin"]
             if not 0.0 < margins[-1] < np.inf:
                 continue
-            model.set_params(margin=margins[-1]).fit(X, y, sensitive_features=group)
+            model.set_params(solver_options__margin=margins[-1]).fit(
+                X, y, sensitive_features=group
+            )
         P = model.predict_proba(X_new, sensitive_features=new)
         found.append(fair(y_new, P, labels=[0, 1], sensitive_features=new))
     return np.array(found), np.array(expected)

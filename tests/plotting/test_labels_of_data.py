@@ -100,7 +100,9 @@ def test_labels_are_escaped_in_notebooks(label):
     X, y = np.array([[0.0], [1.0]] * 10), np.array(["other", label] * 10, dtype=object)
     recall = Recall(label=label, at_least=0.1)
     models = [
-        BCFWClassifier(classes=["other", label], class_weight={label: 2.0}),
+        BCFWClassifier(
+            solver_options={"classes": ["other", label]}, class_weight={label: 2.0}
+        ),
         ComplexMetricClassifier(metric=FBeta(pos_label=label), constraints=recall),
         recall,
     ]

@@ -245,7 +245,9 @@ class TestFits:
         X, y, _ = make_data(2)
         fits = []
         along(
-            bounded(Coverage(at_most=0.9, label=1), estimator=Spy(fits), cv=cv_inside),
+            bounded(
+                Coverage(at_most=0.9, label=1), estimator=Spy(fits), cv=cv_inside
+            ),
             X,
             y,
             "constraints__at_most",

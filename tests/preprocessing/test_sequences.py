@@ -235,7 +235,9 @@ def test_one_sentence_a_call_gets_what_all_at_once_get(form, emission):
 
     crf = CRFClassifier(ChainStructure(emission=emission), random_state=0, max_iter=3)
     with pytest.warns(ConvergenceWarning):
-        crf.set_params(classes=[0, 1, 2]).fit(with_scores(model.transform(X), scores), y)
+        crf.set_params(solver_options__classes=[0, 1, 2]).fit(
+            with_scores(model.transform(X), scores), y
+        )
     X_all = with_scores(made, scores)
     allowed = [[None] * (n - 1) + [{0, 1}] for n in lengths]
     calls = {
@@ -340,7 +342,6 @@ def test_bytes_are_utf_8(tokens):
     for method in (SequenceTransformer().fit, model.transform):
         with pytest.raises(ValueError, match=r"^X\[1\]\[0\] has b'.*not UTF-8"):
             method([tokens, [wrong]])
-
 
 
 @pytest.mark.parametrize(
@@ -675,9 +676,7 @@ def test_the_union_of_them_in_a_pipeline_has_the_names_of_all():
     expected = SequenceTransformer().fit_transform(X)
     for item, own in zip(union.fit_transform(X), expected, strict=True):
         assert [matrix.shape[1] for matrix in item.matrices] == [own.shape[1] - 12, 24]
-        np.testing.assert_array_equal(
-            item.toarray()[:, : own.shape[1]], own.toarray()
-        )
+        np.testing.assert_array_equal(item.toarray()[:, : own.shape[1]], own.toarray())
     assert [len(labels) for labels in model.predict(X)] == lengths.tolist()
     names = make_union(SequenceTransformer()).fit(X).get_feature_names_out()
     assert names[-1] == "sequencetransformer__vector[11]"
@@ -818,9 +817,7 @@ def test_what_is_no_list_of_sequences_is_refused_after_fit(fitted, X, error, wor
         model.transform(X)
 
 
-@pytest.mark.parametrize(
-    "y", [None, [0, 1], [[0], [1, 1]]]
-)
+@pytest.mark.parametrize("y", [None, [0, 1], [[0], [1, 1]]])
 def test_labels_that_are_not_one_per_row_are_left_out(y):
     X = [np.eye(2), np.ones((1, 2))]
     seen = []
@@ -961,9 +958,7 @@ def as_arrays(items):
     return [item.toarray() if hasattr(item, "toarray") else item for item in items]
 
 
-@pytest.mark.parametrize(
-    "kind", ["dicts", "lists", "strings", "pairs", "rare vectors"]
-)
+@pytest.mark.parametrize("kind", ["dicts", "lists", "strings", "pairs", "rare vectors"])
 def test_sentences_may_arrive_one_by_one(kind, monkeypatch):
     # Small pieces, so that there are many.
     monkeypatch.setattr(sequences, "MIN_PIECE", 7)

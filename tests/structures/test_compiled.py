@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
@@ -98,7 +99,7 @@ def test_the_oracle_of_the_guide_passes_and_trains_to_the_optimum(compiled):
         AtMost(most=1, normalize_loss=True), X, Y.clip(max=Y.cumsum(axis=1) == 1)
     )
     options = {"step": "pairwise", "tol": 1e-4, "random_state": 0}
-    model = BCFWClassifier(AtMost(), **options).fit(X, Y)
+    model = placed(BCFWClassifier)(AtMost(), **options).fit(X, Y)
     labelings = np.array([y for y in product((0, 1), repeat=5) if sum(y) <= 2])
     scores = model.decision_function(X) @ labelings.T
     truths = (model.decision_function(X) * Y).sum(axis=1, keepdims=True)
@@ -108,7 +109,7 @@ def test_the_oracle_of_the_guide_passes_and_trains_to_the_optimum(compiled):
     assert model.objective_ == pytest.approx(w @ w / 60 + hinge, abs=1e-9)
     assert 0 <= model.dual_gap_ <= 1e-4
     np.testing.assert_array_equal(model.predict(X), labelings[scores.argmax(axis=1)])
-    threads = BCFWClassifier(AtMost(), n_jobs=2, **options)
+    threads = placed(BCFWClassifier)(AtMost(), n_jobs=2, **options)
     np.testing.assert_array_equal(threads.fit(X, Y).coef_, model.coef_)
 
 
@@ -120,10 +121,14 @@ def test_a_restricted_oracle_does_not_inherit_the_candidates_of_its_parent(compi
     assert MultilabelStructure().fit(X, Y).make_oracle(X, Y).has_candidates
     assert not AtMost.has_constrained_decode
     for search in ("exact", "angular"):
-        model = SlackRescaledSSVM(AtMost(), search=search, random_state=0)
+        model = SlackRescaledSSVM(
+            AtMost(), solver_options={"search": search}, random_state=0
+        )
         with pytest.raises(ValueError, match=f"search='{search}' needs a structure with"):
             model.fit(X, Y)
-    model = SlackRescaledSSVM(AtMost(), search="bisecting", tol=0.5, random_state=0)
+    model = SlackRescaledSSVM(
+        AtMost(), solver_options={"search": "bisecting"}, tol=0.5, random_state=0
+    )
     assert model.fit(X, Y).dual_gap_ <= 0.5
 
 
@@ -190,13 +195,13 @@ def test_an_oracle_from_nothing_but_the_list_of_the_guide_passes(compiled, oracl
         check_structure(Compiled(oracle), X, y, random_state=new_seed(trial))
     options = {"fit_intercept": False, "tol": 1e-5, "step": "pairwise"}
     mine, theirs = (
-        BCFWClassifier(structure, **options, random_state=0).fit(X, y)
+        placed(BCFWClassifier)(structure, **options, random_state=0).fit(X, y)
         for structure in (Compiled(oracle), MulticlassStructure())
     )
     assert abs(mine.objective_ - theirs.objective_) <= 2e-5
     bounds = {"coef_bounds": (-0.1, 0.1)} | options
     mine, theirs = (
-        BCFWClassifier(structure, **bounds, random_state=0).fit(X, y)
+        placed(BCFWClassifier)(structure, **bounds, random_state=0).fit(X, y)
         for structure in (Compiled(oracle), MulticlassStructure())
     )
     assert abs(mine.coef_).max() <= 0.1

@@ -456,11 +456,15 @@ def test_what_predictions_ask_for_is_checked(methods, message):
     [
         lambda own, X, y: BCFWClassifier(own).fit(X, y),
         lambda own, X, y: BCFWClassifier(own, l1_ratio=0.5).fit(X, y),
-        lambda own, X, y: BCFWClassifier(own, algorithm="batch").fit(X, y),
+        lambda own, X, y: BCFWClassifier(own, solver_options={"algorithm": "batch"}).fit(
+            X, y
+        ),
         lambda own, X, y: BCFWClassifierCV(own, cv=2).fit(X, y),
         lambda own, X, y: bcfw_path(X, y, structure=own),
         lambda own, X, y: BMRMClassifier(structure=own).fit(X, y),
-        lambda own, X, y: SlackRescaledSSVM(own, search="bisecting").fit(X, y),
+        lambda own, X, y: SlackRescaledSSVM(
+            own, solver_options={"search": "bisecting"}
+        ).fit(X, y),
     ],
 )
 def test_every_estimator_of_structures_refuses_what_is_out_of_range(fit):

@@ -166,7 +166,9 @@ def test_scores_are_needed_for_each_class():
     few[0][0] = 1
     with pytest.raises(ValueError, match="pass classes= to the estimator"):
         BCFWClassifier(STRUCTURES["chain"]).fit(X, few)
-    model = BCFWClassifier(STRUCTURES["chain"], classes=[0, 1, 2], random_state=0)
+    model = BCFWClassifier(
+        STRUCTURES["chain"], solver_options={"classes": [0, 1, 2]}, random_state=0
+    )
     assert model.fit(X, few).coef_.shape == (1 + 3 * K + K * K,)
 
 
@@ -264,7 +266,7 @@ def test_bounds_make_the_scores_an_offset(kind):
     lower, upper = np.full((2, model.fit(X, y).coef_.size), [[-np.inf], [np.inf]])
     at = D * K
     lower[at] = upper[at] = 1.0
-    model.set_params(coef_bounds=(lower, upper)).fit(X, y)
+    model.set_params(solver_options__coef_bounds=(lower, upper)).fit(X, y)
     assert model.coef_[at] == 1.0
     listed, lam = listed_of(model.structure_, X, y), 1.0 / (model.C * N)
     # What a fixed weight adds to a score is part of the loss to the others.

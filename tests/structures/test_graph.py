@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from _cases import GRAPH_KINDS, TOLERANCE, graph_cases, list_graphs, some
 from _estimators import assert_same_optimum
+from _options import placed
 from _problems import Problem, assert_same_weights, optimum
 from _references import Textbook, messy_csr, visits
 from _seeds import new_rng
@@ -437,8 +438,8 @@ def test_paths_have_the_optimum_of_chains():
     options = {"C": 0.1, "tol": 1e-8, "max_iter": 10**5, "random_state": 0}
     options |= {"step": "pairwise", "cache": False}
     assert_same_optimum(
-        BCFWClassifier(graph, **options).fit(graphs, y),
-        BCFWClassifier(chain, **options).fit(X, y),
+        placed(BCFWClassifier)(graph, **options).fit(graphs, y),
+        placed(BCFWClassifier)(chain, **options).fit(X, y),
         0.1 * len(X),
     )
 
@@ -446,12 +447,14 @@ def test_paths_have_the_optimum_of_chains():
 def test_bounds_of_the_structure_and_of_the_user_both_hold():
     X, y = random_graphs()
     structure = GraphStructure(attractive=True)
-    model = BCFWClassifier(structure, C=10.0, random_state=0, coef_bounds=(-1.0, 0.25))
+    model = BCFWClassifier(
+        structure, C=10.0, random_state=0, solver_options={"coef_bounds": (-1.0, 0.25)}
+    )
     with_user = model.fit(X, y)
     assert with_user.structure_.weight_parts(with_user.coef_)["transition"].min() >= 0.0
     assert with_user.coef_.min() >= -1.0 and with_user.coef_.max() <= 0.25
     with pytest.raises(ValueError, match="lower bound above the upper one"):
-        model.set_params(coef_bounds=(-2.0, -1.0)).fit(X, y)
+        model.set_params(solver_options__coef_bounds=(-2.0, -1.0)).fit(X, y)
 
 
 def test_solvers_without_bounds_refuse_a_structure_that_has_some():
@@ -512,7 +515,7 @@ def test_slack_rescaling_keeps_to_the_bounds():
     X, y = random_graphs()
     structure = GraphStructure(attractive=True)
     for options in ({"rescaling": "margin"}, {"search": "bisecting"}):
-        model = SlackRescaledSSVM(structure, tol=0.05, random_state=0, **options)
+        model = placed(SlackRescaledSSVM)(structure, tol=0.05, random_state=0, **options)
         with warnings.catch_warnings():
             # Bisecting's bounds promise no gap.
             if "search" in options:
@@ -525,7 +528,11 @@ def test_slack_rescaling_keeps_to_the_bounds():
 def test_searches_that_a_graph_does_not_have_are_not_advised():
     X, y = random_graphs()
     model = SlackRescaledSSVM(
-        GraphStructure(), search="bisecting", tol=1e-9, max_iter=5, random_state=0
+        GraphStructure(),
+        solver_options={"search": "bisecting"},
+        tol=1e-9,
+        max_iter=5,
+        random_state=0,
     )
     with pytest.warns(ConvergenceWarning, match="is inexact.* use a larger tol"):
         model.fit(X, y)
@@ -538,8 +545,8 @@ def test_slack_rescaling_of_forests_is_that_of_trees():
     trees = [(x, np.maximum((np.arange(len(x)) - 1) // 2, -1)) for x, _, _ in X]
     graphs = [(x, np.column_stack([above, np.arange(len(x))])[1:]) for x, above in trees]
     options = {"tol": 1e-6, "max_iter": 10**4, "random_state": 0}
-    ours = SlackRescaledSSVM(GraphStructure(transition="directed"), **options)
-    other = SlackRescaledSSVM(TreeStructure(root_bias=False), **options)
+    ours = placed(SlackRescaledSSVM)(GraphStructure(transition="directed"), **options)
+    other = placed(SlackRescaledSSVM)(TreeStructure(root_bias=False), **options)
     assert_same_optimum(ours.fit(graphs, y), other.fit(trees, y), len(y))
 
 
@@ -560,8 +567,8 @@ def test_graphs_without_any_edges_are_those_of_single_nodes():
     none = np.empty((0, 2), dtype=int)
     # Two examples with a great many labelings each, which takes many passes.
     options = {"tol": 1e-7, "max_iter": 10**5, "random_state": 0}
-    with_edges = BCFWClassifier(GraphStructure(), **options)
-    without = BCFWClassifier(GraphStructure(transition=False), **options)
+    with_edges = placed(BCFWClassifier)(GraphStructure(), **options)
+    without = placed(BCFWClassifier)(GraphStructure(transition=False), **options)
     X, Y = [(x[:10], []), (x[10:], none)], [y[:10], y[10:]]
     with_edges.fit(X, Y), without.fit(X, Y)
     # The last weight is that of the edges.

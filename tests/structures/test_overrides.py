@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _estimators import assert_same_optimum
+from _options import placed
 from _references import messy_csr
 from _seeds import new_rng
 
@@ -84,7 +85,9 @@ def test_what_a_class_claims_of_its_decoders_is_not_inherited_by_other_decoders(
     assert ChainStructure.has_constrained_decode
     assert not Alternating.has_constrained_decode
     X, y = alternating_chains()
-    model = SlackRescaledSSVM(Alternating(), search="angular", random_state=0)
+    model = SlackRescaledSSVM(
+        Alternating(), solver_options={"search": "angular"}, random_state=0
+    )
     with pytest.raises(ValueError, match="constrained_decode or slack_augmented_decode"):
         model.fit(X, y)
 
@@ -147,9 +150,9 @@ def test_methods_that_a_mixin_overrides_are_called_and_may_call_those_of_the_str
     options = {"step": "pairwise", "cache": False, "tol": 1e-3, "random_state": 0}
     options["max_iter"] = 10**5
     Spied.calls = 0
-    mine = BCFWClassifier(spy, **options).fit(X, y)
+    mine = placed(BCFWClassifier)(spy, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
-    theirs = BCFWClassifier(structure, **options).fit(X, y)
+    theirs = placed(BCFWClassifier)(structure, **options).fit(X, y)
     assert Spied.calls == mine.n_oracle_calls_
     assert_same_optimum(mine, theirs, len(X))
     mine.coef_ = theirs.coef_
@@ -174,8 +177,8 @@ class Contrary(MulticlassStructure):
 def test_a_decoder_for_predictions_alone_leaves_training_as_it_is():
     structure, X, y = problem(MulticlassStructure)
     options = {"step": "pairwise", "cache": False, "random_state": 0}
-    mine = BCFWClassifier(Contrary(), **options).fit(X, y)
-    theirs = BCFWClassifier(structure, **options).fit(X, y)
+    mine = placed(BCFWClassifier)(Contrary(), **options).fit(X, y)
+    theirs = placed(BCFWClassifier)(structure, **options).fit(X, y)
     np.testing.assert_array_equal(mine.coef_, theirs.coef_)
     worst = theirs.decision_function(X).argmin(axis=1)
     np.testing.assert_array_equal(mine.predict(X), worst)

@@ -14,6 +14,7 @@ from _cases import (
     pairwise_cases,
     some,
 )
+from _options import placed
 from _problems import assert_same_weights
 from _references import Listed, Textbook, flat_feature, visits
 from _seeds import new_rng, new_seed
@@ -494,7 +495,7 @@ def data(k=4, n=16):
 
 def trained(structure, X, Y, **params):
     params = {"tol": 1e-6, "step": "pairwise", "max_iter": 10**5} | params
-    model = BCFWClassifier(structure, C=0.3, random_state=0, **params).fit(X, Y)
+    model = placed(BCFWClassifier)(structure, C=0.3, random_state=0, **params).fit(X, Y)
     assert model.dual_gap_ <= model.tol
     return model
 
@@ -527,7 +528,7 @@ def test_slack_rescaling_of_the_relaxation_has_one_optimum_by_either_inference()
     for inference, search in (("roof", "exact"), ("roof", "angular"), ("lp", "angular")):
         structure = PairwiseMultilabelStructure("all", inference)
         model = SlackRescaledSSVM(
-            structure, C=0.1, tol=0.01, search=search, random_state=0
+            structure, C=0.1, tol=0.01, solver_options={"search": search}, random_state=0
         ).fit(X, Y)
         assert model.dual_gap_ <= 0.01
         objectives[inference, search] = model.objective_

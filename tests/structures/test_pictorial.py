@@ -18,6 +18,7 @@ from _cases import (
     some,
 )
 from _estimators import assert_same_optimum
+from _options import placed
 from _problems import Problem, assert_same_weights
 from _references import Listed, Textbook, visits
 from _seeds import new_rng, new_seed
@@ -226,7 +227,7 @@ def test_certificates_are_never_below_the_truth(step, convex):
 def test_a_looser_structure_has_the_smaller_objective_and_a_cache_the_same():
     X, y = pictures()
     models = [
-        BCFWClassifier(PictorialStructure([-1, 0, 1], convex=convex), **options)
+        placed(BCFWClassifier)(PictorialStructure([-1, 0, 1], convex=convex), **options)
         for convex, options in [
             (True, {"step": "pairwise", "cache": True}),
             (True, {"step": "corrective"}),
@@ -242,7 +243,9 @@ def test_a_looser_structure_has_the_smaller_objective_and_a_cache_the_same():
 def test_bounds_of_the_user_hold_as_well():
     X, y = pictures()
     model = BCFWClassifier(PictorialStructure([-1, 0, 1]), random_state=0, C=10.0)
-    model.set_params(step="corrective", tol=0.01, coef_bounds=(-0.5, 0.5)).fit(X, y)
+    model.set_params(
+        step="corrective", tol=0.01, solver_options__coef_bounds=(-0.5, 0.5)
+    ).fit(X, y)
     parts = model.structure_.weight_parts(model.coef_)
     assert parts["deformation"][..., [1, 3]].min() >= 0.0
     assert np.abs(model.coef_).max() <= 0.5
@@ -259,8 +262,12 @@ def test_solvers_without_bounds_refuse_convex_structures_alone():
             SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
     free = structure.set_params(convex=False)
     options = {"C": 1.0, "tol": 0.01}
-    plain = BCFWClassifier(free, step="corrective", random_state=0, **options).fit(X, y)
-    cut = SlackRescaledSSVM(free, rescaling="margin", solver="cutting_plane", **options)
+    plain = placed(BCFWClassifier)(
+        free, step="corrective", random_state=0, **options
+    ).fit(X, y)
+    cut = placed(SlackRescaledSSVM)(
+        free, rescaling="margin", solver="cutting_plane", **options
+    )
     cut.fit(X, y)
     assert cut.dual_gap_ <= 0.01
     assert abs(cut.objective_ - plain.objective_) <= 0.01
@@ -272,7 +279,9 @@ def test_slack_rescaling_is_certified_by_searches_that_ask_the_max_oracle(search
     X, y = pictures(n=4)
     structure = PictorialStructure([-1, 0, 1])
     # Such a search is not exact, and may leave a gap.
-    model = SlackRescaledSSVM(structure, search=search, C=1.0, tol=0.01, max_iter=50)
+    model = SlackRescaledSSVM(
+        structure, solver_options={"search": search}, C=1.0, tol=0.01, max_iter=50
+    )
     model.set_params(random_state=0).fit(X, y)
     squares = model.structure_.weight_parts(model.coef_)["deformation"][..., [1, 3]]
     assert squares.min() >= 0.0

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng
 from scipy import sparse
 from sklearn.base import clone
@@ -130,8 +131,10 @@ def test_features_of_edges_may_be_split():
 
 SAME_STEPS = {"sampling": "uniform", "acceleration": False, "random_state": 0}
 MODELS = {
-    "steps": BCFWClassifier(step="fw", cache=False, max_iter=20, tol=0.0, **SAME_STEPS),
-    "dual": CRFClassifier(solver="dual", max_iter=5, tol=0.0, **SAME_STEPS),
+    "steps": placed(BCFWClassifier)(
+        step="fw", solver_options={"cache": False}, max_iter=20, tol=0.0, **SAME_STEPS
+    ),
+    "dual": placed(CRFClassifier)(solver="dual", max_iter=5, tol=0.0, **SAME_STEPS),
 }
 
 
@@ -169,8 +172,12 @@ def test_steps_and_answers_are_those_of_one_matrix(name, kind, split):
     [
         BCFWClassifier(random_state=0),
         BCFWClassifier(step="corrective", random_state=0),
-        BCFWClassifier(step="pairwise", coef_bounds=(-0.2, 0.3), random_state=0),
-        BCFWClassifier(algorithm="batch", max_iter=50, random_state=0),
+        BCFWClassifier(
+            step="pairwise", solver_options={"coef_bounds": (-0.2, 0.3)}, random_state=0
+        ),
+        BCFWClassifier(
+            solver_options={"algorithm": "batch"}, max_iter=50, random_state=0
+        ),
         BCFWClassifier(n_jobs=2, random_state=0),
         CRFClassifier(solver="dual", random_state=0),
         CRFClassifier(solver="lbfgs"),

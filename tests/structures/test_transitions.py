@@ -15,6 +15,7 @@ from _allowed import (
 )
 from _cases import allow, candidate_points, chain_cases, some, tree_cases
 from _forests import random_parents
+from _options import placed
 from _references import is_allowed, is_allowed_tree
 from _seeds import new_rng
 from hypothesis import given
@@ -343,7 +344,7 @@ MODELS = [
     BCFWClassifier(max_iter=30, tol=0.05),
     BCFWClassifier(max_iter=30, tol=0.05, step="corrective"),
     SlackRescaledSSVM(max_iter=30, tol=0.05),
-    SlackRescaledSSVM(max_iter=30, tol=0.05, search="bisecting"),
+    SlackRescaledSSVM(max_iter=30, tol=0.05, solver_options={"search": "bisecting"}),
     PragamClassifier(max_iter=50, tol=0.05),
     CRFClassifier(max_iter=100, tol=0.05),
     CRFClassifier(max_iter=100, tol=0.05, decoding="mbr"),
@@ -372,7 +373,7 @@ def test_no_prediction_has_what_is_forbidden(model, kind):
             return is_allowed_tree(labels, x[1], structure.allowed_)
         return spells(labels, "bio")
 
-    model = clone(model).set_params(classes=classes, structure=free)
+    model = clone(model).set_params(solver_options__classes=classes, structure=free)
     if "random_state" in model.get_params(deep=False):
         model.set_params(random_state=0)
     # Not for nothing.
@@ -417,7 +418,7 @@ def test_the_optimum_is_that_of_all_labelings_in_a_list():
     own = ByList(transitions=structure.transitions)
     options = {"C": 1.0, "classes": range(3), "tol": 1e-5, "step": "corrective"}
     found = [
-        BCFWClassifier(s, random_state=0, **options).fit(X, y).objective_
+        placed(BCFWClassifier)(s, random_state=0, **options).fit(X, y).objective_
         for s in (structure, own)
     ]
     assert found[0] == pytest.approx(found[1], abs=1e-5)
@@ -428,8 +429,8 @@ def test_the_optimum_is_that_of_all_labelings_in_a_list():
 def test_batch_solvers_see_the_same_risk():
     structure, X, y, _ = barred_problem("chain", 11, k=3, longest=3)
     options = {"C": 1.0, "classes": range(3), "tol": 1e-3, "max_iter": 5000}
-    one = PragamClassifier(structure=structure, **options).fit(X, y)
-    other = BCFWClassifier(structure, random_state=0, **options).fit(X, y)
+    one = placed(PragamClassifier)(structure=structure, **options).fit(X, y)
+    other = placed(BCFWClassifier)(structure, random_state=0, **options).fit(X, y)
     assert one.objective_ == pytest.approx(other.objective_, abs=1e-3)
 
 

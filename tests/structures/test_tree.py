@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _cases import TOLERANCE, TREE_PARTS, list_trees, some, tree_cases
 from _estimators import assert_same_optimum
+from _options import placed
 from _problems import Problem, assert_same_weights
 from _references import Textbook, messy_csr, random_costs, visits
 from _seeds import new_rng
@@ -115,7 +116,7 @@ C = 0.1
 
 def fit_accurately(structure, X, y):
     options = {"step": "pairwise", "cache": False, "tol": 1e-8, "max_iter": 10**5}
-    return BCFWClassifier(structure, C=C, random_state=0, **options).fit(X, y)
+    return placed(BCFWClassifier)(structure, C=C, random_state=0, **options).fit(X, y)
 
 
 def test_trees_that_are_paths_have_the_optimum_of_chains():

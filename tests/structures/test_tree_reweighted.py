@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 from scipy import sparse
 from scipy.special import logsumexp
@@ -222,8 +223,12 @@ def test_an_example_of_weight_zero_does_not_count():
     X, y = small_grids()
     weights = np.r_[np.ones(len(X) - 1), 0.0]
     classes = [0, 1, 2]
-    model = CRFClassifier("graph", classes=classes, tol=1e-6).fit(X, y, weights)
-    other = CRFClassifier("graph", classes=classes, tol=1e-6).fit(X[:-1], y[:-1])
+    model = CRFClassifier("graph", solver_options={"classes": classes}, tol=1e-6).fit(
+        X, y, weights
+    )
+    other = CRFClassifier("graph", solver_options={"classes": classes}, tol=1e-6).fit(
+        X[:-1], y[:-1]
+    )
     assert abs(model.objective_ - other.objective_) <= 1e-6
 
 
@@ -255,7 +260,9 @@ def test_predictions_by_marginals_have_the_most_probable_labels():
 
 def test_c_is_chosen_and_fits_start_from_one_another():
     X, y = small_grids()
-    model = CRFClassifierCV("graph", Cs=[0.01, 0.1], cv=2, classes=[0, 1, 2]).fit(X, y)
+    model = CRFClassifierCV(
+        "graph", Cs=[0.01, 0.1], cv=2, solver_options={"classes": [0, 1, 2]}
+    ).fit(X, y)
     assert (model.dual_gaps_path_ <= model.tol).all()
     again = CRFClassifier("graph", warm_start=True, tol=1e-6).fit(X, y)
     first = again.n_iter_
@@ -267,7 +274,7 @@ def test_c_is_chosen_and_fits_start_from_one_another():
 )
 def test_what_needs_exact_sums_is_refused(options):
     with pytest.raises(ValueError, match="GraphStructure needs solver='lbfgs'"):
-        CRFClassifier("graph", **options).fit(*small_grids())
+        placed(CRFClassifier)("graph", **options).fit(*small_grids())
 
 
 def test_dask_collections_of_graphs_are_refused():

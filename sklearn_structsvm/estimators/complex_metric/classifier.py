@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from sklearn_structsvm._utils.borders import as_canonical
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
+from sklearn_structsvm._utils.options import Option, check_options, refuse_unknown
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
@@ -31,8 +32,14 @@ from sklearn_structsvm.estimators.complex_metric.written_rule import (
     WrittenRule,
     write_rule,
 )
+from sklearn_structsvm.estimators.constraints import (
+    COUNT,
+    NON_NEGATIVE,
+    SHARE,
+    TIME_OPTION,
+)
 from sklearn_structsvm.estimators.options import Need
-from sklearn_structsvm.solvers.confusion.named import SOLVERS
+from sklearn_structsvm.solvers.confusion.named import SOLVERS, find_solver
 
 
 class ComplexMetricClassifier(RandomizedClassifier):
@@ -84,24 +91,6 @@ class ComplexMetricClassifier(RandomizedClassifier):
         ``randomized=False``. There is no certificate: `dual_gap_` is inf.
     constraints : Constraint or sequence of Constraint, default=()
         Constraints on the confusion matrices. All of them must hold.
-    lmo : {"plugin", "weighted"} or LMO, default="plugin"
-        How to find the best classifier for a loss matrix.
-
-        - "plugin" is the plug-in rule above.
-        - "weighted" refits `estimator` for each loss matrix, on examples weighted by
-          their costs. It needs no probabilities, and does not use the groups.
-        - A user-defined :class:`~sklearn_structsvm.confusion.lmo.LMO` replaces
-          `estimator`.
-    solver : str, default="auto"
-        The optimization algorithm: "column_generation", "frank_wolfe" (for smooth
-        metrics), "gda", "ellipsoid" or "bisection" (for ratios of linear functions, such
-        as F-measures). With constraints the last four are SplitFW, ConGDA, ConEllipsoid
-        and ConBisection of [1]_. "auto" is column generation, which works for all metrics
-        and needs the fewest LMO calls.
-    solver_options : dict or None, default=None
-        Further arguments of the solver, such as ``{"step": "line_search"}`` for
-        Frank-Wolfe. Unknown names and invalid values raise an error that lists the valid
-        ones.
     randomized : bool, default=True
         Whether the result may be a mixture of rules. False finds the best single rule: a
         threshold for two classes, a loss matrix (class weights, for metrics of recalls)
@@ -141,31 +130,6 @@ class ComplexMetricClassifier(RandomizedClassifier):
         False learns a rule per group. True requires ``lmo="plugin"`` and uses the joint
         probabilities of group and label: the rule for costs L is :math:`\arg\min_j \sum_a
         \sum_i P(a, i \mid x) L_{aij}`, which is the best rule based on x alone.
-    group_estimator : classifier or None, default=None
-        Classifier for the groups, for ``group_blind=True``.
-
-        - None: `estimator` predicts pairs (group, label). It is fitted to the numbers a *
-          n_classes + i of the pairs of ``groups_[a]`` and ``classes_[i]``. A prefitted
-          one must have been fitted to these numbers.
-        - A classifier is fitted to the groups, and `estimator` to the labels. Their
-          product is used for :math:`P(a, i \mid x)`, which is correct if group and label
-          are independent given x. It is fitted to the values of the sensitive feature or,
-          for several columns or numbers with a pooled group, to the indices in
-          ``groups_``.
-    min_group_size : int, "warn" or None, default="warn"
-        Groups of fewer training examples are pooled, with a warning that lists them. The
-        rates of a few examples are mostly chance, so that constraints on them say little
-        of new examples. "warn" pools nothing, and lists groups of fewer than 20: one
-        example moves their rates by more than a slack of 0.05. None says nothing.
-
-        - The pooled group is named "other", as is a group of that name in the data, which
-          becomes a part of it. For `predict` its members keep their own names.
-        - With several columns, small values are pooled in each column first. Then small
-          combinations are pooled: to "other" in all columns but those that are the
-          `feature` of a constraint, whose values must be counted separately.
-        - Examples of weight zero do not count. A constraint on a `group` that is pooled
-          is an error. So is a group that did not occur in training, as without pooling;
-          combinations of known values are known if the pooled one occurred.
     constraint_confidence : float or None, default=None
         Probability, between 0 and 1, with which all constraints shall hold for new
         examples, over the draw of the training examples. Constraints must then be on
@@ -173,30 +137,6 @@ class ComplexMetricClassifier(RandomizedClassifier):
         certified, `fit` raises an error that says how many examples would do. A rate
         among no examples, such as the recall of a label that a group lacks, is never
         certified, and the error names them.
-    constraint_calibration : float or "uniform", default=0.5
-        How to make sure of `constraint_confidence`.
-
-        - A float is the fraction of the examples to hold out, drawn at random. The others
-          train `estimator` and give rules from strict to loose, which are tested one
-          after the other on the held-out examples, by exact binomial bounds on the very
-          rates that are constrained (Clopper-Pearson, and an exact bound for differences)
-          [3]_. The guarantee is exact for `predict`, whatever the `estimator`, the `lmo`
-          and the number of classes. It needs examples of equal weight. With
-          ``cv="prefit"`` and ``confusion="probabilities"``, 0.8 mostly costs less.
-        - "uniform" uses all examples for both. Each constraint is tightened by the
-          Dvoretzky-Kiefer-Wolfowitz bound on the error of its rates, which depends on the
-          group sizes and holds for all thresholds at once, see `constraint_bounds_`.
-          Labels are then counted. The guarantee is proven for two classes, if the
-          probabilities come from other examples (``cv="prefit"``) and the fractions of
-          the groups do not change. For more classes and for `group_blind` the same bound
-          is used as a heuristic.
-    margin : "auto", float or None, default=None
-        How much stricter constraints are in training, because those that are just met
-        there are violated by about every other sample of new examples. "auto" is one
-        standard error of each rate, or difference of rates, at the rule without a margin,
-        a number a margin in units of the constraint. A slack is not tightened below 0.
-        For constraints on rates; not with `constraint_confidence`, which is stricter and
-        promises something.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the mixture come from.
 
@@ -214,9 +154,6 @@ class ComplexMetricClassifier(RandomizedClassifier):
         constraints hold.
     max_iter : int, default=1000
         Maximum number of iterations. Each usually makes one LMO call.
-    max_time : float or None, default=None
-        Time limit of the solver in seconds. It makes at least one iteration. A fit that
-        is cut short by it is not reproducible bit for bit.
     random_state : int, RandomState instance or None, default=None
         Seed of the hash by which `predict` chooses a rule for each row. None is a fixed
         seed. Nothing else here is random; `estimator` and `predict` have their own
@@ -226,6 +163,80 @@ class ComplexMetricClassifier(RandomizedClassifier):
         predictions.
     verbose : int, default=0
         If nonzero, print one line per iteration.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"min_group_size": 50}``:
+
+        lmo : {"plugin", "weighted"} or LMO, default="plugin"
+            How to find the best classifier for a loss matrix.
+
+            - "plugin" is the plug-in rule above.
+            - "weighted" refits `estimator` for each loss matrix, on examples weighted by
+              their costs. It needs no probabilities, and does not use the groups.
+            - A user-defined :class:`~sklearn_structsvm.confusion.lmo.LMO` replaces
+              `estimator`.
+        solver : str, default="auto"
+            The optimization algorithm: "column_generation", "frank_wolfe" (for smooth
+            metrics), "gda", "ellipsoid" or "bisection" (for ratios of linear functions,
+            such as F-measures). With constraints the last four are SplitFW, ConGDA,
+            ConEllipsoid and ConBisection of [1]_. "auto" is column generation, which
+            works for all metrics and needs the fewest LMO calls.
+        group_estimator : classifier or None, default=None
+            Classifier for the groups, for ``group_blind=True``.
+
+            - None: `estimator` predicts pairs (group, label). It is fitted to the numbers
+              a * n_classes + i of the pairs of ``groups_[a]`` and ``classes_[i]``. A
+              prefitted one must have been fitted to these numbers.
+            - A classifier is fitted to the groups, and `estimator` to the labels. Their
+              product is used for :math:`P(a, i \mid x)`, which is correct if group and
+              label are independent given x. It is fitted to the values of the sensitive
+              feature or, for several columns or numbers with a pooled group, to the
+              indices in ``groups_``.
+        min_group_size : int, "warn" or None, default="warn"
+            Groups of fewer training examples are pooled, with a warning that lists them.
+            The rates of a few examples are mostly chance, so that constraints on them say
+            little of new examples. "warn" pools nothing, and lists groups of fewer than
+            20: one example moves their rates by more than a slack of 0.05. None says
+            nothing.
+
+            - The pooled group is named "other", as is a group of that name in the data,
+              which becomes a part of it. For `predict` its members keep their own names.
+            - With several columns, small values are pooled in each column first. Then
+              small combinations are pooled: to "other" in all columns but those that are
+              the `feature` of a constraint, whose values must be counted separately.
+            - Examples of weight zero do not count. A constraint on a `group` that is
+              pooled is an error. So is a group that did not occur in training, as without
+              pooling; combinations of known values are known if the pooled one occurred.
+        constraint_calibration : float or "uniform", default=0.5
+            How to make sure of `constraint_confidence`.
+
+            - A float is the fraction of the examples to hold out, drawn at random. The
+              others train `estimator` and give rules from strict to loose, which are
+              tested one after the other on the held-out examples, by exact binomial
+              bounds on the very rates that are constrained (Clopper-Pearson, and an exact
+              bound for differences) [3]_. The guarantee is exact for `predict`, whatever
+              the `estimator`, the `lmo` and the number of classes. It needs examples of
+              equal weight. With ``cv="prefit"`` and ``confusion="probabilities"``, 0.8
+              mostly costs less.
+            - "uniform" uses all examples for both. Each constraint is tightened by the
+              Dvoretzky-Kiefer-Wolfowitz bound on the error of its rates, which depends on
+              the group sizes and holds for all thresholds at once, see
+              `constraint_bounds_`. Labels are then counted. The guarantee is proven for
+              two classes, if the probabilities come from other examples (``cv="prefit"``)
+              and the fractions of the groups do not change. For more classes and for
+              `group_blind` the same bound is used as a heuristic.
+        margin : "auto", float or None, default=None
+            How much stricter constraints are in training, because those that are just met
+            there are violated by about every other sample of new examples. "auto" is one
+            standard error of each rate, or difference of rates, at the rule without a
+            margin, a number a margin in units of the constraint. A slack is not tightened
+            below 0. For constraints on rates; not with `constraint_confidence`, which is
+            stricter and promises something.
+        max_time : float or None, default=None
+            Time limit of the solver in seconds. It makes at least one iteration. A fit
+            that is cut short by it is not reproducible bit for bit.
+        step, step_sizes, dual_steps, penalty, radius, average, deep_cuts, inner, ...
+            Those of the chosen `solver`, such as ``{"solver": "frank_wolfe", "step":
+            "away"}``. An unknown name gets an error that lists them.
 
     Attributes
     ----------
@@ -513,28 +524,10 @@ class ComplexMetricClassifier(RandomizedClassifier):
         "metric": [str, ConfusionMetric, RateConstraint, callable],
         # A name or a class gets an error that says what to write.
         "constraints": [list, tuple, Constraint, str, type],
-        "lmo": [StrOptions({"plugin", "weighted"}), LMO],
-        "solver": [StrOptions({"auto", *SOLVERS})],
-        "solver_options": [dict, None],
         "randomized": ["boolean"],
         "confusion": [StrOptions({"auto", "labels", "probabilities"})],
         "group_blind": ["boolean"],
         "constraint_confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "constraint_calibration": [
-            StrOptions({"uniform"}),
-            Interval(Real, 0, 1, closed="neither"),
-        ],
-        "margin": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="left"),
-            None,
-        ],
-        "group_estimator": [HasMethods(["fit"]), HasMethods(["predict_proba"]), None],
-        "min_group_size": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"warn"}),
-            None,
-        ],
         "cv": [
             Interval(Real, 0, 1, closed="neither"),
             "cv_object",
@@ -542,10 +535,21 @@ class ComplexMetricClassifier(RandomizedClassifier):
         ],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "solver_options": [dict, None],
+    }
+    _option_table: ClassVar = {
+        "lmo": Option("plugin", [StrOptions({"plugin", "weighted"}), LMO]),
+        "solver": Option("auto", [StrOptions({"auto", *SOLVERS})]),
+        "constraint_calibration": Option(0.5, [StrOptions({"uniform"}), *SHARE]),
+        "margin": Option(None, [StrOptions({"auto"}), *NON_NEGATIVE, None]),
+        "group_estimator": Option(
+            None, [HasMethods(["fit"]), HasMethods(["predict_proba"]), None]
+        ),
+        "min_group_size": Option("warn", [*COUNT, StrOptions({"warn"}), None]),
+        **TIME_OPTION,
     }
 
     def __init__(
@@ -554,48 +558,46 @@ class ComplexMetricClassifier(RandomizedClassifier):
         metric: str | ConfusionMetric | RateConstraint | Callable[..., Any] = "g_mean",
         constraints: Constraint | list[Constraint] | tuple[Constraint, ...] = (),
         *,
-        lmo: Literal["plugin", "weighted"] | LMO = "plugin",
-        solver: Literal[
-            "auto", "column_generation", "frank_wolfe", "gda", "ellipsoid", "bisection"
-        ] = "auto",
-        solver_options: dict[str, Any] | None = None,
         randomized: bool = True,
         confusion: Literal["auto", "labels", "probabilities"] = "auto",
         group_blind: bool = False,
-        group_estimator: Any = None,
-        min_group_size: int | Literal["warn"] | None = "warn",
         constraint_confidence: float | None = None,
-        constraint_calibration: float | Literal["uniform"] = 0.5,
-        margin: float | Literal["auto"] | None = None,
         cv: Any = 5,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        max_time: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
         self.constraints = constraints
-        self.lmo = lmo
-        self.solver = solver
-        self.solver_options = solver_options
         self.randomized = randomized
         self.confusion = confusion
         self.group_blind = group_blind
-        self.group_estimator = group_estimator
-        self.min_group_size = min_group_size
         self.constraint_confidence = constraint_confidence
-        self.constraint_calibration = constraint_calibration
-        self.margin = margin
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.solver_options = solver_options
+
+    def _check_options(self):
+        name, given = type(self).__name__, self.solver_options or {}
+        table, others = self._option_table, self._options_of_solver()
+        own = {key: given[key] for key in given if key not in others}
+        check_options(name, own, table)
+        _, solver = find_solver(self._options.solver, bool(self.constraints))
+        refuse_unknown(f"{name} with {solver.CALLED}", others, table | solver.OPTIONS)
+        solver.check_options(others)
+
+    def _options_of_solver(self):
+        """The options that are not in the table: those of the solver alone."""
+        given, table = self.solver_options or {}, self._option_table
+        return {name: given[name] for name in given if name not in table}
 
     @property
     @of_one_fit

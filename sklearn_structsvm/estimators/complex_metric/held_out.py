@@ -115,7 +115,7 @@ def hold_out(estimator, task, given):
             "sample_weight has different weights. Use "
             "constraint_calibration='uniform', which counts effective examples."
         )
-    share = estimator.constraint_calibration
+    share = estimator._options.constraint_calibration
     rng = check_random_state(
         0 if estimator.random_state is None else estimator.random_state
     )
@@ -136,7 +136,7 @@ def hold_out(estimator, task, given):
     if routes_metadata() and estimator._is_plugin:
         routed = given.routed(estimator)
         params = routed.estimator.predict_proba
-        if estimator.group_estimator is not None:
+        if estimator._options.group_estimator is not None:
             params = for_pairs(params, routed.group_estimator.predict_proba)
         predict_params = _check_method_params(given.X, params, held)
     share = n / len(used)
@@ -172,7 +172,7 @@ class CertifiedSearch:
         self.asked = list(oracle.task.constraints)
         self.error = 1.0 - estimator.constraint_confidence
         self.count = held_out.counter(estimator, found, n_threads)
-        left = estimator.max_time
+        left = estimator._options.max_time
         self.deadline = np.inf if left is None else perf_counter() + left
         self.errors = None
         # Rules by shift that are tested again, or not yet.

@@ -77,7 +77,7 @@ class LabelPredictor(OverProbabilities):
             )
         return choose_top_labels(
             rows, weights, self.labels_per_row, metric, self.average, shrink, on_pass,
-            tol=self.tol, max_iter=self.max_iter, max_time=self.max_time,
+            tol=self.tol, max_iter=self.max_iter, max_time=self._options.max_time,
         )  # fmt: skip
 
     def _found(self, method, X, params):

@@ -56,6 +56,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     fit_probabilities,
     held_out_parts,
 )
+from sklearn_structsvm.estimators.constraints import TIME_OPTION
 from sklearn_structsvm.estimators.inner import feature_attributes, supports
 from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
@@ -115,8 +116,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         of labels fit into memory. None means all labels.
     constraints : Constraint or sequence of Constraint, default=()
         Constraints on each label or, for "micro", on all labels together. For example
-        ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label for
-        at most 1% of the rows. Not with `labels_per_row` or "samples".
+        ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label
+        for at most 1% of the rows. Not with `labels_per_row` or "samples".
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts. The certificate, and any constraints, refer to what is counted.
 
@@ -143,13 +144,16 @@ class MultilabelMetricClassifier(LabelPredictor):
         Stop an iterative search once the gap is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the rows in an iterative search.
-    max_time : float or None, default=None
-        Time limit of an iterative search in seconds. It makes at least one pass. A fit
-        that is cut short by it is not reproducible bit for bit.
     n_jobs : int or None, default=None
         Number of folds that are processed in parallel.
     verbose : int, default=0
         If nonzero, print one line per pass of an iterative search.
+    solver_options : dict or None, default=None
+        Rarely needed options, such as ``{"max_time": 60}``:
+
+        max_time : float or None, default=None
+            Time limit of an iterative search in seconds. It makes at least one pass. A
+            fit that is cut short by it is not reproducible bit for bit.
 
     Attributes
     ----------
@@ -295,10 +299,11 @@ class MultilabelMetricClassifier(LabelPredictor):
         ],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "solver_options": [dict, None],
     }
+    _option_table = TIME_OPTION
 
     def __init__(
         self,
@@ -313,9 +318,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         cv: Any = 5,
         tol: float = 1e-4,
         max_iter: int = 1000,
-        max_time: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -327,9 +332,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
-        self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.solver_options = solver_options
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any
@@ -462,7 +467,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         warn_of_few(self.diagnostics_, labels, why, told, by_label)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
-            at = self.get_params(deep=False)[limit]
+            at = self._settings()[limit]
             warn_caller(
                 f"The search stopped at {limit}={at} with a gap of "
                 f"{self.dual_gap_:.3g}. Increase {limit}.",

@@ -129,11 +129,11 @@ def _other_oracle(estimator, task, given):
     """The oracle of an LMO that finds classifiers."""
     if given.fit_params:
         raise TypeError(
-            f"With lmo={estimator.lmo!r}, fit does not accept "
+            f"With lmo={estimator._options.lmo!r}, fit does not accept "
             f"{sorted(given.fit_params)}. Only lmo='plugin' passes parameters other than "
             "weights to the estimator."
         )
-    lmo = estimator.lmo
+    lmo = estimator._options.lmo
     if isinstance(lmo, str):
         lmo = WeightedLMO(estimator._classifier())
     (X,) = indexable(given.X)

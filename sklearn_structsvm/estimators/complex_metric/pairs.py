@@ -141,18 +141,19 @@ def pairs_of(estimator, task, classifier, routed):
     k, groups = len(task.classes), task.finder.groups
     # The cells of a group are adjacent.
     pairs = task.codes // (task.cells.n_cells // len(groups.names)) * k + task.y
-    if estimator.group_estimator is not None:
+    options = estimator._options
+    if options.group_estimator is not None:
         names = group_labels(groups)
-        if estimator._is_fitted_already(estimator.group_estimator):
+        if estimator._is_fitted_already(options.group_estimator):
             if groups.pooled:
                 raise ValueError(
                     "group_estimator was fitted before, to groups that min_group_size="
-                    f"{estimator.min_group_size} pools. Pass it unfitted, or pool the "
+                    f"{options.min_group_size} pools. Pass it unfitted, or pool the "
                     "groups before both fits and leave out min_group_size."
                 )
-            check_prefit_groups(estimator.group_estimator, names)
+            check_prefit_groups(options.group_estimator, names)
         classifier = IndependentPairs(
-            classifier, estimator.group_estimator, task.classes, names
+            classifier, options.group_estimator, task.classes, names
         )
         of_label, of_group = routed.estimator, routed.group_estimator
         routed.estimator = Bunch(

@@ -146,13 +146,15 @@ class RandomizedClassifier(OverProbabilities):
 
     def _classifiers(self):
         found = super()._classifiers()
-        if self.group_estimator is not None:
-            found["group_estimator"] = self.group_estimator
+        group_estimator = self._options.group_estimator
+        if group_estimator is not None:
+            found["group_estimator"] = group_estimator
         return found
 
     @property
     def _is_plugin(self):
-        return isinstance(self.lmo, str) and self.lmo == "plugin"
+        lmo = self._options.lmo
+        return isinstance(lmo, str) and lmo == "plugin"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -214,8 +216,9 @@ class RandomizedClassifier(OverProbabilities):
         if not routes_metadata():
             if params and not self._is_plugin:
                 raise TypeError(
-                    f"With lmo={self.lmo!r}, {method} does not accept {sorted(params)}. "
-                    "Only lmo='plugin' passes parameters to the estimator."
+                    f"With lmo={self._options.lmo!r}, {method} does not accept "
+                    f"{sorted(params)}. Only lmo='plugin' passes parameters to the "
+                    "estimator."
                 )
             return params
         if sensitive_features is not None:
@@ -228,7 +231,7 @@ class RandomizedClassifier(OverProbabilities):
             process_routing(self, method, **params)
             return {}
         routed = process_routing(self, method, **params)
-        if self.group_estimator is None:
+        if self._options.group_estimator is None:
             return routed.estimator.predict_proba
         return for_pairs(
             routed.estimator.predict_proba, routed.group_estimator.predict_proba

@@ -89,11 +89,11 @@ def solve(fit, oracle, known, held_out=None):
     """
     estimator = fit.estimator
     asked = oracle.task.problem(oracle.lmo)
-    name, solver = find_solver(estimator.solver, asked.constrained)
+    name, solver = find_solver(estimator._options.solver, asked.constrained)
     options = {
         "tol": estimator.tol,
         "max_iter": estimator.max_iter,
-        **(estimator.solver_options or {}),
+        **estimator._options_of_solver(),
     }
     known = known | {"solver_": name}
     find = partial(_solve, estimator, oracle, partial(solver.run, **options))
@@ -119,8 +119,9 @@ def solve(fit, oracle, known, held_out=None):
             history=history,
         )
     except InfeasibleConstraintError as error:
-        if estimator.margin is not None:
-            error.add_note(f"margin={estimator.margin!r} made the constraints stricter.")
+        margin = estimator._options.margin
+        if margin is not None:
+            error.add_note(f"margin={margin!r} made the constraints stricter.")
         if not bounds:
             raise
         raise infeasible_with_confidence(estimator, bounds, error) from None
@@ -133,7 +134,8 @@ def solve(fit, oracle, known, held_out=None):
 
 
 def _deadline(estimator):
-    return np.inf if estimator.max_time is None else perf_counter() + estimator.max_time
+    max_time = estimator._options.max_time
+    return np.inf if max_time is None else perf_counter() + max_time
 
 
 def _left(deadline):
@@ -161,7 +163,7 @@ def promised(estimator, oracle, known, find, held_out):
         constraints = [moved(b.constraint, b.values, of_rates=False) for b in bounds]
         by_group = [b.by_group(task.cells.group_names) for b in bounds]
         found["constraint_bounds_"] = by_group
-    elif estimator.margin is not None and constraints:
+    elif estimator._options.margin is not None and constraints:
         constraints, n_calls = with_margin(estimator, oracle, find)
     oracle.task = replace(task, constraints=constraints)
     return found, n_calls, bounds, certified
@@ -242,7 +244,7 @@ def common_rule(estimator, oracle, options, max_time):
     if task.costs is not None:
         return None, 0
     common = CommonOracle(oracle)
-    _, solver = find_solver(estimator.solver, False)
+    _, solver = find_solver(estimator._options.solver, False)
     kept = {"tol", "max_iter", *solver.OPTIONS}
     options = {name: value for name, value in options.items() if name in kept}
     solve = partial(_solve, estimator, common, partial(solver.run, **options))
@@ -258,12 +260,12 @@ def with_margin(estimator, oracle, solve):
 
     "auto" is one standard error of each condition for the rule without a margin.
     """
-    constraints, margin, n_calls = oracle.task.constraints, estimator.margin, 0
+    constraints, margin, n_calls = oracle.task.constraints, estimator._options.margin, 0
     refuse_curved(constraints, "margin")
     problem = oracle.task.problem(oracle.lmo)
     cells, by, found = problem.cells, margin, []
     if margin == "auto":
-        result = solve(problem, estimator.max_time).result
+        result = solve(problem, estimator._options.max_time).result
         C, n_calls = result.solution.confusion[: cells.n_cells], result.n_oracle_calls
         counts = effective_number(oracle.task.weights) * C
     for constraint in constraints:
@@ -340,7 +342,7 @@ def warn_of_shortfall(estimator, result):
     if not ran_out:
         end, remedy = "found nothing more to do", "Use a larger tol, or another solver."
     else:
-        limit = estimator.get_params(deep=False)[result.status]
+        limit = estimator._settings()[result.status]
         end = f"stopped at {result.status}={limit}"
         remedy = f"Increase {result.status}"
         remedy += "." if estimator.solver_ == AUTO else f", or use solver='{AUTO}'."

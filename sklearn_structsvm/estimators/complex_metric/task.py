@@ -38,7 +38,6 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     prefit_classes,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
-from sklearn_structsvm.solvers.confusion.named import find_solver
 
 # In a smaller group, one example moves a rate by more than the default slack of 0.05.
 TINY_GROUP = 20
@@ -192,7 +191,7 @@ class Given:
 
 def bounds_uniformly(estimator):
     """Whether constraints are tightened by a bound for all rules."""
-    is_uniform = isinstance(estimator.constraint_calibration, str)
+    is_uniform = isinstance(estimator._options.constraint_calibration, str)
     return estimator.constraint_confidence is not None and is_uniform
 
 
@@ -218,12 +217,12 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
     _check_combination(estimator, labels)
     classifier, classes = estimator._classifier(), np.unique(labels)
     if estimator._is_plugin and estimator._is_fitted_already(classifier):
-        if not estimator.group_blind or estimator.group_estimator is not None:
+        if not estimator.group_blind or estimator._options.group_estimator is not None:
             classes = prefit_classes(classifier, labels)
     task = make_task(
         estimator.metric, estimator.constraints, classes, rows, labels, weights,
         metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
-        estimator.min_group_size,
+        estimator._options.min_group_size,
     )  # fmt: skip
     is_unused = metadata["sensitive_features"] is not None and task.finder.groups is None
     # Fits that differ only in constraints include one without them.
@@ -236,7 +235,7 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
     if task.costs is not None and not estimator._is_plugin:
         raise ValueError(
             "Individual costs of the examples require lmo='plugin'; got "
-            f"lmo={estimator.lmo!r}."
+            f"lmo={estimator._options.lmo!r}."
         )
     if task.costs is not None and bounds_uniformly(estimator):
         raise ValueError(
@@ -248,14 +247,12 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
 
 def _check_combination(estimator, labels):
     """Raise an error if parameters contradict each other or the number of labels."""
-    constraints = read_constraints(estimator.constraints)
-    if estimator.margin is not None and estimator.constraint_confidence is not None:
+    is_certified = estimator.constraint_confidence is not None
+    if estimator._options.margin is not None and is_certified:
         raise ValueError(
             "margin is for constraints without a constraint_confidence, which finds "
             "a margin of its own."
         )
-    _, solver = find_solver(estimator.solver, bool(constraints))
-    solver.check_options(estimator.solver_options or {})
     kind = type_of_target(labels)
     if kind != "binary" and not get_tags(estimator).classifier_tags.multi_class:
         raise ValueError(

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _options import set_placed
 from _seeds import new_rng
 from sklearn.linear_model import LogisticRegression
 
@@ -30,7 +31,7 @@ def groups_alike(k=2, n=600, seed=0):
 def fit(k=2, constraints=WIDE, **params):
     X, y, groups = groups_alike(k)
     model = ComplexMetricClassifier(LogisticRegression(), constraints=constraints)
-    model.set_params(**{"metric": "g_mean", "cv": None} | params)
+    set_placed(model, **{"metric": "g_mean", "cv": None} | params)
     return model.fit(X, y, sensitive_features=groups if constraints else None)
 
 

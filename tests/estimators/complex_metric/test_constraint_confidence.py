@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _mixtures import Scored, make_data, recalls_of_groups
+from _options import placed, set_placed
 from _seeds import new_rng
 from sklearn.linear_model import LogisticRegression
 
@@ -27,10 +28,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:sensitive_features were passed")
 
 
 def confident(constraints, confidence=0.95, **params):
-    return ComplexMetricClassifier(
+    return placed(ComplexMetricClassifier)(
         constraints=constraints,
         constraint_confidence=confidence,
-        constraint_calibration="uniform",
+        solver_options={"constraint_calibration": "uniform"},
         **params,
     )
 
@@ -178,4 +179,4 @@ class TestMisuse:
     def test_what_it_does_not_go_with(self, params, words):
         X, y, _ = make_data(2)
         with pytest.raises(ValueError, match=words):
-            confident(Recall(at_least=0.1)).set_params(**params).fit(X, y)
+            set_placed(confident(Recall(at_least=0.1)), **params).fit(X, y)

@@ -283,7 +283,7 @@ def test_classes_of_few_examples_are_named_with_the_remedy():
         model.fit(X, y == "c")
         inner = LogisticRegression().fit(X, y)
         ComplexMetricClassifier(FrozenEstimator(inner), metric="balanced").fit(X, y)
-        model.set_params(lmo="weighted").fit(X, y)
+        model.set_params(solver_options__lmo="weighted").fit(X, y)
 
 
 def test_a_changed_correction_is_refused_when_predicting():

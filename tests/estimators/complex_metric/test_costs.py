@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import sklearn
+from _options import placed
 from _seeds import new_rng
 from scipy.optimize import linprog
 from sklearn.frozen import FrozenEstimator
@@ -43,7 +44,7 @@ def prefit(X, y, **params):
     inner = LogisticRegression().fit(X, y)
     if y.max() > 1:  # and not what the labels may make of them
         params["confusion"] = "probabilities"
-    model = ComplexMetricClassifier(FrozenEstimator(inner), tol=1e-6, **params)
+    model = placed(ComplexMetricClassifier)(FrozenEstimator(inner), tol=1e-6, **params)
     return model, inner.predict_proba(X)
 
 
@@ -211,7 +212,7 @@ def test_known_costs_with_constraints_end_at_the_optimum_of_a_program(seed, k, s
             "metric": "expected_cost",
             "constraints": Recall(label=label, at_least=0.8),
         }
-    model = ComplexMetricClassifier(
+    model = placed(ComplexMetricClassifier)(
         FrozenEstimator(inner), tol=1e-6, confusion="probabilities", **params
     ).fit(X, y, weights, costs=costs)
     best = program.fun + (1.0 if swapped else 0.0)
@@ -302,9 +303,9 @@ def test_what_makes_no_sense_with_costs_is_refused():
     with pytest.raises(ValueError, match="costs must be finite"):
         model.fit(X, y, costs=np.full_like(costs, np.nan))
     with pytest.raises(ValueError, match="require lmo='plugin'"):
-        ComplexMetricClassifier(metric="expected_cost", lmo="weighted").fit(
-            X, y, costs=costs
-        )
+        ComplexMetricClassifier(
+            metric="expected_cost", solver_options={"lmo": "weighted"}
+        ).fit(X, y, costs=costs)
     with pytest.raises(ValueError, match=r"ExpectedCost\(\) uses individual costs"):
         ExpectedCost()(y, y)
     with pytest.raises(ValueError, match="does not support group"):
@@ -378,6 +379,6 @@ def test_costs_are_routed_through_pipelines_and_searches(known):
 def test_a_mean_cost_is_no_rate_that_has_a_margin(margin):
     X, y, _, costs = data(11, 2)
     bound = MetricBound("expected_cost", at_most=5.0)
-    model = ComplexMetricClassifier(constraints=bound, margin=margin)
+    model = ComplexMetricClassifier(constraints=bound, solver_options={"margin": margin})
     with pytest.raises(ValueError, match="margin supports only constraints on rates"):
         model.fit(X, y, costs=costs)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
+from _options import placed
 from _seeds import new_rng
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -66,7 +67,7 @@ def draw(n=300, *, n_few=40):
 
 def model_of(constraints, **params):
     params = {"metric": "balanced", "cv": None, "min_group_size": None} | params
-    return ComplexMetricClassifier(
+    return placed(ComplexMetricClassifier)(
         LogisticRegression(), constraints=constraints, **params
     )
 
@@ -260,4 +261,6 @@ class TestGroups:
         with pytest.warns(UserWarning, match=r"fewer than 20 examples: 'few' \(12\)"):
             model.fit(X, y, sensitive_features=group)
         assert model.groups_.tolist() == ["few", "many"] and model.pooled_groups_ == {}
-        model.set_params(min_group_size=None).fit(X, y, sensitive_features=group)
+        model.set_params(solver_options__min_group_size=None).fit(
+            X, y, sensitive_features=group
+        )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from _mixtures import Boosted, make_data, no_complaint_of_convergence
+from _options import placed, set_placed
 from _seeds import new_rng
 from scipy import sparse
 from scipy.optimize import linprog, minimize_scalar
@@ -57,7 +58,7 @@ class Pairs:
 
 
 def blind(*args, **params):
-    return ComplexMetricClassifier(*args, group_blind=True, **params)
+    return placed(ComplexMetricClassifier)(*args, group_blind=True, **params)
 
 
 def exact_fit(Q, y, groups, metric, constraint, weights=None, of=np.asarray, X=None):
@@ -503,7 +504,7 @@ class TestInScikitLearn:
         X, y, groups = data
         pytest.importorskip("matplotlib")
         display = TradeoffDisplay.from_estimator(
-            model.set_params(group_estimator=LogisticRegression()), X, y,
+            model.set_params(solver_options__group_estimator=LogisticRegression()), X, y,
             param_name="constraints__slack", param_range=[0.1, 0.3], cv=2,
             sensitive_features=groups,
         )  # fmt: skip
@@ -559,7 +560,7 @@ class TestMisuse:
     )  # fmt: skip
     def test_parameters_that_contradict_each_other(self, params, error, words):
         X, y, groups = make_data(2)
-        model = blind(constraints=FAIR).set_params(**params)
+        model = set_placed(blind(constraints=FAIR), **params)
         with pytest.raises(error, match=words):
             model.fit(X, y, sensitive_features=groups)
 
@@ -574,7 +575,8 @@ class TestMisuse:
         with pytest.raises(ValueError, match="numbers 0 to 3"):
             model.fit(X, y, sensitive_features=groups)
         model.set_params(
-            estimator=of_labels, group_estimator=LogisticRegression().fit(X, three)
+            estimator=of_labels,
+            solver_options__group_estimator=LogisticRegression().fit(X, three),
         )
         with pytest.raises(ValueError, match=r"was fitted to the groups \['child'\]"):
             model.fit(X, y, sensitive_features=groups)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 from _mixtures import Scored, make_data, recalls_of_groups
+from _options import placed, set_placed
 from _seeds import new_rng
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +27,7 @@ from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintErro
 
 
 def certified(constraints, confidence=0.95, **params):
-    return ComplexMetricClassifier(
+    return placed(ComplexMetricClassifier)(
         constraints=constraints, constraint_confidence=confidence, **params
     )
 
@@ -131,7 +132,7 @@ def test_it_costs_less_than_the_bound_for_all_rules():
             Precision(at_least=0.75), metric="recall", estimator=Scored(), cv="prefit"
         )
         try:
-            model.set_params(constraint_calibration=how).fit(X, y)
+            model.set_params(solver_options__constraint_calibration=how).fit(X, y)
         except InfeasibleConstraintError:
             found[how] = 0.0
             continue
@@ -151,7 +152,7 @@ def test_the_precision_of_a_rare_class_can_be_certified():
     model.fit(X, y)
     assert model.predict(X)[y == 1].mean() > 0.5
     with pytest.raises(InfeasibleConstraintError, match="looser"):
-        model.set_params(constraint_calibration="uniform").fit(X, y)
+        model.set_params(solver_options__constraint_calibration="uniform").fit(X, y)
 
 
 def test_without_constraints_no_rows_are_held_out():
@@ -230,4 +231,4 @@ class TestMisuse:
     def test_what_it_does_not_go_with(self, params, words):
         X, y, _ = make_data(2)
         with pytest.raises(ValueError, match=words):
-            certified(Recall(at_least=0.1)).set_params(**params).fit(X, y)
+            set_placed(certified(Recall(at_least=0.1)), **params).fit(X, y)

@@ -56,7 +56,9 @@ class TestParameters:
         frame = pd.DataFrame(X, columns=list("abcde"))
         for lmo in ("plugin", "weighted"):
             with no_complaint_of_convergence():
-                model = ComplexMetricClassifier(lmo=lmo, max_iter=20).fit(frame, y)
+                model = ComplexMetricClassifier(
+                    solver_options={"lmo": lmo}, max_iter=20
+                ).fit(frame, y)
             assert model.feature_names_in_.tolist() == list("abcde")
             with pytest.raises(ValueError, match="feature names"):
                 model.predict(frame[list("edcba")])
@@ -232,7 +234,9 @@ class TestWithoutRouting:
         data = (X, y) if method == "score" else (X,)
         for lmo in ("plugin", "weighted"):
             with no_complaint_of_convergence():
-                model = ComplexMetricClassifier(lmo=lmo, max_iter=5).fit(X, y)
+                model = ComplexMetricClassifier(
+                    solver_options={"lmo": lmo}, max_iter=5
+                ).fit(X, y)
             with pytest.raises(TypeError, match="nonsense"):
                 getattr(model, method)(*data, nonsense=1)
 
@@ -397,15 +401,19 @@ class TestRouting:
         X, y, _ = make_data(2)
         for lmo in ("plugin", "weighted"):
             with pytest.raises(TypeError, match="nonsense"):
-                ComplexMetricClassifier(lmo=lmo).fit(X, y, nonsense=1)
+                ComplexMetricClassifier(solver_options={"lmo": lmo}).fit(X, y, nonsense=1)
             with no_complaint_of_convergence():
-                model = ComplexMetricClassifier(lmo=lmo, max_iter=5).fit(X, y)
+                model = ComplexMetricClassifier(
+                    solver_options={"lmo": lmo}, max_iter=5
+                ).fit(X, y)
             with pytest.raises(TypeError, match="nonsense"):
                 model.predict(X, nonsense=1)
 
     def test_weighted_fits_take_weights_and_groups(self):
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(lmo="weighted", constraints=FAIR, max_iter=30)
+        model = ComplexMetricClassifier(
+            solver_options={"lmo": "weighted"}, constraints=FAIR, max_iter=30
+        )
         with no_complaint_of_convergence():
             model.fit(X, y, sample_weight=np.ones(len(y)), sensitive_features=groups)
         assert len(model.predict(X, sensitive_features=groups)) == len(X)
@@ -415,7 +423,9 @@ class TestPersistence:
     @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
     def test_a_fit_comes_back_whole(self, lmo, tmp_path):
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(lmo=lmo, constraints=FAIR, max_iter=50)
+        model = ComplexMetricClassifier(
+            solver_options={"lmo": lmo}, constraints=FAIR, max_iter=50
+        )
         with no_complaint_of_convergence():
             model.fit(X, y, sensitive_features=groups)
         joblib.dump(model, tmp_path / "model")

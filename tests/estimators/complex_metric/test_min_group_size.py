@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from _options import placed
 from _seeds import new_rng
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -41,7 +42,7 @@ def by_hand(groups):
 
 def model_of(constraints=PARITY, **params):
     params = {"cv": None, "metric": "zero_one", "min_group_size": 10} | params
-    return ComplexMetricClassifier(constraints=constraints, **params)
+    return placed(ComplexMetricClassifier)(constraints=constraints, **params)
 
 
 @POOLED
@@ -79,13 +80,17 @@ def test_a_warning_lists_the_groups_that_are_pooled_and_a_pool_that_is_small():
         model = model_of().fit(X, y, sensitive_features=groups)
     assert model.pooled_groups_ == {"x": 7, "y": 5}
     with pytest.warns(UserWarning, match=r"still smaller: 'other' \(12\)"):
-        model.set_params(min_group_size=13).fit(X, y, sensitive_features=groups)
+        model.set_params(solver_options__min_group_size=13).fit(
+            X, y, sensitive_features=groups
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.set_params(min_group_size=5).fit(X, y, sensitive_features=groups)
+        model.set_params(solver_options__min_group_size=5).fit(
+            X, y, sensitive_features=groups
+        )
         assert model.pooled_groups_ == {} and len(model.groups_) == 4
         # Nothing is counted by groups.
-        model.set_params(min_group_size=13, constraints=())
+        model.set_params(solver_options__min_group_size=13, constraints=())
         with pytest.warns(UserWarning, match="ignored"):
             model.fit(X, y, sensitive_features=groups)
         assert model.pooled_groups_ == {} and model.groups_ is None

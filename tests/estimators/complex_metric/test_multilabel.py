@@ -524,7 +524,10 @@ def test_micro_averages_calibrate_each_label():
 
 @pytest.mark.parametrize(
     "params",
-    [{"confusion": "labels"}, {"metric": "recall", "constraints": Coverage(at_most=0.1)}],
+    [
+        {"confusion": "labels"},
+        {"metric": "recall", "constraints": Coverage(at_most=0.1)},
+    ],
 )
 def test_weighted_averages_have_the_thresholds_of_macro_averages(params):
     eta, Y = given(new_rng(56), n=60)
@@ -923,7 +926,7 @@ def test_a_search_is_told_kept_and_limited_in_time(metric, capfd):
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == model.n_iter_
     assert lines[-1].startswith(f"[MultilabelMetricClassifier] pass {model.n_iter_}, ")
-    model.set_params(tol=0.0, max_time=1e-9, verbose=0)
+    model.set_params(tol=0.0, solver_options__max_time=1e-9, verbose=0)
     with pytest.warns(ConvergenceWarning, match="stopped at max_time=1e-09.*max_time"):
         model.fit(eta, Y)
     assert model.n_iter_ == 1 and capfd.readouterr().out == ""

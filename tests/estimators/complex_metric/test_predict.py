@@ -88,7 +88,10 @@ class TestHash:
         frame = pd.DataFrame(X, columns=list("abcde"))
         chosen = make_column_transformer((StandardScaler(), ["d", "b", "a"]))
         model = ComplexMetricClassifier(
-            make_pipeline(chosen, LogisticRegression()), "min_max", lmo=lmo, max_iter=20
+            make_pipeline(chosen, LogisticRegression()),
+            "min_max",
+            solver_options={"lmo": lmo},
+            max_iter=20,
         )
         with no_complaint_of_convergence():
             model.fit(frame, y)
@@ -408,7 +411,9 @@ def test_refitted_classifiers_predict_without_the_groups_of_their_constraints(lm
     X, y, _ = make_data(2, n=200)
     group = np.where(X[:, 0] > 0, "a", "b")
     model = ComplexMetricClassifier(
-        metric="balanced", constraints=EqualOpportunity(slack=0.3), lmo=lmo
+        metric="balanced",
+        constraints=EqualOpportunity(slack=0.3),
+        solver_options={"lmo": lmo},
     )
     with no_complaint_of_convergence():
         model.set_params(max_iter=10).fit(X, y, sensitive_features=group)
@@ -435,7 +440,9 @@ DAMAGE = {
 def test_a_damaged_mixture_is_refused_by_name(lmo, name, change):
     X, y, _ = make_data(3)
     with no_complaint_of_convergence():
-        model = ComplexMetricClassifier(metric="min_max", lmo=lmo).fit(X, y)
+        model = ComplexMetricClassifier(
+            metric="min_max", solver_options={"lmo": lmo}
+        ).fit(X, y)
     model = pickle.loads(pickle.dumps(model))
     setattr(model.mixture_, name, change(getattr(model.mixture_, name)))
     for ask in (model.predict, model.predict_proba, lambda X: model.score(X, y)):
@@ -465,7 +472,9 @@ def test_classes_and_seeds_that_were_changed_are_refused(mixture):
 @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
 def test_sparse_rows_that_point_beyond_their_columns_are_refused(lmo, layout):
     X, y, _ = make_data(2)
-    model = ComplexMetricClassifier(lmo=lmo).fit(sparse.csr_array(X), y)
+    model = ComplexMetricClassifier(solver_options={"lmo": lmo}).fit(
+        sparse.csr_array(X), y
+    )
     bad = sparse.csr_array(X).asformat(layout)
     (bad.col if layout == "coo" else bad.indices)[0] = 10**6
     for ask in (model.predict, model.predict_proba, lambda X: model.fit(X, y)):

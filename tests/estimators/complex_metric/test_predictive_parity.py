@@ -254,7 +254,7 @@ def test_held_out_examples_certify_precisions():
     assert (model.calibration_p_values_ <= 0.05).any()
     report = fairness_report(model, p[:, None], y, sensitive_features=groups)
     assert report.promises["constraint"] == ["PredictiveParity(slack=0.3)"]
-    model.set_params(constraint_calibration="uniform")
+    model.set_params(solver_options__constraint_calibration="uniform")
     with pytest.raises(ValueError, match="constraint_calibration=0.5"):
         model.fit(p[:, None], y, sensitive_features=groups)
 
@@ -295,7 +295,7 @@ def test_a_single_rule_is_found_however_short_the_time_is():
     for constraints in (both, both[1:]):
         model = ComplexMetricClassifier(
             Scored(), "balanced", constraints, cv="prefit", randomized=False,
-            max_time=1e-9,
+            solver_options={"max_time": 1e-9},
         )  # fmt: skip
         model.fit(p[:, None], y, sensitive_features=groups)
         assert model.constraint_violation_ <= 1e-9

@@ -189,7 +189,10 @@ def test_a_bound_is_on_the_label_that_the_metric_is_of():
 def test_names_and_objects_are_the_same_metric():
     X, y = data(0)
     named = ComplexMetricClassifier(
-        metric="recall", constraints=Coverage(at_most=0.3), cv=None, confusion="labels"
+        metric="recall",
+        constraints=Coverage(at_most=0.3),
+        cv=None,
+        confusion="labels",
     )
     by_name = named.fit(X, y).predict_proba(X)
     named.set_params(metric=Recall(label=1))
@@ -197,7 +200,8 @@ def test_names_and_objects_are_the_same_metric():
     assert named.pos_label_ == 1
     labels = np.array(["ok", "fraud"])[y]
     other = named.set_params(
-        metric=Recall(label="fraud"), constraints=Coverage(label="fraud", at_most=0.3)
+        metric=Recall(label="fraud"),
+        constraints=Coverage(label="fraud", at_most=0.3),
     ).fit(X, labels)
     assert other.pos_label_ == "fraud"
     # "fraud" is first. The best mixture need not be unique, but its metric is.

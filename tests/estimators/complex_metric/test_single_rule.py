@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from _mixtures import even_one_class, make_data
+from _options import placed
 from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -41,7 +42,7 @@ UNEVEN = Coverage(target=0.33337, slack=0.0)
 
 
 def single(*args, **params):
-    return ComplexMetricClassifier(*args, randomized=False, **params)
+    return placed(ComplexMetricClassifier)(*args, randomized=False, **params)
 
 
 def cuts_of(p):
@@ -107,7 +108,7 @@ def test_groups_have_the_best_pair_of_thresholds():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_gap_is_to_the_bound_of_all_mixtures(k, params):
     X, y, groups = make_data(k)
-    mixture = ComplexMetricClassifier(cv=None, **params)
+    mixture = placed(ComplexMetricClassifier)(cv=None, **params)
     mixture.fit(X, y, sensitive_features=groups)
     assert not hasattr(mixture, "mixture_objective_")
     model = clone(mixture).set_params(randomized=False)
@@ -150,7 +151,9 @@ def test_constraints_are_tightened_for_single_rules_as_well():
     X, y, groups = make_data(2)
     bound = Recall(at_least=0.3, per_group=True)
     model = single(metric="zero_one", constraints=bound, cv=None)
-    model.set_params(constraint_confidence=0.9, constraint_calibration="uniform")
+    model.set_params(
+        constraint_confidence=0.9, solver_options__constraint_calibration="uniform"
+    )
     model.fit(X, y, sensitive_features=groups)
     least = min(value for found in model.constraint_bounds_ for value in found.values())
     guess = model.predict(X, sensitive_features=groups)

@@ -81,7 +81,9 @@ def test_where_there_is_no_threshold_it_is_said_why():
     fair = ComplexMetricClassifier(constraints=EqualizedOdds(slack=0.01, pos_label=1))
     fair.fit(X, y, sensitive_features=group)
     assert not hasattr(fair, "thresholds_")
-    other = ComplexMetricClassifier(DecisionTreeClassifier(max_depth=1), lmo="weighted")
+    other = ComplexMetricClassifier(
+        DecisionTreeClassifier(max_depth=1), solver_options={"lmo": "weighted"}
+    )
     with pytest.raises(AttributeError, match="decide without class probabilities"):
         other.fit(X, y).threshold_  # noqa: B018
     with pytest.raises(AttributeError, match="has no rules per group"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _options import placed
 from _problems import (
     KINDS,
     PRESENTED,
@@ -139,7 +140,9 @@ def test_the_guard_ends_a_stall(ratio, monkeypatch):
         monkeypatch.setattr(acceleration, "RATIO", 10.0)
 
     monkeypatch.setattr(Acceleration, "start", start)
-    model = BCFWClassifier(C=0.1, tol=1e-5, max_iter=3000, acceleration=True)
+    model = BCFWClassifier(
+        C=0.1, tol=1e-5, max_iter=3000, solver_options={"acceleration": True}
+    )
     assert model.set_params(random_state=0).fit(X, y).dual_gap_ <= 1e-5
 
 
@@ -196,7 +199,7 @@ def test_momentum_ends_where_the_gap_rises():
 )
 def test_what_acceleration_does_not_go_with_has_none(options):
     X, y = make_chains(n_samples=20, random_state=new_seed(0))
-    model = BCFWClassifier(
+    model = placed(BCFWClassifier)(
         C=1.0, tol=0.0, max_iter=40, warm_start=True, random_state=0, **options
     )
     with pytest.warns(UserWarning, match="gap"):
@@ -210,7 +213,8 @@ def test_a_warm_start_goes_on_at_the_weights(step):
         300, 8, n_informative=6, n_classes=3, flip_y=0.3, random_state=new_seed(0)
     )
     model = BCFWClassifier(
-        C=10.0, step=step, acceleration=True, tol=1e-2, max_iter=2000, warm_start=True,
+        C=10.0, step=step,
+        solver_options={"acceleration": True}, tol=1e-2, max_iter=2000, warm_start=True,
         random_state=0,
     ).fit(X, y)  # fmt: skip
     assert "center" in model._dual_state["state"]
@@ -257,7 +261,10 @@ def test_a_damaged_center_is_refused(damage, message):
 def test_exact_steps_are_accelerated_with_a_true_gap(kind, layout):
     problem, lam = random_problem(kind, layout), 1e-3
     model = BCFWClassifier(
-        clone(problem.structure), C=1 / (lam * N), intercept_scaling=1.5, random_state=0
+        clone(problem.structure),
+        C=1 / (lam * N),
+        solver_options={"intercept_scaling": 1.5},
+        random_state=0,
     )
     model.set_params(tol=1e-9, max_iter=10**5).fit(problem.X, problem.y)
     w = model.structure_.join_weights(model.coef_, model.intercept_)
@@ -272,8 +279,12 @@ def test_exact_steps_are_accelerated_with_a_true_gap(kind, layout):
 def test_slack_rescaling_is_accelerated_with_a_true_gap(step):
     X, y = make_chains(n_samples=30, n_classes=3, random_state=new_seed(0))
     options = {"C": 0.3, "tol": 1e-4, "random_state": 0, "max_iter": 5000}
-    plain = SlackRescaledSSVM(step=step, acceleration=False, **options).fit(X, y)
-    fast = SlackRescaledSSVM(step=step, acceleration=True, **options).fit(X, y)
+    plain = placed(SlackRescaledSSVM)(
+        step=step, solver_options={"acceleration": False}, **options
+    ).fit(X, y)
+    fast = placed(SlackRescaledSSVM)(
+        step=step, solver_options={"acceleration": True}, **options
+    ).fit(X, y)
     for one, other in ((plain, fast), (fast, plain)):
         assert one.dual_gap_ <= 1e-4
         assert one.dual_objective_ <= other.objective_ + 1e-10
@@ -282,8 +293,10 @@ def test_slack_rescaling_is_accelerated_with_a_true_gap(step):
 def test_acceleration_that_has_no_place_is_refused():
     X, y = make_chains(n_samples=5, random_state=new_seed(0))
     for model in (
-        BCFWClassifier(algorithm="batch", acceleration=True),
-        SlackRescaledSSVM(solver="sgd", acceleration=True),
+        BCFWClassifier(
+            solver_options={"algorithm": "batch", "acceleration": True},
+        ),
+        SlackRescaledSSVM(solver="sgd", solver_options={"acceleration": True}),
     ):
         with pytest.raises(ValueError, match="acceleration=True"):
             model.fit(X, y)

@@ -102,7 +102,10 @@ def test_an_iterate_within_the_tolerance_is_returned_rather_than_the_average():
 def test_the_classifier_returns_it():
     problem = random_problem("chain")
     model = BCFWClassifier(
-        clone(problem.structure), C=1 / (LAM * N), average=True, max_iter=10**4
+        clone(problem.structure),
+        C=1 / (LAM * N),
+        solver_options={"average": True},
+        max_iter=10**4,
     )
     model.set_params(random_state=0).fit(problem.X, problem.y)
     primal = problem.listed.primal(model.coef_, LAM)

@@ -164,12 +164,14 @@ def test_equal_bounds_leave_one_point(algorithm):
 @pytest.mark.parametrize(("kind", "layout"), PRESENTED[:-1])
 def test_the_classifier_keeps_its_coefficients_within_their_bounds(kind, layout):
     problem = random_problem(kind, layout)
-    model = BCFWClassifier(clone(problem.structure), C=0.5, intercept_scaling=1.5)
+    model = BCFWClassifier(
+        clone(problem.structure), C=0.5, solver_options={"intercept_scaling": 1.5}
+    )
     model.set_params(random_state=0, tol=1e-2).fit(problem.X, problem.y)
     # Which leave the optimum without them out.
     high = 0.5 * np.abs(model.coef_).max()
     low = -0.3 * high
-    model.set_params(coef_bounds=(low, high)).fit(problem.X, problem.y)
+    model.set_params(solver_options__coef_bounds=(low, high)).fit(problem.X, problem.y)
     assert model.coef_.min() >= low
     assert model.coef_.max() <= high
     intercept = getattr(model, "intercept_", None)
@@ -197,7 +199,9 @@ def test_the_classifier_keeps_its_coefficients_within_their_bounds(kind, layout)
 )
 def test_bounds_that_make_no_box_are_refused(bounds, message):
     problem = random_problem("multiclass")
-    model = BCFWClassifier(clone(problem.structure), coef_bounds=bounds)
+    model = BCFWClassifier(
+        clone(problem.structure), solver_options={"coef_bounds": bounds}
+    )
     with pytest.raises(ValueError, match=message):
         model.fit(problem.X, problem.y)
     assert not hasattr(model, "coef_")

@@ -216,7 +216,11 @@ def test_the_classifier_reports_its_objective_and_a_true_gap(kind, layout, weigh
     problem = random_problem(kind, layout)
     s = new_rng(0).uniform(0.5, 2.0, size=N) if weighted else np.ones(N)
     model = BCFWClassifier(
-        clone(problem.structure), C=2.0, intercept_scaling=1.5, tol=1e-2, random_state=0
+        clone(problem.structure),
+        C=2.0,
+        solver_options={"intercept_scaling": 1.5},
+        tol=1e-2,
+        random_state=0,
     ).fit(problem.X, problem.y, sample_weight=s if weighted else None)
     lam, p = 1 / (2.0 * s.sum()), s / s.sum()
     w = model.structure_.join_weights(model.coef_, getattr(model, "intercept_", None))

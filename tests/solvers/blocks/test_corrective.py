@@ -178,7 +178,13 @@ def test_cached_passes_ask_no_oracle_and_count_as_none():
 def test_corrective_steps_need_fewer_calls_than_pairwise_ones():
     X, y = make_chains(n_samples=60, random_state=new_seed(0))
     calls = [
-        BCFWClassifier(step=step, C=1.0, tol=1e-3, acceleration=False, random_state=0)
+        BCFWClassifier(
+            step=step,
+            C=1.0,
+            tol=1e-3,
+            solver_options={"acceleration": False},
+            random_state=0,
+        )
         .set_params(max_iter=10**4)
         .fit(X, y)
         .n_oracle_calls_

@@ -165,8 +165,10 @@ def test_pages_that_are_not_marked_are_not_touched(kind, layout):
 OPTIONS = {"C": 0.1, "tol": 1e-4, "max_iter": 10**5, "random_state": 0}
 MODELS = {
     "default": BCFWClassifier(**OPTIONS),
-    "pairwise": BCFWClassifier(**OPTIONS, step="pairwise", cache=True),
-    "box": BCFWClassifier(**OPTIONS, coef_bounds=(-0.2, 0.2)),
+    "pairwise": BCFWClassifier(
+        **OPTIONS, step="pairwise", solver_options={"cache": True}
+    ),
+    "box": BCFWClassifier(**OPTIONS, solver_options={"coef_bounds": (-0.2, 0.2)}),
     "slack": SlackRescaledSSVM(**OPTIONS),
 }
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

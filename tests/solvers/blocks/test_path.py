@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _options import placed
 from _problems import explicit_alpha, random_problem, solve_listed, uneven_weights
 from _references import list_binary, visits
 from _seeds import new_rng, new_seed
@@ -307,8 +308,7 @@ def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
         sample_weight=s,
         eps=EPS,
         min_lambda=MIN_LAMBDA,
-        intercept_scaling=1.5,
-        sampling=sampling,
+        solver_options={"intercept_scaling": 1.5, "sampling": sampling},
         random_state=0,
     )
     assert path.eps == EPS
@@ -321,7 +321,7 @@ def test_bcfw_path_warns_where_it_was_cut_short():
     for name, limit in (("max_iter", 3), ("max_time", 1e-9)):
         message = f"cut short by {name}={limit} at lambda=.*ncrease {name}"
         with pytest.warns(ConvergenceWarning, match=message) as record:
-            path = bcfw_path(
+            path = placed(bcfw_path)(
                 problem.X,
                 problem.y,
                 structure=clone(problem.structure),
@@ -368,7 +368,7 @@ def test_bcfw_path_refuses_what_makes_no_path(options, message):
     (name,) = options
     message = f"The '{name}' parameter of bcfw_path must be .*{message}"
     with pytest.raises(ValueError, match=message):
-        bcfw_path(problem.X, problem.y, **options)
+        placed(bcfw_path)(problem.X, problem.y, **options)
 
 
 def test_features_whose_squares_overflow_are_refused():

@@ -5,6 +5,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from _options import placed
 from _problems import list_structure, optimum, random_problem
 from _references import Listed
 from _seeds import new_rng, new_seed
@@ -172,7 +173,7 @@ def against_linear_svc(structure, X, y, options, objective, intercept, C, weight
     }
     peer = LinearSVC(**options, **shared, tol=1e-9, max_iter=10**7)
     peer.fit(X, y, sample_weight=s)
-    mine = BCFWClassifier(structure, **shared, step="pairwise", tol=1e-9)
+    mine = placed(BCFWClassifier)(structure, **shared, step="pairwise", tol=1e-9)
     mine.set_params(max_iter=10**5).fit(X, y, sample_weight=s)
     reached = objective(X, y, mine, C, s, scaling)
     assert mine.objective_ == pytest.approx(reached, rel=1e-11)
@@ -220,10 +221,12 @@ def test_labels_without_normalization_are_one_binary_problem_each():
     rng = new_rng(0)
     X, Y = rng.standard_normal((40, 4)), rng.integers(2, size=(40, 3))
     shared = {"C": 0.3, "tol": 1e-9, "step": "pairwise", "max_iter": 10**5}
-    together = BCFWClassifier(MultilabelStructure(), random_state=0, **shared)
+    together = placed(BCFWClassifier)(MultilabelStructure(), random_state=0, **shared)
     together.fit(X, Y)
     apart = [
-        BCFWClassifier(BinaryStructure(), random_state=0, **shared).fit(X, Y[:, c])
+        placed(BCFWClassifier)(BinaryStructure(), random_state=0, **shared).fit(
+            X, Y[:, c]
+        )
         for c in range(3)
     ]
     total = sum(model.objective_ for model in apart)
@@ -276,9 +279,13 @@ def test_the_classifiers_variants_agree():
         ("auto", "auto", "batch"),
     ]:
         model = BCFWClassifier(
-            clone(problem.structure), C=0.05, step=step, cache=cache, random_state=0
+            clone(problem.structure),
+            C=0.05,
+            step=step,
+            solver_options={"cache": cache},
+            random_state=0,
         )
-        model.set_params(algorithm=algorithm, tol=1e-4, max_iter=10**5)
+        model.set_params(solver_options__algorithm=algorithm, tol=1e-4, max_iter=10**5)
         model.fit(problem.X, problem.y)
         objectives.append(model.objective_)
     best = optimum(problem, 1 / (0.05 * problem.n))

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from _options import set_placed
 from _problems import (
     KINDS,
     PRESENTED,
@@ -143,7 +144,7 @@ def test_a_state_is_a_copy():
 
 def classifier(problem, **options):
     model = BCFWClassifier(clone(problem.structure), C=2.0, random_state=0)
-    return model.set_params(warm_start=True, max_iter=10**4, **options)
+    return set_placed(model, warm_start=True, max_iter=10**4, **options)
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -146,7 +146,9 @@ def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
 
 
 def test_settling_leaves_constraints_met():
-    problem = finite_problem(new_rng(5), "h_mean", [Coverage(at_most=0.4)], n_classes=4)
+    problem = finite_problem(
+        new_rng(5), "h_mean", [Coverage(at_most=0.4)], n_classes=4
+    )
     columns = columns_of(problem)
     mixture = columns.mixture(best_weights(problem, columns, tol=1e-3)[0])
     settled = sparsify(problem, mixture, tol=1e-3)
