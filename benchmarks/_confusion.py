@@ -21,11 +21,11 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.metrics import (
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
     MicroF1,
+    SelectionRate,
 )
 
 MULTICLASS = ["abalone", "pageblocks", "satimage", "covtype7"]
@@ -150,7 +150,7 @@ def fairness_constraint(name, slack=None):
 
 def coverage():
     """Constrain every class to be predicted as often as it occurs, within 0.01."""
-    return Coverage(target="priors", slack=COVERAGE_SLACK)
+    return SelectionRate(target="priors", slack=COVERAGE_SLACK)
 
 
 def expected_confusion(part, probabilities, by_group=False):

@@ -25,9 +25,9 @@ from _confusion import (
     COVERAGE_SLACK,
     MAX_ITER,
     TEST_SHARE,
-    Coverage,
     Part,
     Run,
+    SelectionRate,
     Split,
     expected_confusion,
     fit_ours,
@@ -145,7 +145,7 @@ def corrected(split, T):
 
 def runs_of(split):
     """By name of a method."""
-    coverage = Coverage(target=PRIORS, slack=COVERAGE_SLACK)
+    coverage = SelectionRate(target=PRIORS, slack=COVERAGE_SLACK)
     found = {
         "plug-in": zero_one(split),
         "noise correction, estimated": corrected(split, transitions(split)),
@@ -159,7 +159,7 @@ def runs_of(split):
 
 def facts(run):
     """0-1, H-mean and violation in training, and on the test part."""
-    coverage = Coverage(target=PRIORS, slack=COVERAGE_SLACK)
+    coverage = SelectionRate(target=PRIORS, slack=COVERAGE_SLACK)
     return [
         value
         for C in (run.train, run.test)

@@ -42,13 +42,13 @@ from sklearn_structsvm import ComplexMetricClassifier, ConformalClassifier
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
     Precision,
     PredictiveParity,
     Recall,
+    SelectionRate,
     Specificity,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -65,7 +65,7 @@ LARGE, FEW = 1000, 40
 MET = 1e-9
 # Kinds that are measured with the bound for all rules, too.
 BOUNDED = [
-    "Recall", "EqualOpportunity", "EqualizedOdds", "DemographicParity", "Coverage",
+    "Recall", "EqualOpportunity", "EqualizedOdds", "DemographicParity", "SelectionRate",
 ]  # fmt: skip
 
 # What an error says: a word for it.
@@ -303,7 +303,7 @@ def kinds():
         ),
         "PredictiveParity(slack=.1)": Kind(PredictiveParity(slack=0.1)),
         "DemographicParity(slack=.2)": Kind(DemographicParity(slack=0.2)),
-        "Coverage(at_most=.4)": Kind(Coverage(at_most=0.4), groups=False),
+        "SelectionRate(at_most=.4)": Kind(SelectionRate(at_most=0.4), groups=False),
         "Churn(at_most=.15)": Kind(churn, metric="recall", groups=False),
     }
     for kind in by_row.values():

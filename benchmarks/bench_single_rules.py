@@ -20,12 +20,12 @@ from _confusion import FAIRNESS, Given, load_splits
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.metrics import (
-    Coverage,
     EqualizedOdds,
     EqualOpportunity,
     Precision,
     PredictiveParity,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
@@ -41,7 +41,7 @@ MORE_CLASSES = {
     "G-mean": ("g_mean", ()),
     "min-max": ("min_max", ()),
     "macro-F1": ("macro_f1", ()),
-    "G-mean, shares within .01": ("g_mean", Coverage(target="priors", slack=0.01)),
+    "G-mean, shares within .01": ("g_mean", SelectionRate(target="priors", slack=0.01)),
     "error, recalls at least .5": ("zero_one", Recall(at_least=0.5)),
 }
 

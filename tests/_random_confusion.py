@@ -7,7 +7,6 @@ from scipy.optimize import linprog
 from sklearn_structsvm.confusion import (
     Cells,
     CohenKappa,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -19,6 +18,7 @@ from sklearn_structsvm.confusion import (
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
@@ -122,9 +122,9 @@ def random_constraint(rng, C, cells):
         lambda: bounded(Recall, "at_least", **options, **selected),
         lambda: bounded(Precision, "at_least", **options, **selected),
         lambda: bounded(Precision, "at_most", **options, **selected),
-        lambda: bounded(Coverage, "at_most", **options, **selected),
+        lambda: bounded(SelectionRate, "at_most", **options, **selected),
         lambda: bounded(FalsePositiveRate, "at_most", **options, **selected),
-        lambda: Coverage(target="priors", slack=spare, **selected),
+        lambda: SelectionRate(target="priors", slack=spare, **selected),
         divergence,
         metric_bound,
     ]

@@ -158,7 +158,7 @@ OBJECTS = [
     metrics.Recall(at_least={"a": 0.7, "c": 0.2}, per_group=True),
     metrics.Specificity(at_least=0.5), metrics.Precision(target=0.5, slack=0.1),
     metrics.FalsePositiveRate(at_most=[0.1, 0.2, 0.3]),
-    metrics.Coverage(target=[0.2, 0.3, 0.5], slack=0.0, group="f"),
+    metrics.SelectionRate(target=[0.2, 0.3, 0.5], slack=0.0, group="f"),
     metrics.DemographicParity(bound="ratio"),
     metrics.EqualOpportunity(reference="groups", slack=0.0), metrics.EqualizedOdds(),
     metrics.PredictiveParity(),

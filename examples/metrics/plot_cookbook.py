@@ -43,12 +43,12 @@ from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.datasets import load_ocr_letters
 from sklearn_structsvm.metrics import (
-    Coverage,
     EqualizedOdds,
     EqualOpportunity,
     FBeta,
     Precision,
     Recall,
+    SelectionRate,
     equalized_odds_difference,
     expected_cost_score,
     g_mean_score,
@@ -201,7 +201,7 @@ P = cross_val_predict(reader, images, letters, method="predict_proba")
 is_right = np.unique(letters)[P.argmax(axis=1)] == letters
 sure = np.sort(P, axis=1)[:, -2:]
 gate = ComplexMetricClassifier(
-    metric="precision", constraints=Coverage(at_least=0.7)
+    metric="precision", constraints=SelectionRate(at_least=0.7)
 )
 gate.fit(sure, is_right)
 P_test = reader.fit(images, letters).predict_proba(images_test)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 
-__all__ = ["Coverage", "FalsePositiveRate", "Precision", "Recall", "Specificity"]
+__all__ = ["FalsePositiveRate", "Precision", "Recall", "SelectionRate", "Specificity"]
 
 
 class Recall(RateConstraint):
@@ -164,8 +164,8 @@ class Specificity(RateConstraint):
         return N, np.delete(cells.priors[mask], index, axis=1).sum()
 
 
-class Coverage(RateConstraint):
-    r"""Coverage (selection rate): how often a class is predicted.
+class SelectionRate(RateConstraint):
+    r"""How often a class is predicted: its selection rate.
 
     .. math:: \sum_j C_{ji}
 
@@ -201,8 +201,8 @@ class Coverage(RateConstraint):
     --------
     Predict each class as often as it occurs:
 
-    >>> from sklearn_structsvm.metrics import Coverage
-    >>> constraint = Coverage(target="priors", slack=0.01)
+    >>> from sklearn_structsvm.metrics import SelectionRate
+    >>> constraint = SelectionRate(target="priors", slack=0.01)
     >>> round(constraint(["a", "a", "b", "b"], ["a", "b", "b", "b"]), 3)
     0.24
     """

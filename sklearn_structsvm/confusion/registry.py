@@ -38,7 +38,7 @@ METRICS = {
     "precision": rates.Precision,
     "specificity": rates.Specificity,
     "false_positive_rate": rates.FalsePositiveRate,
-    "coverage": rates.Coverage,
+    "selection_rate": rates.SelectionRate,
 }
 
 # What scikit-learn calls metrics that have a certificate here.
@@ -192,7 +192,7 @@ OBJECTS = {
     "predictive_value_parity": "PredictiveParity(slack=0.05)",
     "recall": "Recall(at_least=0.9)",
     "precision": "Precision(at_least=0.9)",
-    "coverage": "Coverage(at_most=0.1)",
+    "selection_rate": "SelectionRate(at_most=0.1)",
 }
 
 

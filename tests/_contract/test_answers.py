@@ -23,7 +23,7 @@ from sklearn_structsvm import (
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.estimators.complex_metric.levels import fit_at_levels
-from sklearn_structsvm.metrics import Coverage
+from sklearn_structsvm.metrics import SelectionRate
 from sklearn_structsvm.preprocessing import SequenceTransformer
 
 
@@ -128,7 +128,7 @@ def of_rows(model):
 
 
 def at_levels(cv):
-    model = ComplexMetricClassifier(constraints=Coverage(at_most=0.5))
+    model = ComplexMetricClassifier(constraints=SelectionRate(at_most=0.5))
     name = "constraints__at_most"
     return fit_at_levels(model, *rows(), name, [0.5], cv, None, None, 1)
 

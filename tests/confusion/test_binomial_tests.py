@@ -18,13 +18,13 @@ from sklearn_structsvm.confusion.binomial_tests import (
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.moved import moved
 from sklearn_structsvm.metrics import (
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
     MetricBound,
     Precision,
     Recall,
+    SelectionRate,
     Specificity,
 )
 
@@ -42,7 +42,7 @@ CONSTRAINTS = [
     (Recall(at_least=0.4, label=1), 1),
     (Recall(at_most=0.9, label=1, group="b"), 1),
     (Specificity(at_least=0.2, label=1), 1),
-    (Coverage(at_most=0.7, label=1), 1),
+    (SelectionRate(at_most=0.7, label=1), 1),
     (Precision(at_least=0.3, label=1), 1),
     (Precision(at_most=0.9, label=1, per_group=True), 1),
     (MetricBound("zero_one", at_most=0.8), 1),

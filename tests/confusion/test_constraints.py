@@ -14,7 +14,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn_structsvm.confusion import Cells, ConfusionMetric, Constraint
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -26,6 +25,7 @@ from sklearn_structsvm.metrics import (
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
     confusion_tensor,
 )
 
@@ -40,10 +40,10 @@ LINEAR = [
     Recall(at_least={"a": 0.7, "c": 0.2}, at_most={"a": 0.9}, per_group=True),
     FalsePositiveRate(at_most=0.1, label="c"),
     FalsePositiveRate(at_most=[0.1, 0.2, 0.3], per_group=True),
-    Coverage(target="priors", slack=0.01),
-    Coverage(target=[0.2, 0.3, 0.5], slack=0.0, group="f"),
-    Coverage(target="priors", slack=0.05, label="a"),
-    Coverage(at_most=0.2, label="a", per_group=True),
+    SelectionRate(target="priors", slack=0.01),
+    SelectionRate(target=[0.2, 0.3, 0.5], slack=0.0, group="f"),
+    SelectionRate(target="priors", slack=0.05, label="a"),
+    SelectionRate(at_most=0.2, label="a", per_group=True),
     DemographicParity(slack=0.02),
     DemographicParity(reference="groups", pos_label="b"),
     EqualOpportunity(slack=0.02),
@@ -181,7 +181,7 @@ def test_rates_agree_with_scikit_learn(label, group):
     expected = {
         Recall: sk.recall_score(y[rows], guess[rows], **one),
         Precision: sk.precision_score(y[rows], guess[rows], **one),
-        Coverage: np.average(guess[rows] == label, **{"weights": weights[rows]}),
+        SelectionRate: np.average(guess[rows] == label, **{"weights": weights[rows]}),
         FalsePositiveRate: np.average(
             guess[rows][others] == label, weights=weights[rows][others]
         ),
@@ -197,7 +197,7 @@ def test_rates_agree_with_scikit_learn(label, group):
             assert found == pytest.approx(violation, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", [Recall, Precision, Coverage, FalsePositiveRate])
+@pytest.mark.parametrize("kind", [Recall, Precision, SelectionRate, FalsePositiveRate])
 def test_bounds_without_a_label_or_in_every_group_are_the_worst_of_each(kind):
     y, guess, groups, _ = sample()
     call = {"sensitive_features": groups}
@@ -221,7 +221,7 @@ def test_bounds_by_class_are_one_for_each():
 def test_coverage_of_the_priors_is_the_papers_constraint():
     y, guess, _, _ = sample()
     differences = [abs(np.mean(guess == c) - np.mean(y == c)) for c in CLASSES]
-    found = Coverage(target="priors", slack=0.01)(y, guess)
+    found = SelectionRate(target="priors", slack=0.01)(y, guess)
     assert found == pytest.approx(max(differences) - 0.01)
 
 

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.metrics import (
-    Coverage,
     EqualOpportunity,
     GMean,
     Jaccard,
     MacroF1,
+    SelectionRate,
 )
 
 
@@ -151,7 +151,7 @@ def test_arguments_under_other_names_and_forms_are_answered_with_the_remedy():
         ({"constraints": fair}, {"sensitive_features": "sex"}, r"pass X\['sex'\]"),
         ({}, {"groups": group}, "metadata routing(.|\n)*are sensitive_features"),
         ({"constraints": EqualOpportunity}, {}, r"Write EqualOpportunity\(slack=0.05\)"),
-        ({"constraints": [Coverage]}, {}, r"Write Coverage\(at_most=0.1\)"),
+        ({"constraints": [SelectionRate]}, {}, r"Write SelectionRate\(at_most=0.1\)"),
     ]
     for options, arguments, words in cases:
         with pytest.raises(TypeError, match=words):

@@ -8,7 +8,7 @@ from _seeds import new_rng
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.label_metric import LabelLoss
 from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
-from sklearn_structsvm.metrics import Coverage, FBeta, LinearLoss, Precision, Recall
+from sklearn_structsvm.metrics import FBeta, LinearLoss, Precision, Recall, SelectionRate
 
 METRICS = [
     "f1", FBeta(beta=2.0), "jaccard", "balanced", "g_mean", "min_max", "mcc", "kappa",
@@ -60,7 +60,7 @@ def test_the_threshold_found_is_the_best_of_all(metric, counts):
     "constraint",
     [
         Precision(at_least={1: 0.6}),
-        Coverage(at_most={1: 0.3}),
+        SelectionRate(at_most={1: 0.3}),
         Recall(at_least={1: 0.7}),
     ],
     ids=repr,

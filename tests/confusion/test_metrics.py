@@ -17,7 +17,6 @@ from sklearn_structsvm.confusion import (
 from sklearn_structsvm.metrics import (
     Balanced,
     CohenKappa,
-    Coverage,
     FalsePositiveRate,
     FBeta,
     GMean,
@@ -32,6 +31,7 @@ from sklearn_structsvm.metrics import (
     Precision,
     QMean,
     Recall,
+    SelectionRate,
     Specificity,
     ZeroOne,
 )
@@ -64,13 +64,13 @@ OF_THREE = [
     Precision(label=1).resolve(range(3)),
     Specificity(label=0).resolve(range(3)),
     FalsePositiveRate(label=1).resolve(range(3)),
-    Coverage(label=2).resolve(range(3)),
+    SelectionRate(label=2).resolve(range(3)),
 ]
 OF_TWO = [
     *OF_ANY_CLASSES,
     *(METRICS[name]() for name in OF_CONFUSION if not is_of_any_classes(METRICS[name])),
     Precision(label=0),
-    Coverage(label=0),
+    SelectionRate(label=0),
     FBeta(2.0),
     FBeta(pos_label=0),
 ]

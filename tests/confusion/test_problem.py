@@ -7,11 +7,11 @@ from _seeds import new_rng
 
 from sklearn_structsvm.confusion import (
     ConfusionMetric,
-    Coverage,
     EqualOpportunity,
     GMean,
     MinMax,
     Quantification,
+    SelectionRate,
 )
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
@@ -107,7 +107,7 @@ def test_the_violation_is_the_largest_of_all_constraints(cells):
     constraints = [
         EqualOpportunity(slack=0.1),
         Quantification(0.01),
-        Coverage(at_most=0.6),
+        SelectionRate(at_most=0.6),
     ]
     problem = make_problem("g_mean", cells, constraints)
     assert problem.constrained
@@ -189,7 +189,7 @@ class TestFromProbabilities:
             ({"y": y + 1}, "y must be among 0, ..., 1"),
             ({"probabilities": 2 * P}, "sum to one"),
             (
-                {"constraints": [Coverage(label=7, at_most=0.5)]},
+                {"constraints": [SelectionRate(label=7, at_most=0.5)]},
                 "label=7 is not a class",
             ),
             ({"constraints": [EqualOpportunity()]}, "needs sensitive_features"),

@@ -6,13 +6,13 @@ from _seeds import new_rng
 
 from sklearn_structsvm.confusion import (
     Cells,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.confusion.moved import moved, spare_of
 from sklearn_structsvm.confusion.tightening import find_bounds, uniform_deviation
@@ -88,7 +88,7 @@ def test_bounds_of_rates():
     n = sizes[0, 1, 1] ** 2 / sizes[1, 1, 1]
     assert bounds.values.tolist() == pytest.approx([uniform_deviation(n, error)])
     assert bounds.by_group(cells.group_names) == {"b": bounds.values[0]}
-    (bounds,) = find_bounds([Coverage(at_most=0.5, group="a")], cells, sizes, 0.95)
+    (bounds,) = find_bounds([SelectionRate(at_most=0.5, group="a")], cells, sizes, 0.95)
     sums, squares = sizes[:, 0].sum(axis=1)
     assert bounds.values == pytest.approx(
         [uniform_deviation(sums**2 / squares, error)] * 3
@@ -107,7 +107,7 @@ def test_no_rates_within_the_bands_break_a_tightened_condition(k):
         EqualOpportunity(bound="ratio", ratio=0.5, pos_label=pos_label),
         Precision(at_least=0.2, per_group=True),
         Recall(at_least=0.1),
-        Coverage(at_most=0.9, per_group=True),
+        SelectionRate(at_most=0.9, per_group=True),
     ]
     for constraint in constraints:
         (bounds,) = find_bounds([constraint], cells, sizes, 0.95)

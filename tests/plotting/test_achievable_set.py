@@ -15,12 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     EqualOpportunity,
     HMean,
     Quantification,
     Recall,
+    SelectionRate,
     confusion_tensor,
 )
 from sklearn_structsvm.plotting import AchievableSetDisplay
@@ -137,7 +137,7 @@ class TestSet:
 class TestMarks:
     def test_star_is_the_mixture_and_crosses_are_its_classifiers(self):
         X, y, _, model = fitted(
-            metric="min_max", constraints=Coverage(label=1, at_most=0.3)
+            metric="min_max", constraints=SelectionRate(label=1, at_most=0.3)
         )
         display = draw(model, X, y)
         C = model.confusion_
@@ -234,7 +234,7 @@ class TestContours:
 
 class TestFeasible:
     def test_of_thresholds_and_their_mixtures_it_has_those_that_meet_the_constraint(self):
-        X, y, _, model = fitted(constraints=Coverage(label=1, at_most=0.2))
+        X, y, _, model = fitted(constraints=SelectionRate(label=1, at_most=0.2))
         display = draw(model, X, y)
         priors = np.bincount(y) / len(y)
 
@@ -397,7 +397,7 @@ class TestStyle:
         assert legend(display)[0] == "again"
 
     def test_legend_is_below_the_axes_and_not_cut_off(self):
-        X, y, _, model = fitted(constraints=Coverage(label=1, at_most=0.2))
+        X, y, _, model = fitted(constraints=SelectionRate(label=1, at_most=0.2))
         display = draw(model, X, y)
         display.figure_.canvas.draw()
         box = display.ax_.get_legend().get_window_extent()

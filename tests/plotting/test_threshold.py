@@ -6,7 +6,13 @@ from _seeds import new_rng
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import Coverage, EqualOpportunity, FBeta, Precision, Recall
+from sklearn_structsvm.metrics import (
+    EqualOpportunity,
+    FBeta,
+    Precision,
+    Recall,
+    SelectionRate,
+)
 from sklearn_structsvm.plotting import ThresholdDisplay
 
 
@@ -75,7 +81,8 @@ def test_the_scores_of_a_mixture_are_marked():
     X, y, weights = data()
     # No share of these rows is that.
     model = ComplexMetricClassifier(
-        metric="zero_one", constraints=Coverage(target=0.33337, slack=0.0, label="yes"),
+        metric="zero_one",
+        constraints=SelectionRate(target=0.33337, slack=0.0, label="yes"),
         confusion="labels", cv=None,
     ).fit(X, y)  # fmt: skip
     display = ThresholdDisplay.from_estimator(model, X, y, sample_weight=weights)

@@ -15,10 +15,10 @@ from sklearn.model_selection import ShuffleSplit
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.metrics import (
-    Coverage,
     EqualOpportunity,
     LinearLoss,
     Recall,
+    SelectionRate,
     confusion_tensor,
 )
 from sklearn_structsvm.plotting import TradeoffDisplay
@@ -246,7 +246,7 @@ class TestFits:
         fits = []
         along(
             bounded(
-                Coverage(at_most=0.9, label=1), estimator=Spy(fits), cv=cv_inside
+                SelectionRate(at_most=0.9, label=1), estimator=Spy(fits), cv=cv_inside
             ),
             X,
             y,
@@ -288,9 +288,9 @@ class TestFits:
     def test_each_constraint_that_is_named_gets_the_level(self):
         X, y, _ = make_data(3)
         constraints = [
-            Coverage(label=0, at_most=0.9),
-            Coverage(label=1, at_least=0.1),
-            Coverage(label=2, at_most=0.9),
+            SelectionRate(label=0, at_most=0.9),
+            SelectionRate(label=1, at_least=0.1),
+            SelectionRate(label=2, at_most=0.9),
         ]
         display = along(
             bounded(constraints, confusion="labels"),
@@ -302,7 +302,7 @@ class TestFits:
         )
         ((train, _),) = ONE_SPLIT.split(X, y)
         model = bounded(
-            [constraints[1], *(Coverage(label=i, at_most=0.45) for i in (0, 2))],
+            [constraints[1], *(SelectionRate(label=i, at_most=0.45) for i in (0, 2))],
             confusion="labels",
         ).fit(X[train], y[train])
         h = model.predict_proba(X[train]).mean(axis=0)
@@ -313,7 +313,7 @@ class TestFits:
         X, y, _ = make_data(2)
         model = ComplexMetricClassifier(
             metric=LinearLoss([[0, 1], [5, 0]]),
-            constraints=Coverage(label=1, at_most=1.0),
+            constraints=SelectionRate(label=1, at_most=1.0),
         )
         display = along(model, X, y, "constraints__at_most", [0.5], cv=ONE_SPLIT)
         assert display.test_scores[0, 0] < 0

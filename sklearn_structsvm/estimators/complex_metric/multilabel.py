@@ -116,7 +116,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         of labels fit into memory. None means all labels.
     constraints : Constraint or sequence of Constraint, default=()
         Constraints on each label or, for "micro", on all labels together. For example
-        ``Precision(at_least=0.9)``, or ``Coverage(at_most=0.01)`` to predict a label
+        ``Precision(at_least=0.9)``, or ``SelectionRate(at_most=0.01)`` to predict a label
         for at most 1% of the rows. Not with `labels_per_row` or "samples".
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts. The certificate, and any constraints, refer to what is counted.
@@ -453,7 +453,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         # All attributes are set now.
         reporter.progress.end(dict)
         if self.labels_per_row is None:
-            remedy = "limit it by a constraint, such as Coverage(at_most=...) or "
+            remedy = "limit it by a constraint, such as SelectionRate(at_most=...) or "
             remedy += "Precision(at_least=...)."
             if self.average == "samples":
                 remedy = "have a look at the probabilities."

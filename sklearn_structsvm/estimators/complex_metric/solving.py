@@ -214,7 +214,7 @@ def warn(estimator, task, solution):
         estimator.diagnostics_,
         [repr(label) for label in estimator.classes_.tolist()],
         len(task.y),
-        "limit it by a constraint, such as Coverage(at_most=...) or "
+        "limit it by a constraint, such as SelectionRate(at_most=...) or "
         "Precision(at_least=...).",
     )
     warn_of_few_predictions(estimator)

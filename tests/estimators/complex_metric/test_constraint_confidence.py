@@ -13,12 +13,12 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion import Churn
 from sklearn_structsvm.confusion.tightening import find_bounds
 from sklearn_structsvm.metrics import (
-    Coverage,
     DemographicParity,
     EqualOpportunity,
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
     confusion_tensor,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -70,7 +70,7 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
         Recall(at_least=0.2, label=1),
         # Label 1 is the label of a fifth of the rows: it may always be predicted.
         Precision(at_least=0.1, label=1),
-        Coverage(target="priors", slack=0.25),
+        SelectionRate(target="priors", slack=0.25),
         Churn(LogisticRegression(), at_most=0.5),
     ],
     ids=repr,
@@ -150,10 +150,10 @@ def test_groups_that_are_too_small_are_named_with_the_slack_they_allow():
 def test_what_cannot_be_met_says_how_much_could_be():
     X, y, _ = make_data(2)
     with pytest.raises(InfeasibleConstraintError) as caught:
-        confident(Coverage(target=0.5, slack=0.01, label=1)).fit(X, y)
+        confident(SelectionRate(target=0.5, slack=0.01, label=1)).fit(X, y)
     words, low = str(caught.value), caught.value.smallest_violation
     assert "With constraint_confidence=0.95" in words and "slack=" in words
-    enough = Coverage(target=0.5, slack=0.011 + low, label=1)
+    enough = SelectionRate(target=0.5, slack=0.011 + low, label=1)
     assert confident(enough).fit(X, y).constraint_violation_ < 0
     too_much = Recall(at_least=0.99, label=1)
     ComplexMetricClassifier(constraints=too_much).fit(X, y)

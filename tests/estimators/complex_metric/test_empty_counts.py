@@ -16,7 +16,6 @@ from sklearn_structsvm.confusion import Cells
 from sklearn_structsvm.confusion.binomial_tests import empty_of, p_value, rate_sums
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -26,6 +25,7 @@ from sklearn_structsvm.metrics import (
     PredictiveParity,
     Quantification,
     Recall,
+    SelectionRate,
     Specificity,
 )
 from sklearn_structsvm.plotting import fairness_report
@@ -49,7 +49,7 @@ OF_POSITIVES = [
 OF_ALL = [
     DemographicParity(slack=0.1),
     PredictiveParity(slack=0.1),
-    Coverage(at_most=0.9, group="few"),
+    SelectionRate(at_most=0.9, group="few"),
     Precision(at_least=0.1, **BOTH),
     MetricBound("zero_one", at_most=0.9, **BOTH),
     MetricBound("f1", at_least=0.1, group="few"),

@@ -41,7 +41,6 @@ from sklearn_structsvm.estimators.complex_metric import oracles, single_rule
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -50,6 +49,7 @@ from sklearn_structsvm.metrics import (
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import (
@@ -643,7 +643,7 @@ class TestConstraints:
         [EqualOpportunity(slack=0.05), EqualOpportunity(slack=0.0),
          EqualizedOdds(slack=0.05), DemographicParity(slack=0.05),
          DemographicParity(bound="ratio", ratio=0.8), Recall(at_least=0.6),
-         Coverage(target="priors", slack=0.01), Quantification(at_most=0.01)],
+         SelectionRate(target="priors", slack=0.01), Quantification(at_most=0.01)],
         ids=repr,
     )  # fmt: skip
     def test_a_constraint_holds_for_the_mixture_on_the_training_labels(self, constraint):
@@ -672,7 +672,7 @@ class TestConstraints:
 
     def test_several_hold_at_once(self):
         X, y, groups = make_data(2)
-        coverage = Coverage(target="priors", slack=0.1)
+        coverage = SelectionRate(target="priors", slack=0.1)
         constraints = [EqualizedOdds(slack=0.05), coverage, Recall(at_least=0.5)]
         model = ComplexMetricClassifier(
             constraints=constraints, cv=None, confusion="labels"
@@ -689,7 +689,7 @@ class TestConstraints:
     @pytest.mark.parametrize("cv", [None, 5])
     @pytest.mark.parametrize(
         "constraint",
-        [Coverage(target="priors", slack=0.01), Quantification()],
+        [SelectionRate(target="priors", slack=0.01), Quantification()],
         ids=repr,
     )
     def test_what_needs_no_labels_holds_for_three_classes_too(self, constraint, cv):
@@ -889,7 +889,7 @@ REFUSED = [
 class TestRefusals:
     def test_constraints_that_no_classifier_meets_are_found_and_nothing_is_left(self):
         X, y, _ = make_data(2)
-        impossible = [Recall(at_least=0.99), Coverage(label=1, at_most=0.1)]
+        impossible = [Recall(at_least=0.99), SelectionRate(label=1, at_most=0.1)]
         model = ComplexMetricClassifier(constraints=impossible)
         with pytest.raises(InfeasibleConstraintError) as caught:
             model.fit(X, y)
@@ -915,7 +915,7 @@ class TestRefusals:
         def constraints(spare):
             return [
                 Recall(at_least=0.99 - spare),
-                Coverage(label=1, at_most=min(0.1 + spare, 1.0)),
+                SelectionRate(label=1, at_most=min(0.1 + spare, 1.0)),
             ]
 
         with pytest.raises(InfeasibleConstraintError) as caught:
@@ -929,7 +929,7 @@ class TestRefusals:
     def test_a_fit_that_fails_leaves_the_last_one(self):
         X, y, model = fitted_to(2)
         before = pickle.dumps(model)
-        model.constraints = [Recall(at_least=0.99), Coverage(label=1, at_most=0.1)]
+        model.constraints = [Recall(at_least=0.99), SelectionRate(label=1, at_most=0.1)]
         with pytest.raises(InfeasibleConstraintError):
             model.fit(X[:200], y[:200])
         model.constraints = ()

@@ -16,12 +16,12 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion.binomial_tests import p_value, rate_sums
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.metrics import (
-    Coverage,
     DemographicParity,
     EqualOpportunity,
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
@@ -73,7 +73,7 @@ def test_constraints_are_violated_no_more_often_than_allowed():
 def test_the_last_rule_is_certified_by_what_predict_says(k, params):
     X, y, groups = make_data(k, n=1200)
     constraints = [
-        Coverage(at_most=0.9, label=0),
+        SelectionRate(at_most=0.9, label=0),
         DemographicParity(slack=0.6, reference="groups"),
     ]
     model = certified(constraints, metric="balanced", max_iter=50, **params)
@@ -200,7 +200,7 @@ def test_metadata_of_the_rows_are_divided_with_them():
             return super().fit(X, y)
 
     X, y, groups = make_data(2, n=600)
-    model = certified(Coverage(at_most=0.9), estimator=Noting(), cv=3)
+    model = certified(SelectionRate(at_most=0.9), estimator=Noting(), cv=3)
     model.fit(X, y, note=X[:, 0])
     with sklearn.config_context(enable_metadata_routing=True):
         model.set_params(estimator=Noting().set_fit_request(note=True))

@@ -41,11 +41,11 @@ from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.estimators.complex_metric import label_predicting
 from sklearn_structsvm.estimators.complex_metric.label_rules import LabelSigmoids
 from sklearn_structsvm.metrics import (
-    Coverage,
     EqualOpportunity,
     FBeta,
     LinearLoss,
     Precision,
+    SelectionRate,
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
@@ -526,7 +526,7 @@ def test_micro_averages_calibrate_each_label():
     "params",
     [
         {"confusion": "labels"},
-        {"metric": "recall", "constraints": Coverage(at_most=0.1)},
+        {"metric": "recall", "constraints": SelectionRate(at_most=0.1)},
     ],
 )
 def test_weighted_averages_have_the_thresholds_of_macro_averages(params):
@@ -755,7 +755,7 @@ def test_pipelines_searches_and_scorers_take_it():
 
 def test_constraints_hold_for_each_label():
     eta, Y = given(new_rng(17), n=80)
-    model = prefit(constraints=Coverage(at_most={1: 0.2})).fit(eta, Y)
+    model = prefit(constraints=SelectionRate(at_most={1: 0.2})).fit(eta, Y)
     assert np.all(model.predict(eta).mean(axis=0) <= 0.2)
     model = prefit(
         metric="recall", constraints=[Precision(at_least=0.5)], confusion="labels"
@@ -772,7 +772,7 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
     model = prefit().fit(eta, Y)
     before = dict(vars(model))
     model.set_params(
-        constraints=[Coverage(at_least={1: 0.5}), Coverage(at_most={1: 0.1})]
+        constraints=[SelectionRate(at_least={1: 0.5}), SelectionRate(at_most={1: 0.1})]
     )
     with pytest.raises(InfeasibleConstraintError, match="of label 0"):
         model.fit(eta, Y)
@@ -797,7 +797,7 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
      ({"average": "samples", "constraints": Precision(at_least=0.5)},
       "constraints=.* requires average='macro', 'weighted' or 'micro'"),
      ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
-     ({"constraints": Coverage(at_most={2: 0.1})}, "2 is not a class")],
+     ({"constraints": SelectionRate(at_most={2: 0.1})}, "2 is not a class")],
 )  # fmt: skip
 def test_parameters_that_do_not_go_together_are_refused(params, message):
     eta, Y = given(new_rng(19))

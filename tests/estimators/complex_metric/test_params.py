@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, validation_curve
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import Coverage, Recall
+from sklearn_structsvm.metrics import Recall, SelectionRate
 
 
 def data():
@@ -21,7 +21,7 @@ def test_parameters_of_one_and_of_several_constraints_have_names():
     one.set_params(constraints__at_least=0.7)
     assert one.constraints.at_least == 0.7
     two = ComplexMetricClassifier(
-        constraints=[Recall(at_least=0.5), Coverage(at_most=0.4)]
+        constraints=[Recall(at_least=0.5), SelectionRate(at_most=0.4)]
     )
     copy = clone(two).set_params(
         constraints__0__at_least=0.6, constraints__1__at_most=0.3, tol=0.1
@@ -40,7 +40,7 @@ def test_parameters_of_one_and_of_several_constraints_have_names():
 def test_searches_and_curves_take_them():
     X, y = data()
     model = ComplexMetricClassifier(
-        metric="recall", constraints=[Coverage(at_most=0.4), Recall(at_least=0.1)]
+        metric="recall", constraints=[SelectionRate(at_most=0.4), Recall(at_least=0.1)]
     )
     grid = {"constraints__0__at_most": [0.2, 0.6]}
     search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)

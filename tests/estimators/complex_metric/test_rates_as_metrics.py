@@ -17,26 +17,26 @@ from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.lmo.plugin import PluginLMO
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     FalsePositiveRate,
     MetricBound,
     Precision,
     Recall,
+    SelectionRate,
     Specificity,
 )
 
 # Of few examples it may well be right to predict one class only.
 pytestmark = pytest.mark.filterwarnings("ignore:The classifier predicts")
 
-NAMES = ["recall", "precision", "specificity", "false_positive_rate", "coverage"]
+NAMES = ["recall", "precision", "specificity", "false_positive_rate", "selection_rate"]
 BOUNDS = [
     ("recall", Precision(at_least=0.7)),
     ("precision", Recall(at_least=0.4)),
     ("specificity", Recall(at_least=0.6)),
     ("false_positive_rate", Recall(at_least=0.6)),
-    ("coverage", Precision(at_least=0.6)),
-    ("recall", Coverage(at_most=0.25)),
+    ("selection_rate", Precision(at_least=0.6)),
+    ("recall", SelectionRate(at_most=0.25)),
     ("recall", MetricBound("precision", at_least=0.7)),
     ("recall", Specificity(at_least=0.8)),
 ]
@@ -61,7 +61,7 @@ def test_a_precision_that_may_be_0_over_0_has_a_bound(kind):
         inner = LogisticRegression().fit(X, y)
         constraints = {
             "alone": (),
-            "coverage": Coverage(at_least={2: 0.1}),
+            "coverage": SelectionRate(at_least={2: 0.1}),
             "parity": DemographicParity(slack=0.1, pos_label=2),
             # Met with room to spare by leaving out class 2.
             "churn": Churn(DummyClassifier(strategy="constant", constant=0).fit(X, y),
@@ -94,7 +94,7 @@ def rates(tp, fp, n_positive, n):
         "precision": (tp, tp + fp),
         "specificity": (negatives - fp, negatives),
         "false_positive_rate": (fp, negatives),
-        "coverage": (tp + fp, n),
+        "selection_rate": (tp + fp, n),
     }
 
 
@@ -165,7 +165,7 @@ def test_rates_as_functions_are_those_of_scikit_learn(k):
             Precision: precision_score(y, guess, **of_label),
             Specificity: recall_score(y != label, guess != label, **others),
             FalsePositiveRate: 1 - recall_score(y != label, guess != label, **others),
-            Coverage: np.average(guess == label, weights=weights),
+            SelectionRate: np.average(guess == label, weights=weights),
         }
         for kind, rate in expected.items():
             for named in [kind(label=label)] + [kind()] * (k == 2 and label == 1):
@@ -190,7 +190,7 @@ def test_names_and_objects_are_the_same_metric():
     X, y = data(0)
     named = ComplexMetricClassifier(
         metric="recall",
-        constraints=Coverage(at_most=0.3),
+        constraints=SelectionRate(at_most=0.3),
         cv=None,
         confusion="labels",
     )
@@ -201,7 +201,7 @@ def test_names_and_objects_are_the_same_metric():
     labels = np.array(["ok", "fraud"])[y]
     other = named.set_params(
         metric=Recall(label="fraud"),
-        constraints=Coverage(label="fraud", at_most=0.3),
+        constraints=SelectionRate(label="fraud", at_most=0.3),
     ).fit(X, labels)
     assert other.pos_label_ == "fraud"
     # "fraud" is first. The best mixture need not be unique, but its metric is.
@@ -251,7 +251,7 @@ def test_rates_of_one_of_many_classes_reach_the_optimum_of_a_linear_program():
     chosen = np.eye(3)[grid]
     C = np.einsum("ni,gnj->gij", P, chosen) / 7
     lmo = PluginLMO().fit(P)
-    for name in ("recall", "specificity", "coverage"):
+    for name in ("recall", "specificity", "selection_rate"):
         metric = get_metric(type(get_metric(name, [0, 1]).rate)(label=2), range(3))
         (G,), (h,) = metric.pieces(lmo.priors_[0])
         values = np.tensordot(C, G, axes=2) + h

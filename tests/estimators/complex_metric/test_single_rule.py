@@ -18,7 +18,6 @@ from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.estimators.complex_metric import single_rule
 from sklearn_structsvm.metrics import (
     Churn,
-    Coverage,
     DemographicParity,
     EqualOpportunity,
     ExpectedCost,
@@ -26,6 +25,7 @@ from sklearn_structsvm.metrics import (
     MetricBound,
     Precision,
     Recall,
+    SelectionRate,
     confusion_tensor,
 )
 from sklearn_structsvm.solvers.confusion import rule_search
@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 # No share of the 400 rows of `make_data` is that.
-UNEVEN = Coverage(target=0.33337, slack=0.0)
+UNEVEN = SelectionRate(target=0.33337, slack=0.0)
 
 
 def single(*args, **params):
@@ -177,7 +177,7 @@ def test_without_a_rule_the_error_says_that_a_mixture_exists():
     least = min(abs(np.mean(p > cut) - 0.33337) for cut in cuts_of(p))
     assert caught.value.smallest_violation == pytest.approx(least)
     three, labels, _ = make_data(3)
-    few = Coverage(target={1: 0.33337}, slack=0.0)
+    few = SelectionRate(target={1: 0.33337}, slack=0.0)
     with pytest.raises(InfeasibleConstraintError, match="No single rule was found that"):
         single(constraints=few, cv=None).fit(three, labels)
 
@@ -231,7 +231,7 @@ def test_scores_rank_as_the_probabilities_do():
 
 def test_thresholds_of_folds_are_those_of_single_rules():
     X, y, _ = make_data(2)
-    constraint = Coverage(at_most=0.3, label=1)
+    constraint = SelectionRate(at_most=0.3, label=1)
     model = single(metric="f1", constraints=constraint, cv=3).fit(X, y)
     assert model.cv_thresholds_.shape == (3,)
     assert hasattr(model, "threshold_")
@@ -246,7 +246,7 @@ def test_the_searches_of_all_folds_share_the_boxes_of_one(monkeypatch):
         return search(*args, n_searches=n_searches, **options)
 
     monkeypatch.setattr(single_rule, "search_rules", shared)
-    single(metric="f1", constraints=Coverage(at_most=0.3, label=1), cv=3).fit(X, y)
+    single(metric="f1", constraints=SelectionRate(at_most=0.3, label=1), cv=3).fit(X, y)
     assert shares == [1, 3, 3, 3]
 
 
@@ -358,7 +358,7 @@ def test_a_search_that_is_cut_short_says_so(monkeypatch):
     monkeypatch.setattr(rule_search, "MAX_ENUMERATED", 9)
     monkeypatch.setattr(rule_search, "MAX_AROUND", 4)
     # A rule of the mixture meets the one constraint.
-    bound = Coverage(label=1, at_most=0.2503, group="old")
+    bound = SelectionRate(label=1, at_most=0.2503, group="old")
     model = single(metric="f1", constraints=bound, cv=None, confusion="labels", tol=1e-9)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThresholds
-from sklearn_structsvm.metrics import Coverage, EqualizedOdds, LinearLoss, Recall
+from sklearn_structsvm.metrics import EqualizedOdds, LinearLoss, Recall, SelectionRate
 
 data = partial(noisy_rows, n=150, cut=0.5)
 
@@ -74,7 +74,7 @@ def test_where_there_is_no_threshold_it_is_said_why():
         three.threshold_  # noqa: B018
     # No share of 150 rows is that.
     mixed = ComplexMetricClassifier(
-        metric="zero_one", constraints=Coverage(target=0.3337, slack=0.0)
+        metric="zero_one", constraints=SelectionRate(target=0.3337, slack=0.0)
     ).fit(X, y)
     with pytest.raises(AttributeError, match=r"the classifier is a mixture of \d rules"):
         mixed.threshold_  # noqa: B018

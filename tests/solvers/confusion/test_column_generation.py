@@ -22,7 +22,6 @@ from scipy.stats import norm
 
 from sklearn_structsvm.confusion import (
     ConfusionMetric,
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -33,6 +32,7 @@ from sklearn_structsvm.confusion import (
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
@@ -113,11 +113,11 @@ def check_smallest_violation(error, problem, rng):
 
 
 CONSTRAINTS = {
-    "coverage": [Coverage(at_most=0.5)],
+    "coverage": [SelectionRate(at_most=0.5)],
     "recall": [Recall(at_least=0.4, label=0)],
     "precision": [Precision(at_least=0.4, label=1)],
-    "two": [Coverage(at_most=0.5), Recall(at_least=0.3, label=0)],
-    "share": [Coverage(target=[0.3, 0.3, 0.4], slack=0.02)],
+    "two": [SelectionRate(at_most=0.5), Recall(at_least=0.3, label=0)],
+    "share": [SelectionRate(target=[0.3, 0.3, 0.4], slack=0.02)],
     "quantification": [Quantification(0.05)],
     "h_mean": [MetricBound("h_mean", at_most=0.6)],
 }
@@ -182,7 +182,7 @@ def test_groups_are_treated_alike(metric, constraint):
 
 def test_a_rate_that_must_be_equal_to_a_number_is():
     for seed in range(3):
-        coverage = [Coverage(target=0.35, slack=0.0, label=1)]
+        coverage = [SelectionRate(target=0.35, slack=0.0, label=1)]
         problem = finite_problem(new_rng(seed), "g_mean", coverage, n_tensors=40)
         result = run_column_generation(problem, tol=1e-4)
         assert result.status == "converged"
@@ -339,7 +339,7 @@ def test_the_normal_distributions_have_the_optimum_known_in_closed_form(metric, 
 def test_the_papers_example_with_coverage_has_its_optimum_on_the_border():
     # H-mean with at most 30 % predicted positive (section 5): a threshold, since of all
     # classifiers of this coverage it has the largest recalls.
-    problem = gaussian_problem("h_mean", [Coverage(at_most=0.3, label=1)])
+    problem = gaussian_problem("h_mean", [SelectionRate(at_most=0.3, label=1)])
     result = run_column_generation(problem, tol=1e-7)
     threshold = brentq(
         lambda t: 0.5 * (norm.sf(t - 0.5) + norm.sf(t + 0.5)) - 0.3, -3.0, 3.0
@@ -380,7 +380,7 @@ def test_no_cost_matrix_on_a_grid_is_better_for_the_papers_synthetic_data():
 def test_a_coverage_constraint_is_met_on_the_papers_synthetic_data():
     eta, weights = three_gaussians()
     shares = weights @ eta / weights.sum()
-    constraints = [Coverage(target=shares, slack=0.01)]
+    constraints = [SelectionRate(target=shares, slack=0.01)]
     problem = ConfusionProblem.from_probabilities(
         "q_mean", eta, constraints=constraints, sample_weight=weights
     )
@@ -473,13 +473,13 @@ def test_a_run_that_can_do_no_more_says_so():
 
 def test_all_columns_but_the_best_may_be_forgotten(monkeypatch):
     monkeypatch.setattr(column_generation, "MAX_MASTER_COLUMNS", 8)
-    problem = plugin_problem("min_max", [Coverage(at_most=0.4)], k=4)
+    problem = plugin_problem("min_max", [SelectionRate(at_most=0.4)], k=4)
     result = run_column_generation(problem, max_iter=200)
     check_result(result, problem, 1e-3)
     assert result.status == "converged"
 
 
-@pytest.mark.parametrize("constraints", [(), [Coverage(at_most=0.4)]], ids=len)
+@pytest.mark.parametrize("constraints", [(), [SelectionRate(at_most=0.4)]], ids=len)
 @pytest.mark.parametrize("metric", ["mcc", "macro_f1"])
 def test_columns_may_be_forgotten_where_the_metric_is_not_convex(
     monkeypatch, metric, constraints

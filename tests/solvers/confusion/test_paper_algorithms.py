@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from sklearn_structsvm.confusion import (
     Cells,
     ConfusionMetric,
-    Coverage,
     EqualOpportunity,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.solvers.confusion import bisection, slack_variables, split_fw
@@ -71,7 +71,7 @@ class Squares(ConfusionMetric):
 
 
 def bounded_ratio(seed):
-    coverage = [Coverage(at_most=0.5)]
+    coverage = [SelectionRate(at_most=0.5)]
     return finite_problem(new_rng(seed), "micro_f1", coverage, n_tensors=30)
 
 
@@ -95,8 +95,8 @@ def test_metrics_that_are_not_smooth_are_minimized_too(solver):
 
 
 CASES = {
-    "coverage": ([Coverage(at_most=0.5)], {}),
-    "two": ([Coverage(at_most=0.5), Recall(at_least=0.3, label=0)], {}),
+    "coverage": ([SelectionRate(at_most=0.5)], {}),
+    "two": ([SelectionRate(at_most=0.5), Recall(at_least=0.3, label=0)], {}),
     "quantification": ([Quantification(0.05)], {}),
     "groups": ([EqualOpportunity(slack=0.02)], {"n_cells": 2, "n_classes": 2}),
     "five groups": ([EqualOpportunity(slack=0.05)], {"n_cells": 5, "n_classes": 2}),
@@ -165,7 +165,7 @@ def test_constraints_that_cannot_be_met_are_said_to_be_so(solver):
 
 def test_split_fw_finds_how_nearly_contradictory_constraints_can_be_met():
     # Whatever the classifier: no matrix of these row sums meets both.
-    contradictory = [Recall(label=1, at_least=0.9), Coverage(label=1, at_most=0.01)]
+    contradictory = [Recall(label=1, at_least=0.9), SelectionRate(label=1, at_most=0.01)]
     problem = finite_problem(new_rng(3), "q_mean", contradictory)
     with pytest.raises(InfeasibleConstraintError) as caught:
         run_split_fw(problem)
@@ -180,7 +180,7 @@ def test_a_linear_program_that_fails_otherwise_does_not_blame_the_constraints(
 ):
     failed = SimpleNamespace(status=4, message="Numerical difficulties.")
     monkeypatch.setattr(split_fw, "linprog", lambda *args, **kwargs: failed)
-    problem = finite_problem(new_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(0), "q_mean", [SelectionRate(at_most=0.5)])
     with pytest.raises(RuntimeError, match="Numerical difficulties"):
         run_split_fw(problem)
 
@@ -300,7 +300,7 @@ def test_frank_wolfe_certifies_a_best_single_classifier_to_any_tol(step):
 
 
 def test_frank_wolfe_needs_a_problem_without_constraints():
-    problem = finite_problem(new_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(0), "q_mean", [SelectionRate(at_most=0.5)])
     with pytest.raises(ValueError, match="run_split_fw"):
         run_frank_wolfe(problem)
     free = finite_problem(new_rng(0), "q_mean")
@@ -310,7 +310,7 @@ def test_frank_wolfe_needs_a_problem_without_constraints():
 
 @pytest.mark.parametrize("step", ["fully_corrective", "lin_search"])
 def test_split_fw_refuses_steps_that_it_has_not(step):
-    problem = finite_problem(new_rng(0), "q_mean", [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(0), "q_mean", [SelectionRate(at_most=0.5)])
     with pytest.raises(ValueError, match="with constraints must be one of"):
         run_split_fw(problem, step=step)
 
@@ -406,7 +406,7 @@ ITERATES = {
 
 def with_coverage(free, label, at_most):
     """The problem `free` with a bound on how often a label is predicted."""
-    constraint = Coverage(label=label, at_most=at_most)
+    constraint = SelectionRate(label=label, at_most=at_most)
     return ConfusionProblem(free.metric, free.oracle, free.cells, [constraint])
 
 
@@ -514,7 +514,7 @@ def test_a_flat_ellipsoid_stays_one():
 def test_the_papers_example_is_solved_by_all_three_constrained_algorithms():
     # H-mean with at most 30 % predicted positive, figure 6.
     for solver in CONSTRAINED.values():
-        problem = gaussian_problem("h_mean", [Coverage(at_most=0.3, label=1)])
+        problem = gaussian_problem("h_mean", [SelectionRate(at_most=0.3, label=1)])
         exact = run_column_generation(problem, tol=1e-8)
         result = solver(problem, tol=TOL, max_iter=3000)
         check_optimum(result, problem, exact.objective, TOL)
@@ -551,7 +551,7 @@ def test_few_coordinates_stand_for_a_tensor(shape):
 
 def test_projections_onto_rows_are_nearest():
     rng = new_rng(0)
-    z = Coordinates(finite_problem(rng, "zero_one", [Coverage(at_most=0.5)]))
+    z = Coordinates(finite_problem(rng, "zero_one", [SelectionRate(at_most=0.5)]))
     assert not z.single
     rng = new_rng(1)
     for _ in range(20):

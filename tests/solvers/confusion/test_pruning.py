@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from sklearn_structsvm.confusion import Coverage, Recall
+from sklearn_structsvm.confusion import Recall, SelectionRate
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
@@ -81,7 +81,7 @@ def test_points_that_coincide_become_one():
 @pytest.mark.parametrize("metric", ["min_max", "balanced", "ordinal"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_weights_are_those_of_the_linear_program(metric, seed):
-    problem = finite_problem(new_rng(seed), metric, [Coverage(at_most=0.5)])
+    problem = finite_problem(new_rng(seed), metric, [SelectionRate(at_most=0.5)])
     columns = columns_of(problem)
     best = linear_optimum(problem, *problem.pieces())
     weights, minorant = best_weights(problem, columns, tol=1e-8)
@@ -137,7 +137,7 @@ def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
     oracle.tensors[1, 0] += [[2e-9, -2e-9], [0.0, 0.0]]
     problem = ConfusionProblem(
         get_metric("zero_one", [0, 1]), oracle, Cells(priors, np.arange(2)),
-        [Coverage(label=1, at_most=0.5)],
+        [SelectionRate(label=1, at_most=0.5)],
     )  # fmt: skip
     mixture = Mixture(np.array([0.999, 0.001]), [0, 1], oracle.tensors)
     assert 0.0 < problem.violation(mixture.confusion) <= 1e-9
@@ -147,7 +147,7 @@ def test_a_constraint_met_but_for_rounding_takes_no_worse_mixture():
 
 def test_settling_leaves_constraints_met():
     problem = finite_problem(
-        new_rng(5), "h_mean", [Coverage(at_most=0.4)], n_classes=4
+        new_rng(5), "h_mean", [SelectionRate(at_most=0.4)], n_classes=4
     )
     columns = columns_of(problem)
     mixture = columns.mixture(best_weights(problem, columns, tol=1e-3)[0])

@@ -12,7 +12,7 @@ from _random_confusion import (
 )
 from _seeds import new_rng
 
-from sklearn_structsvm.confusion import Cells, Coverage, FBeta, Jaccard, Precision
+from sklearn_structsvm.confusion import Cells, FBeta, Jaccard, Precision, SelectionRate
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
@@ -84,7 +84,7 @@ def test_a_condition_that_is_zero_for_all_classifiers_changes_nothing(metric):
         tensors[:, 1, 0] = 0.0
         tensors /= tensors[0].sum()
         cells = Cells(tensors[0].sum(axis=2), np.arange(3), np.arange(3), [0, 1, 2])
-        coverage = Coverage(target="priors", slack=0.05, per_group=True)
+        coverage = SelectionRate(target="priors", slack=0.05, per_group=True)
         zero = Precision(label=0, group=1, at_least=0.0)
         problems = [
             ConfusionProblem(

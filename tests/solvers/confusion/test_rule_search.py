@@ -9,7 +9,6 @@ from _seeds import new_rng
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.roc_points import RocPoints, short_number
 from sklearn_structsvm.metrics import (
-    Coverage,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -17,6 +16,7 @@ from sklearn_structsvm.metrics import (
     Precision,
     Quantification,
     Recall,
+    SelectionRate,
 )
 from sklearn_structsvm.solvers.confusion import rule_search
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -33,7 +33,7 @@ CONSTRAINTS = {
     "four fifths": DemographicParity(bound="ratio"),
     "odds": EqualizedOdds(slack=0.1),
     "precision": Precision(at_least=0.7, per_group=True),
-    "rates": [Recall(at_least=0.6, per_group=True), Coverage(label=1, at_most=0.5)],
+    "rates": [Recall(at_least=0.6, per_group=True), SelectionRate(label=1, at_most=0.5)],
     "shares": Quantification(at_most=0.01),
     "curved": MetricBound("g_mean", at_least=0.6, per_group=True),
 }
