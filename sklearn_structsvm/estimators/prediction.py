@@ -199,8 +199,8 @@ class PredictionMixin:
             allowed, structure._starts(X), structure.classes_, structure._place
         )
 
-    def _ask_runs(self, method, X, min_length, allowed, nothing):
-        """What the chain finds for each example if runs have these least lengths."""
+    def _ask_runs(self, method, X, min_length, allowed, nothing, **options):
+        """Pairs that the chain finds for each example if runs have least lengths."""
         structure = self.structure_
         if not isinstance(structure, ChainStructure):
             raise ValueError(
@@ -211,8 +211,16 @@ class PredictionMixin:
         masks, ask = self._check_allowed(X, allowed), getattr(structure, method)
         with self._reading() as w:
             return self._ask(
-                X, lambda X, *own: ask(X, w, lengths, *own), nothing, allowed=masks
+                X,
+                lambda X, *own: ask(X, w, lengths, *own, **options),
+                nothing,
+                allowed=masks,
             )
+
+    def _ask_best_runs(self, X, min_length, allowed, k=1):
+        """The k best labelings of each example, with their scores."""
+        nothing = self._no_labels()[np.newaxis], np.zeros(1)
+        return self._ask_runs("_best_runs", X, min_length, allowed, nothing, k=k)
 
     def _ask(self, X, call, nothing=None, y=None, allowed=None):
         """call(X), piece by piece, with `nothing` as the result for empty examples.
@@ -333,8 +341,8 @@ class PredictionMixin:
             return map_lazily(self, "predict", X, self._empty_prediction())
         X = self._check_X(X, takes_foreign=True)
         if min_length is not None:
-            nothing = self._no_labels()
-            return self._ask_runs("_decode_runs", X, min_length, allowed, nothing)
+            pairs = self._ask_best_runs(X, min_length, allowed)
+            return as_object_array([labelings[0] for labelings, _ in pairs])
         n_threads, masks = self._n_threads(X), self._check_allowed(X, allowed)
         with self._reading() as w:
             return self._ask(
@@ -417,7 +425,7 @@ class PredictionMixin:
     @available_if(structure_has("k_best"))
     @of_one_fit
     def predict_k_best(
-        self, X: Any, k: int = 5, *, allowed: Any = None
+        self, X: Any, k: int = 5, *, allowed: Any = None, min_length: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Find the k best labelings of each example, with their scores.
 
@@ -431,6 +439,8 @@ class PredictionMixin:
             Number of labelings.
         allowed : sequence of n_samples entries, or None, default=None
             The labels that may be predicted, as in `predict`.
+        min_length : int, dict or None, default=None
+            As in `predict`: the k best of the labelings with runs of that length.
 
         Returns
         -------
@@ -443,10 +453,20 @@ class PredictionMixin:
         """
         check_integer("k", k, 1)
         X = self._check_X(X)
+        if min_length is None:
+            pairs = self._ask_k_best(X, k, allowed)
+        else:
+            pairs = self._ask_best_runs(X, min_length, allowed, k)
+        labelings, scores = np.empty((2, len(X)), dtype=object)
+        for i, pair in enumerate(pairs):
+            labelings[i], scores[i] = pair
+        return labelings, scores
+
+    def _ask_k_best(self, X, k, allowed):
         masks = self._check_allowed(X, allowed)
+        answer, k_best = Answer("k_best", self.structure_), self.structure_.k_best
         with self._reading() as w:
-            answer, k_best = Answer("k_best", self.structure_), self.structure_.k_best
-            pairs = self._ask(
+            return self._ask(
                 X,
                 lambda X, *own: one_by_one(
                     lambda x, *mask: answer.pair(k_best(x, w, k, *mask)), X, *own
@@ -454,10 +474,6 @@ class PredictionMixin:
                 (self._no_labels()[np.newaxis], np.zeros(1)),
                 allowed=masks,
             )
-        labelings, scores = np.empty((2, len(X)), dtype=object)
-        for i, pair in enumerate(pairs):
-            labelings[i], scores[i] = pair
-        return labelings, scores
 
     @available_if(structure_has("max_marginals"))
     @of_one_fit

@@ -97,6 +97,10 @@ class ProbabilisticClassifier(StructuredClassifier):
         with self._reading() as w:
             return self._ask(X, decode, self._no_labels(), allowed=masks)
 
+    def _ask_run_sums(self, X, min_length, allowed):
+        nothing = self._no_scores(), 0.0
+        return self._ask_runs("_run_sums", X, min_length, allowed, nothing)
+
     def _marginals(self, X, allowed):
         masks = self._check_allowed(X, allowed)
         with self._reading() as w:
@@ -138,8 +142,8 @@ class ProbabilisticClassifier(StructuredClassifier):
         """
         X = self._check_X(X, takes_foreign=True)
         if min_length is not None:
-            nothing = self._no_scores()
-            return self._ask_runs("_run_marginals", X, min_length, allowed, nothing)
+            sums = self._ask_run_sums(X, min_length, allowed)
+            return as_object_array([marginals for marginals, _ in sums])
         return self._marginals(X, allowed)
 
     @of_one_fit
@@ -287,7 +291,7 @@ class ProbabilisticClassifier(StructuredClassifier):
     @available_if(structure_has("k_best"))
     @of_one_fit
     def predict_k_best(
-        self, X: Any, k: int = 5, *, allowed: Any = None
+        self, X: Any, k: int = 5, *, allowed: Any = None, min_length: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Find the k most probable labelings of each example, with their probabilities.
 
@@ -299,6 +303,8 @@ class ProbabilisticClassifier(StructuredClassifier):
             Number of labelings.
         allowed : sequence of n_samples entries, or None, default=None
             The labels that are allowed, as in `predict_proba`.
+        min_length : int, dict or None, default=None
+            As in `predict_proba`.
 
         Returns
         -------
@@ -311,7 +317,13 @@ class ProbabilisticClassifier(StructuredClassifier):
         X = self._check_X(X)
         # Masks are valid values of `allowed`, and are read faster than labels.
         allowed = self._check_allowed(X, allowed)
-        labelings, scores = super().predict_k_best(X, k, allowed=allowed)
+        labelings, scores = super().predict_k_best(
+            X, k, allowed=allowed, min_length=min_length
+        )
+        if min_length is not None:
+            sums = self._ask_run_sums(X, min_length, allowed)
+            shares = [np.exp(own - sums[i][1]) for i, own in enumerate(scores)]
+            return labelings, as_object_array(shares)
         best = [items[0] for items in labelings]
         logs = self._log_probabilities(X, best, allowed)
         probabilities = [

@@ -18,6 +18,7 @@ def uncertainty(
     *,
     kind: Literal["margin", "least_confidence", "entropy"] = "margin",
     allowed: Any = None,
+    min_length: Any = None,
 ) -> np.ndarray:
     r"""Compute how uncertain the labeling of each example is, for active learning.
 
@@ -44,6 +45,9 @@ def uncertainty(
     allowed : sequence of n_samples entries, or None, default=None
         Labels that are already known, as in `predict`: then this is the uncertainty that
         is left.
+    min_length : int, dict or None, default=None
+        The least number of equal labels in a row, as in `predict`, for chains; not for
+        "entropy".
 
     Returns
     -------
@@ -80,7 +84,11 @@ def uncertainty(
     check_choice("kind", kind, KINDS)
     check_is_fitted(estimator)
     model, X = final_step(estimator, X)
+    # Structures of other kinds do not know the argument.
+    beside = {} if min_length is None else {"min_length": min_length}
     if kind == "entropy":
+        if beside:
+            raise ValueError("min_length requires another kind; got kind='entropy'.")
         _require(model, "entropy", kind, "a CRFClassifier")
         return model.entropy(X, allowed=allowed)
     if kind == "least_confidence":
@@ -88,7 +96,9 @@ def uncertainty(
     _require(
         model, "predict_k_best", kind, "an estimator over sequences, trees or forests"
     )
-    _, values = model.predict_k_best(X, 1 + (kind == "margin"), allowed=allowed)
+    _, values = model.predict_k_best(
+        X, 1 + (kind == "margin"), allowed=allowed, **beside
+    )
     if kind == "least_confidence":
         return np.array([1.0 - own[0] for own in values], dtype=np.float64)
     # There is no second labeling.

@@ -13,13 +13,16 @@ or goes on,
                   max_{j != k} D[s-1, j] + transition[j, k] + run of k from s to t),
 
 where s = t - lengths[k] + 1; for s = 0 the run is the first. That is O(T K (K + L)). In
-the place of maxima, sums of exponentials give probabilities. Scores may be -inf.
+the place of maxima, sorted lists give the k best labelings, and sums of exponentials give
+probabilities. Scores may be -inf.
 
 A chain that is shorter than all of these lengths is one run of any label.
 """
 import numpy as np
 
 from libc.math cimport INFINITY, exp, log
+
+WAY = np.dtype([("score", "f8"), ("label", "i4"), ("place", "i4")])
 
 
 cdef double run_score(
@@ -44,87 +47,135 @@ cdef inline double log_sum(double a, double b) noexcept nogil:
 
 cdef double entered(
         const double[:, ::1] D, const double[:, ::1] transition, Py_ssize_t t,
-        Py_ssize_t k, bint sums, int* source) noexcept nogil:
-    """The score of ending another run at t and going on with k; the best such run."""
+        Py_ssize_t k) noexcept nogil:
+    """The log of the sum of all ways that end another run at t and go on with k."""
     cdef Py_ssize_t j
-    cdef double score, best = -INFINITY
-    source[0] = -1
+    cdef double total = -INFINITY
     for j in range(D.shape[1]):
-        if j == k:
-            continue
-        score = D[t, j] + transition[j, k]
-        if sums:
-            best = log_sum(best, score)
-        elif score > best:
-            best = score
-            source[0] = <int>j
-    return best
+        if j != k:
+            total = log_sum(total, D[t, j] + transition[j, k])
+    return total
 
 
 cdef void ways_to(
         const double[:, ::1] D, const double[:, ::1] theta,
         const double[:, ::1] transition, const Py_ssize_t[::1] lengths, Py_ssize_t t,
-        Py_ssize_t k, bint sums, double* goes_on, double* starts,
-        int* source) noexcept nogil:
-    """The scores of D[t, k] by going on, and by a run that is just long enough at t."""
+        Py_ssize_t k, double* goes_on, double* starts) noexcept nogil:
+    """The parts of D[t, k]: by going on, and by a run that is just long enough at t."""
     cdef Py_ssize_t start = t - lengths[k] + 1
     goes_on[0] = starts[0] = -INFINITY
-    source[0] = -1
     if t > 0:
         goes_on[0] = D[t - 1, k] + transition[k, k] + theta[t, k]
     if start > 0:
-        starts[0] = entered(D, transition, start - 1, k, sums, source)
+        starts[0] = entered(D, transition, start - 1, k)
     elif start == 0:
         starts[0] = 0.0
     if starts[0] > -INFINITY:
         starts[0] += run_score(theta, transition[k, k], start, t + 1, k)
 
 
-def decode_runs(
+cdef struct Way:
+    # A labeling to a position: its score, and the one that it prolongs, as the label and
+    # the place in the list of the position before. The label is -1 at the beginning.
+    double score
+    int label
+    int place
+
+
+cdef Py_ssize_t merge(
+        Way[:, :, ::1] D, const Py_ssize_t[:, ::1] sizes, const double[:, ::1] theta,
+        const double[:, ::1] transition, Py_ssize_t least, Py_ssize_t t, Py_ssize_t k,
+        Py_ssize_t* heads) noexcept nogil:
+    """Fill the list D[t, k] from the sorted lists before it; the number of its entries.
+
+    `heads` has room for K. Of equally good ways the longer run is first: fewer changes.
+    """
+    cdef Py_ssize_t start = t - least + 1, found = 0, j, best
+    cdef double run, score, highest
+    if start < 0:
+        return 0
+    run = run_score(theta, transition[k, k], start, t + 1, k)
+    if start == 0:
+        D[t, k, 0] = Way(run, -1, 0)
+        return run > -INFINITY
+    for j in range(D.shape[1]):
+        heads[j] = 0
+    while found < D.shape[2]:
+        best, highest = -1, -INFINITY
+        if heads[k] < sizes[t - 1, k]:
+            score = D[t - 1, k, heads[k]].score + transition[k, k] + theta[t, k]
+            if score > highest:
+                best, highest = k, score
+        for j in range(D.shape[1]):
+            if j == k or heads[j] >= sizes[start - 1, j]:
+                continue
+            score = D[start - 1, j, heads[j]].score + transition[j, k] + run
+            if score > highest:
+                best, highest = j, score
+        if best < 0:
+            break
+        D[t, k, found] = Way(highest, <int>best, <int>heads[best])
+        heads[best] += 1
+        found += 1
+    return found
+
+
+def k_best_runs(
         const double[:, ::1] theta, const double[:, ::1] transition,
-        const Py_ssize_t[::1] lengths):
-    """The best labeling, int32 of shape (T,); None if no labeling has a finite score."""
-    cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], t, k, start, s
-    cdef double goes_on, starts, best
-    cdef int source
-    labels = np.empty(T, dtype=np.int32)
-    cdef int[::1] y = labels
-    cdef double[:, ::1] D = np.empty((T, K))
-    # The label before the run that begins so that it is long enough at t; -2: it went on.
-    cdef int[:, ::1] before = np.empty((T, K), dtype=np.int32)
+        const Py_ssize_t[::1] lengths, k=1):
+    """The m <= k best labelings (m, T), int32, and their scores (m,), best first.
+
+    None if no labeling has a finite score. Lists of the k best take the place of D: each
+    labeling is reached in one way only. O(k T K (K + L)), and memory for 2 k T K numbers.
+    """
+    cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], m, t, c, j, i, place, start
+    # K ** bit_length(k) > k for K >= 2, so the huge number K ** T is not needed.
+    m = min(k, int(K) ** min(T, k.bit_length()))
+    cdef Way[:, :, ::1] D = np.empty((T, K, m), dtype=WAY)
+    cdef Py_ssize_t[:, ::1] sizes = np.zeros((T, K), dtype=np.intp)
+    cdef Py_ssize_t[::1] heads = np.empty(K, dtype=np.intp)
+    cdef Py_ssize_t best, found = 0
+    labels, values = np.empty((m, T), dtype=np.int32), np.empty(m)
+    cdef int[:, ::1] y = labels
+    cdef double[::1] scores = values
+    cdef Way way
     with nogil:
         for t in range(T):
-            for k in range(K):
-                ways_to(
-                    D, theta, transition, lengths, t, k, False, &goes_on, &starts,
-                    &source)
-                # Of equally good ones the longer run: fewer changes.
-                D[t, k] = goes_on if goes_on >= starts else starts
-                before[t, k] = -2 if goes_on >= starts else source
-        best, k = -INFINITY, -1
-        for s in range(K):
-            if D[T - 1, s] > best:
-                best, k = D[T - 1, s], s
-        t = T - 1
-        while k >= 0 and t >= 0:
-            if before[t, k] == -2:
-                y[t] = <int>k
-                t -= 1
-                continue
-            start = t - lengths[k] + 1
-            for s in range(start, t + 1):
-                y[s] = <int>k
-            k, t = before[t, k], start - 1
-    return labels if best > -INFINITY else None
+            for c in range(K):
+                sizes[t, c] = merge(
+                    D, sizes, theta, transition, lengths[c], t, c, &heads[0])
+        for c in range(K):
+            heads[c] = 0
+        while found < m:
+            best = -1
+            for j in range(K):
+                if heads[j] < sizes[T - 1, j] and (
+                        best < 0 or D[T - 1, j, heads[j]].score > scores[found]):
+                    best, scores[found] = j, D[T - 1, j, heads[j]].score
+            if best < 0:
+                break
+            c, place, t = best, heads[best], T - 1
+            heads[best] += 1
+            while t >= 0:
+                way = D[t, c, place]
+                start = t if way.label == c else t - lengths[c] + 1
+                for i in range(start, t + 1):
+                    y[found, i] = <int>c
+                t = start - 1
+                c, place = way.label, way.place
+            found += 1
+    return (labels[:found], values[:found]) if found else None
 
 
 def run_marginals(
         const double[:, ::1] theta, const double[:, ::1] transition,
         const Py_ssize_t[::1] lengths):
-    """Probabilities of the labels, (T, K); None if no labeling has a finite score."""
+    """Probabilities of the labels, (T, K), and the log of the sum over all labelings.
+
+    None if no labeling has a finite score.
+    """
     cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], t, k, j, s, stop
     cdef double goes_on, starts, total, mass
-    cdef int source
     # B[t, k]: all ways to go on from D[t, k].
     cdef double[:, ::1] D = np.empty((T, K)), B = np.empty((T, K))
     found = np.zeros((T, K))
@@ -132,9 +183,7 @@ def run_marginals(
     with nogil:
         for t in range(T):
             for k in range(K):
-                ways_to(
-                    D, theta, transition, lengths, t, k, True, &goes_on, &starts,
-                    &source)
+                ways_to(D, theta, transition, lengths, t, k, &goes_on, &starts)
                 D[t, k] = log_sum(goes_on, starts)
         total = -INFINITY
         for k in range(K):
@@ -158,9 +207,7 @@ def run_marginals(
                 for k in range(K):
                     if B[t, k] == -INFINITY:
                         continue
-                    ways_to(
-                        D, theta, transition, lengths, t, k, True, &goes_on, &starts,
-                        &source)
+                    ways_to(D, theta, transition, lengths, t, k, &goes_on, &starts)
                     P[t, k] += exp(goes_on + B[t, k] - total)
                     mass = exp(starts + B[t, k] - total)
                     # Each position by itself: a sum over all of them would cancel.
@@ -170,4 +217,4 @@ def run_marginals(
     if total == -INFINITY:
         return None
     # Scores of long chains are known up to an error that all labels of a position share.
-    return found / found.sum(axis=1, keepdims=True)
+    return found / found.sum(axis=1, keepdims=True), total

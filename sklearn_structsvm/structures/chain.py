@@ -1,5 +1,6 @@
 """Label sequences with first-order transitions."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
 from sklearn_structsvm.structures._k_best import check_potentials
-from sklearn_structsvm.structures._run_lengths import decode_runs, run_marginals
+from sklearn_structsvm.structures._run_lengths import k_best_runs, run_marginals
 from sklearn_structsvm.structures.allowed_labels import NoLongRuns
 from sklearn_structsvm.structures.base import boxed
 from sklearn_structsvm.structures.chain_curvature import ChainCurvature
@@ -203,16 +204,18 @@ class ChainStructure(ForestStructure):
                 raise NoLongRuns(i)
         return found
 
-    def _decode_runs(
-        self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
+    def _best_runs(
+        self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None, k: int = 1
     ) -> Any:
-        found = self._of_long_runs(decode_runs, X, w, lengths, allowed)
-        return boxed([self.classes_[codes] for codes in found])
+        """The k best labelings with such runs, and their scores, of each sequence."""
+        found = self._of_long_runs(partial(k_best_runs, k=k), X, w, lengths, allowed)
+        return [(self.classes_[codes], scores) for codes, scores in found]
 
-    def _run_marginals(
+    def _run_sums(
         self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
     ) -> Any:
-        return boxed(self._of_long_runs(run_marginals, X, w, lengths, allowed))
+        """Marginals over labelings with such runs, and the logs of their sums."""
+        return self._of_long_runs(run_marginals, X, w, lengths, allowed)
 
     def span_tables(self) -> TagTables:
         """The tables of entity tags. ValueError if the classes are not entity tags."""

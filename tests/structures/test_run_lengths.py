@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
-from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, uncertainty
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 
 CLASSES = np.array(["run", "sit", "walk"])
@@ -81,6 +81,12 @@ def test_labelings_and_probabilities_are_those_of_enumeration(structure, least):
             marginals[np.arange(T), codes] += weight
         (proba,) = model.predict_proba([x], min_length=least)
         np.testing.assert_allclose(proba, marginals, atol=1e-12)
+        order = np.argsort(-scores)[:6]
+        (found,), (shares,) = model.predict_k_best([x], 6, min_length=least)
+        expected = [CLASSES[labelings[i]] for i in order]
+        np.testing.assert_array_equal(found, expected)
+        expected = weights[order] / weights.sum()
+        np.testing.assert_allclose(shares, expected, rtol=1e-9)
 
 
 def test_labels_that_are_known_stay():
@@ -91,6 +97,41 @@ def test_labels_that_are_known_stay():
     labelings, scores = listed(model, x, 3, allowed)
     (labels,) = model.predict([x], min_length=3, allowed=[allowed])
     np.testing.assert_array_equal(labels, CLASSES[labelings[scores.argmax()]])
+    (found,), (shares,) = model.predict_k_best([x], 999, min_length=3, allowed=[allowed])
+    np.testing.assert_array_equal(
+        found, [CLASSES[labelings[i]] for i in np.argsort(-scores)]
+    )
+    np.testing.assert_allclose(shares.sum(), 1.0)
+
+
+def test_scores_of_the_k_best_are_those_of_their_labelings():
+    model, rng = fitted(model=BCFWClassifier)
+    model.coef_ = rng.normal(size=model.coef_.shape)
+    X = [rng.normal(size=(T, 3)) for T in (6, 0, 30)]
+    labelings, scores = model.predict_k_best(X, 4, min_length={"sit": 3})
+    assert [own.shape for own in labelings] == [(4, 6), (1, 0), (4, 30)]
+    assert scores[1].tolist() == [0.0]
+    for own, values in zip(labelings, scores, strict=True):
+        assert len(set(map(tuple, own.tolist()))) == len(own)
+        assert (np.diff(values) <= 0).all()
+    listed_labelings, listed_scores = listed(model, X[0], {"sit": 3})
+    order = np.argsort(-listed_scores)[:4]
+    np.testing.assert_array_equal(
+        labelings[0], CLASSES[[listed_labelings[i] for i in order]]
+    )
+    np.testing.assert_allclose(scores[0], listed_scores[order])
+
+
+def test_uncertainty_is_that_of_labelings_with_long_runs():
+    model, rng = fitted()
+    X = [rng.normal(size=(T, 3)) for T in (6, 9)]
+    _, shares = model.predict_k_best(X, 2, min_length=3)
+    found = uncertainty(model, X, min_length=3)
+    np.testing.assert_allclose(found, [own[1] - own[0] for own in shares])
+    found = uncertainty(model, X, kind="least_confidence", min_length=3)
+    np.testing.assert_allclose(found, [1.0 - own[0] for own in shares])
+    with pytest.raises(ValueError, match="min_length requires another kind"):
+        uncertainty(model, X, kind="entropy", min_length=3)
 
 
 def test_length_one_changes_nothing():
