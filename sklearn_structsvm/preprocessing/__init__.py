@@ -4,11 +4,13 @@ from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 from .sequences import SequenceTransformer, split_sequences
 from .tags import convert_tags
+from .windows import WindowFeatures
 from .words import WordFeatures
 
 __all__ = [
     "SequenceTransformer",
     "SplitMatrix",
+    "WindowFeatures",
     "WordFeatures",
     "convert_tags",
     "split_sequences",
