@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from sklearn_structsvm import StackedStructureClassifier
+from sklearn_structsvm.plotting import SegmentsDisplay
 
 ACTIVITIES = np.array(["lie", "sit", "stand", "walk"])
 MEANS = np.array([[0.1, 0.2, 0.1], [0.6, 0.8, 0.2], [0.8, 1.0, 0.3], [0.8, 1.0, 1.1]])
@@ -49,21 +50,19 @@ context = model.predict(X_test)
 # %%
 # Before and after
 # ----------------
-# Labels of the first person. The number of changes is what flickers.
+# Labels of the first person. The number of changes is what flickers. Below is how probable
+# the label is.
 
 
 def changes(labels):
     return int((labels[1:] != labels[:-1]).sum())
 
 
-rows = {"true": y_test[0], "boosting alone": alone[0], "with a chain": context[0]}
-fig, axes = plt.subplots(3, sharex=True, figsize=(7, 4), layout="constrained")
-for ax, (name, labels) in zip(axes, rows.items(), strict=True):
-    ax.step(np.arange(len(labels)), np.searchsorted(ACTIVITIES, labels), where="mid")
-    ax.set(yticks=range(4), yticklabels=ACTIVITIES, ylim=(-0.5, 3.5))
-    ax.set_title(f"{name}: {changes(labels)} changes", loc="left")
-axes[-1].set_xlabel("Window")
+SegmentsDisplay.from_estimator(model, X_test[0], y_test[0])
 plt.show()
+
+for name, labels in {"true": y_test, "alone": alone, "with a chain": context}.items():
+    print(f"{name}: {changes(labels[0])} changes")
 
 # %%
 # Over all persons held out:

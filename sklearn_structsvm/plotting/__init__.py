@@ -12,6 +12,7 @@ from sklearn_structsvm.plotting._fairness_report import (
     fairness_report,
 )
 from sklearn_structsvm.plotting._path import RegularizationPathDisplay
+from sklearn_structsvm.plotting._segments import SegmentsDisplay
 from sklearn_structsvm.plotting._tagging import TaggingDisplay
 from sklearn_structsvm.plotting._threshold import ThresholdDisplay
 from sklearn_structsvm.plotting._tradeoff import TradeoffDisplay
@@ -22,6 +23,7 @@ __all__ = [
     "ConvergenceDisplay",
     "FairnessReport",
     "RegularizationPathDisplay",
+    "SegmentsDisplay",
     "TaggingDisplay",
     "ThresholdDisplay",
     "TradeoffDisplay",

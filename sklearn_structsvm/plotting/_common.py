@@ -122,10 +122,11 @@ def show_legend(ax, labels_of_data=(), **legend_kw):
                 text.set(**NO_MATH)
 
 
-def show_legend_below(ax):
+def show_legend_below(ax, labels_of_data=()):
     """A legend below the axes, for plots that fill all of them."""
     show_legend(
         ax,
+        labels_of_data,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         # Distance of a legend below the axes, in font sizes: it leaves room for the x

@@ -43,6 +43,7 @@ from sklearn_structsvm.export import export_tagger
 from sklearn_structsvm.metrics import GMean, neg_token_log_loss_scorer
 from sklearn_structsvm.plotting import (
     ChainWeightsDisplay,
+    SegmentsDisplay,
     TaggingDisplay,
     ThresholdDisplay,
     fairness_report,
@@ -228,6 +229,7 @@ ASK_OF = {
         "export": lambda model, X, y: exported(model),
         "scorer": neg_token_log_loss_scorer,
         "weights": lambda model, X, y: shown(ChainWeightsDisplay, model),
+        "segments": lambda model, X, y: shown(SegmentsDisplay, model, X[0], y[0]),
         "tagging": lambda model, X, y: shown(TaggingDisplay, model, X[0]),
     },
 }

@@ -79,6 +79,7 @@ DISPLAYS = {
     "ChainWeightsDisplay": OVER_CHAINS,
     "ConvergenceDisplay": (tuple(ESTIMATORS), KINDS),
     "RegularizationPathDisplay": (("BCFWClassifierCV", "CRFClassifierCV"), FLAT[:2]),
+    "SegmentsDisplay": OVER_CHAINS,
     "TaggingDisplay": OVER_CHAINS,
     "ThresholdDisplay": COMPLEX,
     "TradeoffDisplay": COMPLEX,

@@ -13,6 +13,7 @@ from sklearn_structsvm.plotting import (
     ConvergenceDisplay,
     FairnessReport,
     RegularizationPathDisplay,
+    SegmentsDisplay,
     TaggingDisplay,
     ThresholdDisplay,
     TradeoffDisplay,
@@ -71,6 +72,12 @@ CONTENTS = {
         "values": [[0.5, 0.6], [0.6, 0.7]],
         "reference": 1.0,
     },
+    SegmentsDisplay: {
+        "labels": ["a", "b"],
+        "labelings": {"true": ["a", "b", "b"]},
+        "proba": [0.5, 0.6, 0.9],
+        "times": [0.0, 0.5, 2.0],
+    },
     TaggingDisplay: {
         "labels": ["a", "b"],
         "proba": [[0.5, 0.5], [0.1, 0.9]],
@@ -120,6 +127,10 @@ def test_contents_that_are_none_are_refused_by_name(kind, name, junk):
     [
         (AchievableSetDisplay, "limits", [1.0], r"limits must have shape \(2,\)"),
         (AchievableSetDisplay, "contours", ([0], [0], [[0, 1]]), r"contours\[2\] must"),
+        (SegmentsDisplay, "times", [0.0, 2.0, 1.0], "times must not decrease"),
+        (SegmentsDisplay, "proba", [0.5], "proba must have shape"),
+        (SegmentsDisplay, "labelings", {}, "The series is empty"),
+        (SegmentsDisplay, "labelings", {"b": ["z"]}, r"labelings\['b'\] has the label"),
         (TaggingDisplay, "taggings", [["a", "z"]], r"taggings\[0\] has the label 'z'"),
         (TaggingDisplay, "taggings", [["a"]], r"taggings\[0\] must have shape \(2,\)"),
         (TaggingDisplay, "tagging_proba", [0.4, 0.1], "tagging_proba must have shape"),

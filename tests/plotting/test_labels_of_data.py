@@ -15,6 +15,7 @@ from sklearn_structsvm.metrics import DemographicParity, FBeta, Recall
 from sklearn_structsvm.plotting import (
     AchievableSetDisplay,
     ChainWeightsDisplay,
+    SegmentsDisplay,
     TaggingDisplay,
     ThresholdDisplay,
 )
@@ -42,6 +43,11 @@ def tagging(label, other):
     ).plot()
 
 
+def segments(label, other):
+    labelings = {"true": [label, other]}
+    return SegmentsDisplay(labels=[label, other], labelings=labelings).plot()
+
+
 def threshold(label, other):
     rng = new_rng(0)
     y = np.array([label, other] * 10, dtype=object)
@@ -62,7 +68,9 @@ def achievable_set(label, other):
 
 
 @pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize("draw", [chain_weights, tagging, threshold, achievable_set])
+@pytest.mark.parametrize(
+    "draw", [chain_weights, segments, tagging, threshold, achievable_set]
+)
 def test_labels_are_drawn_as_they_are(draw, label):
     with plt.rc_context({"svg.fonttype": "none"}):
         display = draw(label, "other")
