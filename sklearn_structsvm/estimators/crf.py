@@ -33,6 +33,7 @@ from sklearn_structsvm.estimators.warm_start import WarmStart, find_warm_start
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.chain_newton import (
+    PASSES_PER_WEIGHT,
     ChainNewtonSteps,
     run_chain_newton,
 )
@@ -49,11 +50,6 @@ from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
 from sklearn_structsvm.solvers.turns import Turn
 from sklearn_structsvm.structures import Structure
-
-# On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
-# for each 5 weights. "auto" goes on with it if ascent needs more passes than that.
-PASSES_PER_WEIGHT = 2.0
-
 
 # Parameters of the dual ascent.
 DUAL_NEEDS = {
@@ -137,6 +133,8 @@ class CRFClassifier(ProbabilisticClassifier):
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
+          With hidden labels and at most 2,048 weights of sequences it is "lbfgs", and
+          goes on with "newton" where that is slow.
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs". If it would take more than 2 GiB, and more than
           "lbfgs", "auto" is "lbfgs", and a warning says so.
@@ -255,7 +253,8 @@ class CRFClassifier(ProbabilisticClassifier):
     that are allowed. The problem is then not convex: `dual_gap_` and `dual_objective_`
     are of the convex problem that stands for it at `coef_`, `objective_` is that of the
     problem itself, and ``history_["step"]`` numbers the convex problems, 0 being steps of
-    L-BFGS on the problem itself. `objective_` need not be the global minimum.
+    L-BFGS or of Newton's method on the problem itself. `objective_` need not be the
+    global minimum.
 
     With an L1 penalty, the dual point of a gap check may be one in which a share of each
     distribution is moved to the true labeling, so that it is feasible.
@@ -394,6 +393,10 @@ class CRFClassifier(ProbabilisticClassifier):
         if start.kept is not None:
             start.kept["C"] = self.C
         solver, dual = self._resolved_solver(problem, start.state), None
+        if problem.has_hidden and self.solver == "auto":
+            if has_written_hessian(problem.structure):
+                newton = partial(self._chain_newton, problem)
+                return likelihood_steps(self, problem, start, newton=newton)
         if solver == "dual" or (problem.has_hidden and self.solver != "lbfgs"):
             dual = problem.make_oracle()
             if self.solver == "auto" and is_too_large(dual):
@@ -516,8 +519,7 @@ class CRFClassifier(ProbabilisticClassifier):
             return "newton", NewtonSteps(risk, lam, self.tol), None
         then = None
         if self._has_chain_newton(problem):
-            curvature = problem.make_curvature()
-            then = partial(self._chain_newton, problem, curvature, lam, n_threads)
+            then = partial(self._chain_newton, problem, lam, n_threads)
             if self.l1_ratio > 0.0:
                 return "newton", then(), None
         oracle, weights, squares = problem.make_sums()
@@ -528,11 +530,16 @@ class CRFClassifier(ProbabilisticClassifier):
             return "lbfgs", steps, None
         return "lbfgs", LBFGSSteps(oracle, weights, lam, **options), then
 
-    def _chain_newton(self, problem, curvature, lam, n_threads, w0=None):
+    def _chain_newton(self, problem, lam, n_threads, w0=None, concave=None):
         oracle, weights, _ = problem.make_sums()
+        curvature, bend = problem.make_curvature(), None
+        if concave is not None:
+            bend = problem.make_curvature(problem.allowed).at
         data = oracle, weights, curvature.at, lam, self.l1_ratio
         nodes = partial(rows_of_nodes, problem, curvature)
-        return ChainNewtonSteps(*data, n_threads, w0, problem.rounding, nodes)
+        return ChainNewtonSteps(
+            *data, n_threads, w0, problem.rounding, nodes, concave, bend
+        )
 
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""

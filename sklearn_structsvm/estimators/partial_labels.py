@@ -8,6 +8,7 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.method import Method
+from sklearn_structsvm.solvers.batch.chain_newton import PASSES_PER_WEIGHT
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent
 from sklearn_structsvm.solvers.blocks.ascent import Limits
@@ -17,7 +18,8 @@ from sklearn_structsvm.solvers.blocks.concave_convex import (
     LogSums,
     Maxima,
 )
-from sklearn_structsvm.solvers.blocks.crf import run_crf
+from sklearn_structsvm.solvers.blocks.crf import Slow, run_crf
+from sklearn_structsvm.solvers.turns import Turn, run_turns
 from sklearn_structsvm.structures.answers import bounds_of
 from sklearn_structsvm.structures.graph_data import known_part
 
@@ -33,18 +35,32 @@ FIRST_STEPS = 30
 KEPT = ("factors", "starts", "weights")
 
 
-def likelihood_steps(estimator, problem, start, dual):
+def likelihood_steps(estimator, problem, start, dual=None, newton=None):
     """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, then convex ones.
 
-    `dual` (BlockOracle): a new dual state, or None for L-BFGS alone.
+    `dual` (BlockOracle): a new dual state, or None for L-BFGS alone. `newton`: (λ, number
+    of threads, weights, concave part) -> steps of Newton's method on the problem itself,
+    of few weights, or None. On columns as raw as Unix time neither L-BFGS nor ascent
+    ends, and of few weights it takes no longer than those. So then it follows L-BFGS.
     """
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
     oracle, weights, squares = problem.make_sums()
-    concave = LogSums(problem.make_completions(), weights, n_threads)
+
+    def make_concave():
+        return LogSums(problem.make_completions(), weights, n_threads)
+
+    concave = make_concave()
     options = {"w0": start_weights(problem, start), "squares": squares}
     options |= {"n_threads": n_threads, "concave": concave}
     options["rounding"] = problem.rounding
+    if newton is not None:
+        first = LBFGSSteps(oracle, weights, lam, **options)
+
+        def then(w):
+            return newton(lam, n_threads, w, make_concave())
+
+        return _primal_steps(estimator, first, then, start)
     if dual is None:
         solve = partial(run_lbfgs, oracle, weights, lam, **limits | options)
         resolved = {"solver_": "lbfgs"}
@@ -66,6 +82,34 @@ def likelihood_steps(estimator, problem, start, dual):
     procedure = ConcaveConvex(ascent, concave, first.weights, first=first)
     first_tol = FIRST_GAP * estimator.tol
     return _method(estimator, procedure, ascend, start, {"solver_": "dual"}, first_tol)
+
+
+def _primal_steps(estimator, first, then, start):
+    """Steps of L-BFGS until they are slow, then those of Newton's method."""
+    least_left = min(PASSES_PER_WEIGHT * len(first.weights), estimator.max_iter)
+    method = Method("Newton's method", None, kept=start.kept)
+
+    def begin(name, steps, row=None, w=None):
+        method.iterate = turn = Turn(steps, row, w)
+        method.certify, method.resolved["solver_"] = turn.check, name
+        return turn
+
+    def go_on(row, w):
+        # Each bound is of the convex problem at other weights.
+        row = row | {"dual_objective": -np.inf}
+        return begin("newton", then(w), row, w)
+
+    def solve(on_pass, history):
+        limits = estimator._limits()
+        slow = Slow(Limits(**limits, history=history), least_left=least_left)
+        del limits["n_threads"]
+        history.step, turn = 0, begin("lbfgs", first)
+        turn.is_over = slow.ends_ascent
+        turn.then = go_on
+        return run_turns(turn, history, **limits, on_pass=on_pass)
+
+    method.solve = solve
+    return method
 
 
 def hinge_steps(estimator, problem, start, method, options):

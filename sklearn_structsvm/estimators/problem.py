@@ -237,9 +237,9 @@ class LocalProblem:
         sums = self.structure._make_sums(self.X, self.y)
         return sums, self.weights, squares
 
-    def make_curvature(self):
-        """The second derivatives of the log-loss, of a chain."""
-        return self.structure._make_curvature(self.X, self.weights)
+    def make_curvature(self, labels=None):
+        """The second derivatives of the sums over labelings of a chain, or of some."""
+        return self.structure._make_curvature(self.X, self.weights, labels)
 
     def make_risk(self, kind, options):
         """A risk of the class `kind`, with these further arguments."""

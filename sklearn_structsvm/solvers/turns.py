@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.loop import certified
+from sklearn_structsvm.solvers.loop import certified, run_passes
 
 
 class Turn:
@@ -98,3 +98,10 @@ class Turns:
 
     def predicts_convergence(self):
         return self.turn.predicts_convergence()
+
+
+def run_turns(turn, history, **limits):
+    """`run_passes` of a turn and those that follow it."""
+    turns = Turns(turn, history)
+    limits["predicts_convergence"] = turns.predicts_convergence
+    return run_passes(turns.move, turns.check, history=history, **limits)

@@ -154,9 +154,12 @@ class ChainStructure(ForestStructure):
         """Whether `_make_curvature` knows the features, which another model may give."""
         return not (self._is_given or self._has_both)
 
-    def _make_curvature(self, X, weights):
-        """The second derivatives of the log-loss of data as checked."""
-        return ChainCurvature(self, X, weights)
+    def _make_curvature(self, X, weights, labels=None):
+        """The second derivatives of the log-loss of data as checked.
+
+        Or of the logarithms of the sums over labelings of these labels alone.
+        """
+        return ChainCurvature(self, X, weights, labels)
 
     def _forest(self, X):
         offsets = self._starts(X)

@@ -29,11 +29,12 @@ class ChainCurvature:
     and probabilities sum to 1, so that rounding errors do not add up in a long sequence.
 
     `structure`: fitted; its features have weights (or there are none). `X` (list of
-    {ndarray, sparse array}): as checked. `weights` (n_examples,): p_i.
+    {ndarray, sparse array}): as checked. `weights` (n_examples,): p_i. `labels`
+    (AllowedLabels or None): those that positions may have, if not all.
     """
 
-    def __init__(self, structure, X, weights):
-        self.structure = structure
+    def __init__(self, structure, X, weights, labels=None):
+        self.structure, self.labels = structure, labels
         lengths = np.array(structure._lengths(X))
         self.chosen = np.flatnonzero((lengths > 0) & (weights > 0.0))
         self.lengths, self.X, self.weights = lengths, X, weights
@@ -63,14 +64,15 @@ class ChainCurvature:
         sizes = self.lengths[self.chosen]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         rows = self._rows(self.chosen, starts)
-        return rows, np.repeat(self.chosen, sizes), self._marginals(w, rows, starts)[0]
+        marginals = self._marginals(w, rows, starts, self.chosen)[0]
+        return rows, np.repeat(self.chosen, sizes), marginals
 
     def _add(self, w, chosen, half):
         """Add half of the matrix of some sequences, without its transpose."""
         k, n = self.k, len(half)
         starts = np.concatenate([[0], np.cumsum(self.lengths[chosen])])
         rows = self._rows(chosen, starts)
-        nodes, onward = self._marginals(w, rows, starts)
+        nodes, onward = self._marginals(w, rows, starts, chosen)
         before = np.concatenate([np.zeros((1, k)), nodes[:-1]])
         share = np.repeat(self.weights[chosen], np.diff(starts))
         # C_{t-1} of the next position; it is zero before a sequence, as `onward` is.
@@ -139,10 +141,13 @@ class ChainCurvature:
                 own[at[name], column] = 1.0
         return rows
 
-    def _marginals(self, w, rows, starts):
+    def _marginals(self, w, rows, starts, chosen):
         """p(y_t) and p(y_t | y_{t-1}) for all t."""
         m, k, allowed = rows.shape[1], self.k, self.structure.allowed_
         theta = rows @ w[: m * k].reshape(m, k)
+        if self.labels is not None:
+            masks = list(self.labels.take(chosen))
+            theta[~np.concatenate(masks)] = -np.inf
         transition = np.zeros((k, k))
         if self.structure.transition:
             transition = np.array(w[m * k :]).reshape(k, k)

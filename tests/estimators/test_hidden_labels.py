@@ -227,7 +227,7 @@ def check_procedure(model, tol):
     assert model.dual_gap_ == pytest.approx(difference, abs=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+@pytest.mark.parametrize("solver", ["auto", "dual", "lbfgs"])
 def test_a_likelihood_never_falls_from_step_to_step(solver):
     for repeat in range(12):
         rng = new_rng(repeat, 2)
@@ -350,6 +350,26 @@ def test_steps_on_raw_columns_end_within_the_tolerance():
     model = BCFWClassifier("chain", random_state=0).fit(X, y)
     assert model.dual_gap_ <= model.tol
     assert model.history_["step"].max() >= 1
+
+
+@pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
+@pytest.mark.parametrize("T", [1, 5])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_hidden_labels_beside_a_column_of_unix_time_end_at_a_certificate(cls, T, C):
+    """Neither L-BFGS nor ascent ends: the slope by such a column is noise to them."""
+    rng, shape = new_rng(22), (200 // T, T, 1)
+    Z, times = rng.standard_normal((*shape[:2], 4)), rng.random(shape)
+    X = [*np.concatenate([Z, 1.7e9 + 3e7 * times], axis=2)]
+    codes = (Z[..., 0] + 0.5 * rng.standard_normal(shape[:2]) > 0).astype(int)
+    codes += times[..., 0] > 0.5
+    y = LABELS[codes].astype(object)
+    y[rng.random(shape[:2]) < 0.5] = MISSING
+    model = cls("chain", C=C, **options_of(LABELS)).fit(X, [*y])
+    assert model.dual_gap_ <= model.tol
+    check_procedure(model, model.tol)
+    problem = bind_local(cls("chain", classes=LABELS), X, [*y])
+    value = objective_of(model, Enumerated(problem))
+    assert model.objective_ == pytest.approx(value, rel=1e-6)
 
 
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])

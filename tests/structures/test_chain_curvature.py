@@ -10,11 +10,12 @@ from scipy.special import softmax
 
 from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.structures import ChainStructure
+from sklearn_structsvm.structures.allowed_labels import AllowedLabels
 
 CLASSES = ["a", "b", "c"]
 
 
-def covariance(structure, x, w):
+def covariance(structure, x, w, mask=None):
     """Of the joint feature of one sequence, over the labelings that are allowed."""
     labelings = [np.array(labels) for labels in product(CLASSES, repeat=x.shape[0])]
     allowed = structure.allowed_
@@ -26,6 +27,10 @@ def covariance(structure, x, w):
             for labels, own in zip(labelings, codes, strict=True)
             if all(allowed[a, b] for a, b in zip(own, own[1:], strict=False))
         ]
+    if mask is not None:
+        codes = [list(map(CLASSES.index, labels)) for labels in labelings]
+        fits = [mask[np.arange(len(own)), own].all() for own in codes]
+        labelings = [own for own, fit in zip(labelings, fits, strict=True) if fit]
     features = np.array([structure.joint_feature(x, labels) for labels in labelings])
     probabilities = softmax(features @ w)
     features = features - probabilities @ features
@@ -60,8 +65,19 @@ def test_the_hessian_is_the_covariance_over_all_labelings(params, form, monkeypa
     expected = sum(own * covariance(structure, x, w) for own, x in zip(p, X, strict=True))
     curvature = structure._make_curvature(items, p)
     np.testing.assert_allclose(curvature.at(w), expected, rtol=0.0, atol=1e-12)
+    # Labels that positions may have, "a" among them.
+    masks = [rng.random((len(x), 3)) < [1.0, 0.5, 0.5] for x in X]
+    bounds = np.append(0, np.cumsum([len(x) for x in X]))
+    labels = AllowedLabels(bounds, np.arange(14), np.concatenate(masks))
+    some = structure._make_curvature(items, p, labels)
+    expected_of_some = sum(
+        own * covariance(structure, x, w, mask)
+        for own, x, mask in zip(p, X, masks, strict=True)
+    )
+    np.testing.assert_allclose(some.at(w), expected_of_some, rtol=0.0, atol=1e-12)
     monkeypatch.setattr("sklearn_structsvm.structures.chain_curvature.MOST_NUMBERS", 1)
     np.testing.assert_allclose(curvature.at(w), expected, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(some.at(w), expected_of_some, rtol=0.0, atol=1e-12)
 
 
 def test_the_hessian_of_a_long_sequence_is_positive_semidefinite():

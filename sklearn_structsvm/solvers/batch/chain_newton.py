@@ -9,6 +9,10 @@ from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
 from sklearn_structsvm.solvers.loop import run_steps
 
+# On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
+# for each 5 weights. Others go on with it if they need more passes than that.
+PASSES_PER_WEIGHT = 2.0
+
 # -log p for the least probability p, which is the most that an entropy changes by for a
 # change of p.
 MOST_SURPRISE = 745.0
@@ -55,7 +59,12 @@ def run_chain_newton(
 
 
 class ChainNewtonSteps(ModelSteps):
-    """The steps, one at a time, with the parameters of the above."""
+    """The steps, one at a time, with the parameters of the above.
+
+    `concave` or None: a function to subtract, as for `run_lbfgs`, with ρ = 0. `bend`: w
+    -> its second derivatives. Where the difference is not convex, steps are those for its
+    tangent plane, which bounds the difference from above.
+    """
 
     def __init__(
         self,
@@ -68,11 +77,14 @@ class ChainNewtonSteps(ModelSteps):
         w0=None,
         rounding=None,
         nodes=None,
+        concave=None,
+        bend=None,
     ):
         self.objective = SparseLogLoss(
-            oracle, weights, lam, l1_ratio, n_threads, w0, rounding
+            oracle, weights, lam, l1_ratio, n_threads, w0, rounding, concave
         )
         self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
+        self.bend = bend
         self.largest = np.zeros(len(self.objective.weights))
 
     @property
@@ -96,9 +108,13 @@ class ChainNewtonSteps(ModelSteps):
         diagonal = np.maximum(diagonal, SUM_ROUNDING * self.largest)
         diagonal += LEAST_SCALE * diagonal.max(initial=0.0)
         diagonal[diagonal <= 0.0] = 1.0
-        return (
-            self._minimize_model(H, np.arange(len(H)), diagonal) or self._fit_bounds()
-        )
+        own = np.arange(len(H))
+        if self.bend is not None:
+            self.n_hessians += 1
+            bent = H - self.bend(self.objective.weights)
+            if self._minimize_model(bent, own, diagonal, most_damping=self.damping):
+                return True
+        return self._minimize_model(H, own, diagonal) or self._fit_bounds()
 
     def _fit_bounds(self):
         """Bring the dual point within its bounds. Returns whether the gap halves."""

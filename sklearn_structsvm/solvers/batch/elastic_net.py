@@ -67,6 +67,8 @@ class SparseSteps(OrthantSteps):
 class SparseLogLoss(SparseComposite):
     """The objective of `run_elastic_net` at a point, with the same parameters.
 
+    `concave` or None: as for `run_lbfgs`, with ρ = 0.
+
     Attributes
     ----------
     point : (float, ndarray)
@@ -74,23 +76,37 @@ class SparseLogLoss(SparseComposite):
     """
 
     def __init__(
-        self, oracle, weights, lam, l1_ratio, n_threads=1, w0=None, rounding=None
+        self,
+        oracle,
+        weights,
+        lam,
+        l1_ratio,
+        n_threads=1,
+        w0=None,
+        rounding=None,
+        concave=None,
     ):
         rounding = Rounding() if rounding is None else rounding
         penalties = l1_ratio * lam, (1.0 - l1_ratio) * lam
         super().__init__(oracle.n_weights, rounding, *penalties, w0)
         self.oracle, self.p, self.n_threads = oracle, weights, n_threads
         self.n_evaluations, self.mean = 0, None
+        self.concave, self.is_convex = concave, concave is None
         found = self.look(self.weights)
         self.go_to(self.weights, found, self.evaluate(self.weights, found))
 
     def n_calls(self):
-        return self.n_evaluations * np.count_nonzero(self.p)
+        n_calls = self.n_evaluations * np.count_nonzero(self.p)
+        return n_calls if self.concave is None else n_calls + self.concave.n_calls
 
     def look(self, w):
         """The mean log-loss and its gradient."""
         self.n_evaluations += 1
-        return self.oracle.log_loss(self.p, w, self.n_threads)
+        loss, gradient = self.oracle.log_loss(self.p, w, self.n_threads)
+        if self.concave is None:
+            return loss, gradient
+        value, slope = self.concave.at(w)
+        return loss - value, gradient - slope
 
     def evaluate(self, w, found):
         return self.penalized(w, found[0])
@@ -100,6 +116,9 @@ class SparseLogLoss(SparseComposite):
         # The entropy is the difference of terms that are huge if w is far off.
         self.take(w, value, loss)
         self.take_gradient(gradient)
+        if self.concave is not None:
+            self.note(value - self.square_of(self.smooth_gradient))
+            return
         point = self.point = loss - float(w @ gradient) - self.error, gradient
         bound = self.dual(*point)
         if self.mean is None:

@@ -78,7 +78,7 @@ class ModelSteps:
 
     method, damping = "newton", LEAST_DAMPING
 
-    def _minimize_model(self, H, own, diagonal):
+    def _minimize_model(self, H, own, diagonal, most_damping=1.0):
         """Make a step, with more and more damping. Returns whether there was one.
 
         `own` (m,). `H` (m, m): second derivatives of the loss by the weights `own`. It
@@ -101,7 +101,7 @@ class ModelSteps:
                 self.damping = max(self.damping / DAMPED, LEAST_DAMPING)
             if step > 0.0:
                 return True
-            if self.damping >= 1.0 or step < 0.0:
+            if self.damping >= most_damping or step < 0.0:
                 return False
             self.damping *= DAMPED
 
