@@ -133,8 +133,8 @@ class CRFClassifier(ProbabilisticClassifier):
         - "auto" is "newton" for flat structures with no more features than examples,
           "lbfgs" for graphs and Dask collections, where it is the only choice, and
           otherwise "dual".
-          With hidden labels and at most 2,048 weights of sequences it is "lbfgs", and
-          goes on with "newton" where that is slow.
+          With hidden labels it is "lbfgs", and goes on with "newton" where that is
+          slow, for sequences with at most 2,048 weights.
           If "dual" is expected to need many more passes, "auto" goes on with "newton"
           (flat structures) or "lbfgs". If it would take more than 2 GiB, and more than
           "lbfgs", "auto" is "lbfgs", and a warning says so.
@@ -394,10 +394,11 @@ class CRFClassifier(ProbabilisticClassifier):
             start.kept["C"] = self.C
         solver, dual = self._resolved_solver(problem, start.state), None
         if problem.has_hidden and self.solver == "auto":
+            newton = None
             if has_written_hessian(problem.structure):
                 newton = partial(self._chain_newton, problem)
-                return likelihood_steps(self, problem, start, newton=newton)
-        if solver == "dual" or (problem.has_hidden and self.solver != "lbfgs"):
+            return likelihood_steps(self, problem, start, newton=newton)
+        if solver == "dual":
             dual = problem.make_oracle()
             if self.solver == "auto" and is_too_large(dual):
                 solver, dual = "lbfgs", None

@@ -36,12 +36,11 @@ KEPT = ("factors", "starts", "weights")
 
 
 def likelihood_steps(estimator, problem, start, dual=None, newton=None):
-    """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, then convex ones.
+    """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, and what follows.
 
-    `dual` (BlockOracle): a new dual state, or None for L-BFGS alone. `newton`: (λ, number
-    of threads, weights, concave part) -> steps of Newton's method on the problem itself,
-    of few weights, or None. On columns as raw as Unix time neither L-BFGS nor ascent
-    ends, and of few weights it takes no longer than those. So then it follows L-BFGS.
+    `dual` (BlockOracle): a new dual state, for convex steps, or None. `newton`: (λ,
+    number of threads, weights, concave part) -> steps of Newton's method on the problem
+    itself, or None.
     """
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
@@ -54,18 +53,10 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None):
     options = {"w0": start_weights(problem, start), "squares": squares}
     options |= {"n_threads": n_threads, "concave": concave}
     options["rounding"] = problem.rounding
-    if newton is not None:
-        first = LBFGSSteps(oracle, weights, lam, **options)
-
-        def then(w):
-            return newton(lam, n_threads, w, make_concave())
-
-        return _primal_steps(estimator, first, then, start)
-    if dual is None:
-        solve = partial(run_lbfgs, oracle, weights, lam, **limits | options)
-        resolved = {"solver_": "lbfgs"}
-        return Method("L-BFGS", solve, kept=start.kept, resolved=resolved)
     first = LBFGSSteps(oracle, weights, lam, **options)
+    if dual is None:
+        then = newton and (lambda w: newton(lam, n_threads, w, make_concave()))
+        return _primal_steps(estimator, first, then, start)
     ascent = MarginalAscent(dual, weights, lam)
     ascent.rounding = problem.rounding
     if start.state is not None:
@@ -85,9 +76,11 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None):
 
 
 def _primal_steps(estimator, first, then, start):
-    """Steps of L-BFGS until they are slow, then those of Newton's method."""
-    least_left = min(PASSES_PER_WEIGHT * len(first.weights), estimator.max_iter)
-    method = Method("Newton's method", None, kept=start.kept)
+    """Steps of L-BFGS, and from where they are slow those of (w) -> steps, if not None.
+
+    On columns as raw as Unix time, Newton's method ends where the others creep.
+    """
+    method = Method("L-BFGS", None, kept=start.kept)
 
     def begin(name, steps, row=None, w=None):
         method.iterate = turn = Turn(steps, row, w)
@@ -96,16 +89,16 @@ def _primal_steps(estimator, first, then, start):
 
     def go_on(row, w):
         # Each bound is of the convex problem at other weights.
-        row = row | {"dual_objective": -np.inf}
-        return begin("newton", then(w), row, w)
+        return begin("newton", then(w), row | {"dual_objective": -np.inf}, w)
 
     def solve(on_pass, history):
         limits = estimator._limits()
-        slow = Slow(Limits(**limits, history=history), least_left=least_left)
-        del limits["n_threads"]
         history.step, turn = 0, begin("lbfgs", first)
-        turn.is_over = slow.ends_ascent
-        turn.then = go_on
+        if then is not None:
+            least_left = min(PASSES_PER_WEIGHT * len(first.weights), limits["max_iter"])
+            slow = Slow(Limits(**limits, history=history), least_left=least_left)
+            turn.then, turn.is_over = go_on, slow.ends_ascent
+        del limits["n_threads"]
         return run_turns(turn, history, **limits, on_pass=on_pass)
 
     method.solve = solve

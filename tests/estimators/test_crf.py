@@ -674,6 +674,22 @@ def test_chains_with_a_column_of_unix_time_end_at_a_certificate(C):
 
 
 @pytest.mark.parametrize("C", [1.0, 1e3])
+def test_trees_with_a_column_of_unix_time_end_at_a_certificate(C):
+    """Where values agree up to rounding, L-BFGS goes on as long as gradients fall."""
+    rng = new_rng(63)
+    times = 1.7e9 + 3e7 * rng.random((40, 5, 1))
+    X = np.concatenate([rng.standard_normal((40, 5, 4)), times], axis=2)
+    y = (X[..., 0] + 0.5 * rng.standard_normal((40, 5)) > 0).astype(int)
+    y += times[..., 0] > 1.715e9
+    items = [(x, np.array([-1, 0, 0, 1, 1])) for x in X]
+    model = CRFClassifier("tree", C=C, random_state=0).fit(items, [*y])
+    assert model.dual_gap_ <= model.tol
+    value = 0.5 * model.coef_ @ model.coef_ / (C * 40)
+    value -= model.log_likelihood(items, [*y]).mean()
+    assert model.objective_ == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3])
 def test_chains_of_more_raw_features_than_positions_end(C):
     """The gradient is far too large a bound as long as L-BFGS creeps."""
     rng, n = new_rng(62), 200

@@ -7,12 +7,18 @@ from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.batch.composite import Composite
 from sklearn_structsvm.solvers.batch.quasi_newton import (
+    BUFFER,
     RestartedSteps,
     count_pairs,
     update_pair,
     wolfe_step,
 )
 from sklearn_structsvm.solvers.loop import History, Rounding, run_steps
+
+# Where values agree up to rounding, gradients go on to fall, but not at each step: with a
+# column of Unix time by a factor of a hundred. After so many steps in which they do not,
+# the estimate of the Hessian has seen no others, twice over.
+PATIENCE = 2 * BUFFER
 
 
 def run_lbfgs(
@@ -67,7 +73,8 @@ class RegularizedLogLoss(Composite):
         super().__init__(oracle.n_weights, rounding, ridge=lam, w0=w0)
         self.concave, self.is_convex = concave, concave is None
         self.oracle, self.p, self.n_threads = oracle, weights, n_threads
-        self.n_evaluations = 0
+        self.n_evaluations = self.n_idle = 0
+        self.least_square = np.inf
         # No loss is negative, but for a function that is subtracted.
         self.dual_objective = 0.0 if self.is_convex else -np.inf
         self._take(self.weights, *self._evaluate(self.weights))
@@ -88,6 +95,7 @@ class RegularizedLogLoss(Composite):
     def _take(self, w, value, gradient, gap=None):
         self.take(w, value)
         self.gradient, self.probed = gradient, None
+        self.least_square = min(self.least_square, gradient @ gradient)
         self.note(value - (self.square_of(gradient) if gap is None else gap))
 
     def probe(self, direction, step):
@@ -97,13 +105,15 @@ class RegularizedLogLoss(Composite):
         return self.probed[1], float(self.probed[2] @ direction)
 
     def gains(self):
-        """Whether the last probed point is better, up to rounding."""
+        """Whether the last probed point is better, or may lead to a better one."""
         _, value, gradient = self.probed
-        if value > self.value and not self.is_convex:
+        rounding = VALUE_ROUNDING * abs(self.value)
+        if value > self.value + rounding and not self.is_convex:
             return False
-        if value < self.value - VALUE_ROUNDING * abs(self.value):
-            return True
-        return gradient @ gradient < self.gradient @ self.gradient
+        is_better = value < self.value - rounding
+        is_better = is_better or gradient @ gradient < self.least_square
+        self.n_idle = 0 if is_better else self.n_idle + 1
+        return self.n_idle <= PATIENCE
 
     def accept(self):
         """Move to the last probed point."""

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 
 # The paper's settings: the pairs kept, and the accuracy of direction finding. It names no
@@ -176,10 +177,11 @@ def wolfe_step(objective, direction, slope, *, first=1.0):
     for _ in range(100):
         value, slope_there = objective.probe(direction, step)
         # A convex function has fallen by at least -step · slope_there. This decides where
-        # its values agree up to rounding.
+        # its values agree up to rounding, near which any function is convex.
         least_slope = WOLFE_DECREASE * slope
         is_above = value > start + step * least_slope
-        if is_above and (slope_there > least_slope or not objective.is_convex):
+        is_convex = objective.is_convex or value <= start + VALUE_ROUNDING * abs(start)
+        if is_above and (slope_there > least_slope or not is_convex):
             high = step
         elif slope_there < CURVATURE * slope:
             low = step
