@@ -175,8 +175,9 @@ def random_problem(rng, metric=None, kind="any"):
 class Programs:
     """Linear programs in the weights of all tensors of a `FiniteOracle`.
 
-    Curved constraints and metrics are approximated by tangents, one more at a time
-    (Kelley's method). The solvers under test use other methods for smooth functions.
+    Curved constraints and metrics are approximated by tangents, at each optimum of a
+    program and where the way to it from an inner point meets the curve (Veinott's method
+    of supporting hyperplanes). The solvers under test use other methods.
 
     Parameters
     ----------
@@ -193,7 +194,9 @@ class Programs:
         n = len(self.tensors)
         self.units = np.zeros(n, dtype=int) if units is None else units
         G, h = problem.linear
-        self.rows = [self.along(*row) for row in zip(G, h, strict=True)]
+        self.linear = [self.along(*row) for row in zip(G, h, strict=True)]
+        # Tangents of curved constraints.
+        self.tangents, self._least = [], {}
 
     def along(self, G, h):
         """<G, C> + h, as a sum over the units."""
@@ -208,52 +211,114 @@ class Programs:
         weights = np.maximum(weights, 0.0)
         return weights / np.bincount(self.units, weights)[self.units]
 
-    def solve(self, costs, pieces=None, relaxed=False, enough=np.inf):
+    def solve(self, costs=0.0, pieces=None, relaxed=None, enough=np.inf, curve=None):
         """(min, weights) of costs · α + max(pieces α) under the constraints.
 
-        With `relaxed`, all constraints may be exceeded by a common amount, which is
-        minimized as well, down to -1. Weights are None if there are none, or if the
-        minimum is known to be `enough`.
+        With `relaxed`, constraints ("all", or those that are "curved") may be exceeded by
+        a common amount, which is minimized as well, down to -1. `curve` is a function of
+        C whose tangents are added to the pieces. Weights are None if there are none, or
+        if the minimum is known to be `enough`.
         """
-        n, has_v = len(self.tensors), pieces is not None
-        of_unit = np.arange(self.units.max() + 1)[:, np.newaxis] == self.units
+        pieces, inner = [] if pieces is None else [*pieces], None
+        if curve is not None:
+            uniform = self.scaled(np.ones(len(self.tensors)))
+            pieces.append(self.along(*curve.tangent(self.mix(uniform))))
         while True:
-            rows = np.reshape(self.rows, (-1, n))
-            A = np.column_stack([rows, np.zeros(len(rows)), -np.ones(len(rows))])
-            if has_v:
-                under = np.column_stack([pieces, -np.ones(len(pieces))])
-                A = np.vstack([A, np.pad(under, ((0, 0), (0, 1)))])
-            found = linprog(
-                [*costs, float(has_v), float(relaxed)],
-                A_ub=A,
-                b_ub=np.zeros(len(A)),
-                A_eq=np.pad(of_unit.astype(float), ((0, 0), (0, 2))),
-                b_eq=np.ones(len(of_unit)),
-                bounds=[(0.0, None)] * n
-                + [(None, None) if has_v else (0.0, 0.0)]
-                + [(-1.0, None) if relaxed else (0.0, 0.0)],
-                options=EXACT,
-            )
+            found = self._program(costs, pieces, relaxed)
             if found.status == NO_POINT:
                 return np.inf, None
             assert found.status == 0, found.message
             if found.fun >= enough:
                 return found.fun, None
-            weights = self.scaled(found.x[:n])
-            C = self.mix(weights)
-            convex = self.problem.convex_constraints
-            worst = max(convex, key=lambda phi: phi.value(C), default=None)
+            # Weights, the largest piece, the excess.
+            outer = np.append(self.scaled(found.x[:-2]), found.x[-2:])
+            limits = [(phi, -1, self.tangents) for phi in self.problem.convex_constraints]
+            limits += [] if curve is None else [(curve, -2, pieces)]
+            crossed = [limit for limit in limits if self._above(limit, outer) > 1e-9]
             # Programs satisfy their rows to EXACT after scaling, so repeating rows would
             # not help.
-            if worst is None or worst.value(C) <= found.x[-1] + 1e-9:
-                return found.fun, weights
-            self.rows.append(self.along(*worst.tangent(C)))
+            if not crossed:
+                return found.fun, outer[:-2]
+            if inner is None:
+                inner = self._inner(outer, relaxed, pieces, curve)
+            if inner is not None:
+                point, outer = self._between(inner, outer, crossed)
+                value = np.dot(np.broadcast_to(costs, len(self.tensors)), point[:-2])
+                if value + point[-2:].sum() <= found.fun + 1e-9:
+                    return found.fun, point[:-2]
+                inner = 0.5 * (inner + point)
+            for curved, _, tangents in crossed:
+                tangents.append(self.along(*curved.tangent(self.mix(outer[:-2]))))
+
+    def _between(self, inner, outer, crossed):
+        """Points below and above all curves, next to each other."""
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            step = 0.5 * (low + high)
+            point = inner + step * (outer - inner)
+            above = max(self._above(limit, point) for limit in crossed)
+            low, high = (low, step) if above > 0.0 else (step, high)
+        return inner + low * (outer - inner), inner + high * (outer - inner)
+
+    def _program(self, costs, pieces, relaxed):
+        """The solution of the linear program of all rows and pieces so far."""
+        n = len(self.tensors)
+        of_unit = np.arange(self.units.max() + 1)[:, np.newaxis] == self.units
+        rows = np.reshape([*self.linear, *self.tangents], (-1, n))
+        given = np.full(len(rows), -1.0)
+        if relaxed == "curved":
+            given[: len(self.linear)] = 0.0
+        A = np.column_stack([rows, np.zeros(len(rows)), given])
+        if pieces:
+            under = np.column_stack([pieces, -np.ones(len(pieces))])
+            A = np.vstack([A, np.pad(under, ((0, 0), (0, 1)))])
+        return linprog(
+            [*np.broadcast_to(costs, n), float(bool(pieces)), float(relaxed is not None)],
+            A_ub=A,
+            b_ub=np.zeros(len(A)),
+            A_eq=np.pad(of_unit.astype(float), ((0, 0), (0, 2))),
+            b_eq=np.ones(len(of_unit)),
+            bounds=[(0.0, None)] * n
+            + [(None, None) if pieces else (0.0, 0.0)]
+            + [(0.0, 0.0) if relaxed is None else (-1.0, None)],
+            options=EXACT,
+        )
+
+    def _above(self, limit, point):
+        """How far a curved function is above its limit, by its tangent.
+
+        Where a recall is 0, the G-mean is above all of its tangents.
+        """
+        curved, at, _ = limit
+        C = self.mix(point[:-2])
+        G, h = curved.tangent(C)
+        return np.vdot(G, C) + h - point[at]
+
+    def _inner(self, outer, relaxed, pieces, curve):
+        """A point below all curves; None if there is none."""
+        weights, excess = outer[:-2], outer[-1]
+        if relaxed is not None:
+            C = self.mix(weights)
+            excess = 1.0 + max(phi.value(C) for phi in self.problem.convex_constraints)
+        elif self.problem.convex_constraints:
+            least, weights = self._least_of("curved")
+            if least >= 0.0:
+                return None
+        largest = max((piece @ weights for piece in pieces), default=0.0)
+        if curve is not None:
+            largest = 1.0 + max(largest, curve.value(self.mix(weights)))
+        return np.append(weights, [largest, excess])
+
+    def _least_of(self, relaxed):
+        if relaxed not in self._least:
+            self._least[relaxed] = self.solve(relaxed=relaxed)
+        return self._least[relaxed]
 
     def least_excess(self):
         """The smallest excess (-inf without constraints), and its mixture."""
         if not self.problem.constrained:
             return -np.inf, None
-        least, weights = self.solve(np.zeros(len(self.tensors)), relaxed=True)
+        least, weights = self._least_of("all")
         return least, self.mix(weights)
 
     def optimum(self):
@@ -264,21 +329,13 @@ class Programs:
         problem = self.problem
         if problem.pieces() is not None:
             pieces = [self.along(*row) for row in zip(*problem.pieces(), strict=True)]
-            return (self.solve(np.zeros(len(self.tensors)), pieces)[0],) * 2
+            return (self.solve(pieces=pieces)[0],) * 2
         if problem.ratio() is not None:
             return (self._least_ratio(*problem.ratio()),) * 2
         if not problem.convex:
             return None
-        uniform = self.mix(self.scaled(np.ones(len(self.tensors))))
-        tangents = [self.along(*problem.tangent(uniform))]
-        while True:
-            low, weights = self.solve(np.zeros(len(self.tensors)), tangents)
-            C = self.mix(weights)
-            # If a recall is 0, the G-mean is above all of its tangents.
-            G, h = problem.tangent(C)
-            if np.vdot(G, C) + h - low <= 1e-9:
-                return low, problem.value(C)
-            tangents.append(self.along(G, h))
+        low, weights = self.solve(curve=problem)
+        return low, problem.value(self.mix(weights))
 
     def _least_ratio(self, A, B):
         """Dinkelbach's method, from the largest denominator."""

@@ -10,14 +10,13 @@ single level there gives a candidate for the best solution.
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
 from time import perf_counter
 
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
+from sklearn_structsvm.solvers.confusion.best_first import BestFirst
 from sklearn_structsvm.solvers.confusion.bounds import certified_mixture, rounding_of
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
@@ -40,84 +39,71 @@ class BoxSolution:
     n_calls: int = 0
 
 
-class LevelSearch:
-    """Minimizes ψ under conditions at any levels.
+class LevelSearch(BestFirst):
+    """Minimizes ψ under conditions at any levels. Boxes are the ends of levels.
 
     `problem`: with `leveled` constraints. `solve`: (problem at levels of a box, seconds
     left) -> BoxSolution. InfeasibleConstraintError if it has none. `low`: no solution
     has less. `width`: of levels that candidates are made for, around each cut.
 
     Attributes: `best` (BoxSolution or None): the one of least ψ or, if none meets the
-    constraints, of least violation. `value`, `violation`: its ψ, and its largest
-    violation.
+    constraints, of least violation. `violation`: its largest one.
     """
 
     def __init__(self, problem, solve, low=-np.inf, width=0.0):
-        self.problem, self.solve, self.width = problem, solve, width
-        self.best, self.value, self.violation = None, np.inf, np.inf
-        self.rounding = rounding_of(problem)
         n = problem.n_levels
-        self._order = count()
-        self._boxes = [(low, next(self._order), np.zeros(n), np.ones(n))]
-        # Of boxes that are done: the least bound, and the least violation if there is
-        # no solution.
-        self._done, self._least_violation = np.inf, np.inf
+        super().__init__(low, (np.zeros(n), np.ones(n)))
+        self.problem, self.solve, self.width = problem, solve, width
+        self.best, self._value, self.violation = None, np.inf, np.inf
+        self.rounding = rounding_of(problem)
+        # Of boxes that are done, if there is no solution.
+        self._least_violation = np.inf
         self.n_calls = 0
 
     @property
-    def is_open(self):
-        """Whether boxes are left."""
-        return bool(self._boxes)
-
-    @property
-    def bound(self):
-        """No solution that meets the constraints has less."""
-        left = self._boxes[0][0] if self._boxes else np.inf
-        return min(left, self._done, self.value if self._is_met else np.inf)
-
-    @property
-    def gap(self):
-        """Of the best solution; inf if it violates a constraint."""
-        return self.value - self.bound if self._is_met else np.inf
-
-    @property
-    def _is_met(self):
+    def is_met(self):
+        """Whether the best solution meets the constraints."""
         return self.violation <= FEASIBILITY_TOL
 
-    def move(self, deadline):
-        """Solve for the box of the least bound; None, or the status of the end.
+    @property
+    def value(self):
+        """ψ of the best solution; inf if it violates a constraint."""
+        return self._value if self.is_met else np.inf
 
-        InfeasibleConstraintError if no level has a solution.
-        """
-        if not self._boxes:
-            if self._is_met or np.isfinite(self._done):
-                return "stalled"
+    def move(self, deadline=np.inf):
+        """As always. InfeasibleConstraintError if no level has a solution."""
+        status = super().move(deadline)
+        if status is not None and not self.is_met and np.isinf(self._done):
             raise InfeasibleConstraintError(
                 "No classifier satisfies the constraints at any level: each violates "
                 f"one by at least {self._least_violation:.3g}. Loosen them.",
                 self._least_violation,
             )
-        low_of_box, _, low, high = heappop(self._boxes)
+        return status
+
+    def _divide(self, low_of_box, box, deadline):
+        # The first box has a solution, even if the time is over.
+        if self.is_late and self.n_boxes:
+            return low_of_box, []
+        self.n_boxes += 1
+        low, high = box
         found = self._solve(low, high, False, deadline)
         if found is None:
-            return None
+            return np.inf, []
         bound = max(low_of_box, found.bound)
         least, most = self.problem.levels(found.C)
         cuts = np.clip(_between(least, most, low, high), low, high)
         p = int(np.argmax(least - most))
         is_cut = least[p] > most[p] and high[p] - low[p] > SAME
         if not is_cut or self.problem.violation(found.C) <= FEASIBILITY_TOL:
-            self._done = min(self._done, bound)
-            return None
+            return bound, []
         self._try_around(cuts, low, high, deadline)
-        if not self._is_met:
+        if not self.is_met:
             # It is easier to lower precisions than to raise them.
             self._try_around(np.where(np.isfinite(most), most, cuts), low, high, deadline)
-        for part in (0, 1):
-            ends = low.copy(), high.copy()
-            ends[1 - part][p] = cuts[p]
-            heappush(self._boxes, (bound, next(self._order), *ends))
-        return None
+        under, over = high.copy(), low.copy()
+        under[p] = over[p] = cuts[p]
+        return np.inf, [(bound, (low, under)), (bound, (over, high))]
 
     def _try_around(self, levels, low, high, deadline):
         """Look for a better solution at levels, or so near that `width` allows."""
@@ -140,8 +126,8 @@ class LevelSearch:
         self.n_calls += found.n_calls
         value, violation = self.problem.value(found.C), self.problem.violation(found.C)
         key = max(violation, FEASIBILITY_TOL), value
-        if key < (max(self.violation, FEASIBILITY_TOL), self.value):
-            self.best, self.value, self.violation = found, value, violation
+        if key < (max(self.violation, FEASIBILITY_TOL), self._value):
+            self.best, self._value, self.violation = found, value, violation
         return found
 
     def check(self, done=False):

@@ -3,14 +3,12 @@
 import copy
 from collections import deque
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
-from time import perf_counter
 
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
+from sklearn_structsvm.solvers.confusion.best_first import SAME_VALUE, BestFirst
 from sklearn_structsvm.solvers.confusion.bounds import ratio_form
 from sklearn_structsvm.solvers.confusion.column_generation import (
     ColumnGeneration,
@@ -24,9 +22,6 @@ from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
 )
-
-# Values that differ by less than this are equal.
-SAME_VALUE = 1e-10
 
 # Boxes with at most this many rules are enumerated.
 MAX_ENUMERATED = 300_000
@@ -98,8 +93,7 @@ def search_rules(
     """
     if problem.leveled:
         return _search_levels(problem, points, low, tol, starts, deadline, n_searches)
-    search = _Search(problem, points, tol, enough, n_searches)
-    return search.run(low, starts, deadline)
+    return _Search(problem, points, low, n_searches).find(starts, tol, enough, deadline)
 
 
 def _search_levels(problem, points, low, tol, starts, deadline, n_searches):
@@ -120,28 +114,25 @@ def _search_levels(problem, points, low, tol, starts, deadline, n_searches):
         return BoxSolution(found.closest, points.tensor(found.closest), found.bound)
 
     search, n = LevelSearch(problem, solve, low, LEVEL_WIDTH), problem.n_levels
-    for n_boxes in range(MAX_EXACT_BOXES):
-        far = max(SAME_VALUE, tol if n_boxes >= MAX_EXACT_BOXES // 2 else 0.0)
-        # The first box has a rule, even if the time is over.
-        is_late = n_boxes > 0 and perf_counter() > deadline
-        if not search.is_open or search.gap <= far or is_late:
-            break
-        try:
-            search.move(deadline)
-        except InfeasibleConstraintError:
-            # Of the constraints that have no levels.
-            everything = problem.between(np.zeros(n), np.ones(n))
-            return search_rules(everything, points, starts=starts, deadline=deadline)
+    try:
+        search.run(tol, MAX_EXACT_BOXES // 2, MAX_EXACT_BOXES, deadline)
+    except InfeasibleConstraintError:
+        # Of the constraints that have no levels.
+        everything = problem.between(np.zeros(n), np.ones(n))
+        return search_rules(everything, points, starts=starts, deadline=deadline)
     best = search.best.solution
-    if search.violation > FEASIBILITY_TOL:
+    if not search.is_met:
         return FoundRule(None, np.inf, search.bound, best)
     return FoundRule(best, search.value, search.bound, best)
 
 
-class _Search:
-    def __init__(self, problem, points, tol, enough, n_searches):
+class _Search(BestFirst):
+    """Boxes are kept points of each cell, with what `_relax` starts from."""
+
+    def __init__(self, problem, points, low, n_searches):
+        self.all_points = [np.arange(size) for size in points.sizes]
+        super().__init__(low, (self.all_points, None))
         self.problem, self.points, self.n_searches = problem, points, n_searches
-        self.tol, self.enough = tol, enough
         self.best, self.value = None, np.inf
         # Each linear function is a constant plus a part for each cell.
         G, h, D, halves = problem.conditions
@@ -175,10 +166,10 @@ class _Search:
         constant, parts = self.points.parts(L)
         return constant + float(h), parts
 
-    def run(self, low, starts, deadline):
-        box = [np.arange(size) for size in self.points.sizes]
+    def find(self, starts, tol, enough, deadline):
+        """The `FoundRule`."""
         for C in [*starts, self.problem.uniform]:
-            self._try_around(C, box)
+            self._try_around(C, self.all_points)
             if self.best is None and (self.rows or self.half_rows):
                 self._repair(C)
         if self.best is None and self.problem.constrained:
@@ -196,35 +187,25 @@ class _Search:
                 bound = np.inf if is_sure else -np.inf
                 return FoundRule(None, np.inf, bound, near.closest)
         self._descend()
-        bound = self._branch(low, box, deadline)
-        return FoundRule(self.best, self.value, bound, self.best)
+        most = min(MAX_BOXES, MAX_BOXES_OF_CELLS // len(self.all_points))
+        self.run(tol, MAX_EXACT_BOXES, most // self.n_searches, deadline, enough)
+        return FoundRule(self.best, self.value, self.bound, self.best)
 
-    def _branch(self, low, box, deadline):
-        """Go through all boxes. Returns a lower bound of those that remain."""
-        bound, order, n_boxes = np.inf, count(), 0
-        most = min(MAX_BOXES, MAX_BOXES_OF_CELLS // len(box)) // self.n_searches
-        boxes = [(low, next(order), box, None)]
-        while boxes and self.value > self.enough:
-            low, _, box, start = heappop(boxes)
-            far = max(SAME_VALUE, self.tol if n_boxes >= MAX_EXACT_BOXES else 0.0)
-            if low >= self.value - far:
-                bound = min(bound, low)
-                break
-            box = self._shrunk(box)
-            if box is None:
-                continue
-            if _n_rules(box) <= MAX_ENUMERATED or len(box) == 1:
-                self._enumerate(box)
-            elif not self.is_bounded:
-                self._thin(box)
-                bound = -np.inf
-            elif n_boxes >= most or perf_counter() > deadline:
-                bound = min(bound, low)
-            else:
-                n_boxes += 1
-                for low_of_part, part, start_of_part in self._parts(box, low, start):
-                    heappush(boxes, (low_of_part, next(order), part, start_of_part))
-        return min(bound, self.value)
+    def _divide(self, low, box, deadline):
+        kept, start = box
+        kept = self._shrunk(kept)
+        if kept is None:
+            return np.inf, []
+        if _n_rules(kept) <= MAX_ENUMERATED or len(kept) == 1:
+            self._enumerate(kept)
+            return np.inf, []
+        if not self.is_bounded:
+            self._thin(kept)
+            return -np.inf, []
+        if self.is_late:
+            return low, []
+        self.n_boxes += 1
+        return np.inf, self._parts(kept, low, start)
 
     def _parts(self, box, low, start):
         """The halves of a box, or none if it has no better rule.
@@ -242,7 +223,7 @@ class _Search:
         self._try_around(mixture.confusion, box)
         box = self._shrunk(box)
         if box is None or _n_rules(box) <= MAX_ENUMERATED:
-            return [] if box is None else [(low, box, start)]
+            return [] if box is None else [(low, (box, start))]
         # The box is divided by the mass that the mixture spreads over different points.
         handles = np.array(mixture.handles)
         means = mixture.weights @ handles
@@ -258,7 +239,7 @@ class _Search:
             means[a] = np.median(box[a])
         at = int(np.clip(np.searchsorted(box[a], means[a], "right"), 1, len(box[a]) - 1))
         return [
-            (low, [part if b == a else kept for b, kept in enumerate(box)], start)
+            (low, ([part if b == a else kept for b, kept in enumerate(box)], start))
             for part in (box[a][:at], box[a][at:])
         ]
 
