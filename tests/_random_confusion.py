@@ -215,7 +215,8 @@ class Programs:
         """(min, weights) of costs · α + max(pieces α) under the constraints.
 
         With `relaxed`, constraints ("all", or those that are "curved") may be exceeded by
-        a common amount, which is minimized as well, down to -1. `curve` is a function of
+        a common amount, which is minimized as well, down to -1 ("curved": to half of what
+        is possible). `curve` is a function of
         C whose tangents are added to the pieces. Weights are None if there are none, or
         if the minimum is known to be `enough`.
         """
@@ -240,9 +241,11 @@ class Programs:
             if not crossed:
                 return found.fun, outer[:-2]
             if inner is None:
-                inner = self._inner(outer, relaxed, pieces, curve)
+                inner = self._inner(relaxed, pieces, curve)
             if inner is not None:
                 point, outer = self._between(inner, outer, crossed)
+                if relaxed == "curved" and point[-1] <= 0.5 * found.fun < 0.0:
+                    return point[-1], point[:-2]
                 value = np.dot(np.broadcast_to(costs, len(self.tensors)), point[:-2])
                 if value + point[-2:].sum() <= found.fun + 1e-9:
                     return found.fun, point[:-2]
@@ -294,19 +297,25 @@ class Programs:
         G, h = curved.tangent(C)
         return np.vdot(G, C) + h - point[at]
 
-    def _inner(self, outer, relaxed, pieces, curve):
+    def _inner(self, relaxed, pieces, curve):
         """A point below all curves; None if there is none."""
-        weights, excess = outer[:-2], outer[-1]
-        if relaxed is not None:
-            C = self.mix(weights)
-            excess = 1.0 + max(phi.value(C) for phi in self.problem.convex_constraints)
-        elif self.problem.convex_constraints:
-            least, weights = self._least_of("curved")
+        weights, excess = self.scaled(np.ones(len(self.tensors))), 0.0
+        if relaxed == "curved":
+            weights = self._least_of("all")[1]
+        elif relaxed is None and self.problem.convex_constraints:
+            least, weights = self._least_of("all")
+            if least > -UNDECIDED:
+                least, weights = self._least_of("curved")
             if least >= 0.0:
                 return None
+        C = self.mix(weights)
+        if relaxed is not None:
+            above = [phi.value(C) for phi in self.problem.convex_constraints]
+            above += [row @ weights for row in self.linear if relaxed == "all"]
+            excess = 1.0 + max(above)
         largest = max((piece @ weights for piece in pieces), default=0.0)
         if curve is not None:
-            largest = 1.0 + max(largest, curve.value(self.mix(weights)))
+            largest = 1.0 + max(largest, curve.value(C))
         return np.append(weights, [largest, excess])
 
     def _least_of(self, relaxed):

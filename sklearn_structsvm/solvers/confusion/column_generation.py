@@ -273,7 +273,9 @@ class ColumnGeneration(ConfusionSolver):
             self.note()
             within = float((self.columns.flat @ new.L.ravel()).min()) + new.h
             low = self.bounds.lower(new, within)
-            if self.merit - low <= gap / sharpness or self.master.stuck:
+            # Each program adds tangents, so that a sharper one may go on.
+            is_stuck = self.master.stuck and self.sharpness == 1.0
+            if self.merit - low <= gap / sharpness or is_stuck:
                 break
         if self.bounds.known:
             self.gap = max(self.merit - self.bounds.value, 0.0)
