@@ -13,6 +13,7 @@ from sklearn_structsvm._utils.pipelines import final_step, names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
+from sklearn_structsvm.structures.transitions import by_node
 
 __all__ = ["Explanation", "explain", "top_features"]
 
@@ -95,6 +96,7 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
     theta, transition = structure.potentials(x, coef)
     if transition is None:
         transition = np.zeros((k, k))
+    transition = by_node(transition, len(codes))
     parents = _parents_of(structure, x, len(codes))
     children = [np.flatnonzero(parents == t) for t in range(len(codes))]
     rows = _features_of(structure, x)
@@ -103,7 +105,9 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
         label = plain(model.classes_[code])
         own = [] if parents[t] < 0 else [codes[parents[t]]]
         below = codes[children[t]]
-        scores = theta[t] + transition[own].sum(axis=0) + transition[:, below].sum(axis=1)
+        # From the labels before, and to those after: a row for each.
+        before, after = transition[t, own], transition[children[t], :, below]
+        scores = theta[t] + before.sum(axis=0) + after.sum(axis=0)
         others = np.where(_allowed(structure, own, below), scores, -np.inf)
         others[code] = -np.inf
         other = int(others.argmax())
@@ -114,11 +118,13 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
         rest = theta[t, code] - theta[t, other] - sum(value for _, value in terms)
         if structure.emission in ("given", "both"):
             terms.append(("score", rest))
-        before, after = _NEIGHBORS[isinstance(structure, ChainStructure)]
-        weights = transition[:, code] - transition[:, other]
-        terms += [(f"{before}={plain(model.classes_[c])}", weights[c]) for c in own]
-        weights = transition[code] - transition[other]
-        terms += [(f"{after}={plain(model.classes_[c])}", weights[c]) for c in below]
+        names_around = _NEIGHBORS[isinstance(structure, ChainStructure)]
+        for name, rows_of, there in zip(
+            names_around, (before, after), (own, below), strict=True
+        ):
+            weights = rows_of[:, code] - rows_of[:, other]
+            labels = [f"{name}={plain(model.classes_[c])}" for c in there]
+            terms += zip(labels, weights, strict=True)
         terms = [(str(name), float(value)) for name, value in terms if value]
         terms.sort(key=lambda term: -abs(term[1]))
         runner_up = plain(model.classes_[other])
@@ -230,8 +236,7 @@ def _features_of(structure, x):
     """The features with weights, as CSR; None without any."""
     if not structure.emission or structure.emission == "given":
         return None
-    x = x if isinstance(structure, ChainStructure) else x[0]
-    x = x[0] if structure.emission == "both" else x
+    x = structure._features(x)
     return x.tocsr() if isinstance(x, SplitMatrix) else sparse.csr_array(x)
 
 

@@ -181,7 +181,9 @@ def multilabel_cases(draw):
 
 
 @st.composite
-def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False):
+def chain_cases(
+    draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=False
+):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
     T = [draw(st.sampled_from(lengths)) for _ in range(n)]
     X = [draw(quarters((t, d))) for t in T]
@@ -189,6 +191,10 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False):
     label_costs, normalize = draw(costs(k)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
     X_given, y_given = [layout(x) for x in X], [classes[labels] for labels in y]
+    of_edges = None
+    if edges:
+        of_edges, layout = [draw(quarters((t - 1, d))) for t in T], draw(layouts())
+        X_given = list(zip(X_given, map(layout, of_edges), strict=True))
     mask = None
     if barred:
         mask = draw(hnp.arrays(bool, (k + 1, k + 1)))
@@ -199,9 +205,11 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False):
         normalize_loss=normalize,
         label_costs=label_costs,
         transitions=mask,
+        edge_features=edges,
     )
     structure.fit(X_given, y_given, classes=names)
-    listed = list_chains(X, y, k, label_costs, normalize, parts, mask)
+    X_given, _ = structure.check_data(X_given)
+    listed = list_chains(X, y, k, label_costs, normalize, parts, mask, of_edges)
     w = draw(quarters(listed.d))
     return Case.of_nodes(structure, X_given, y_given, listed, w, classes)
 

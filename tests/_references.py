@@ -186,7 +186,10 @@ def is_allowed_tree(labels, parents, mask):
     )
 
 
-def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None):
+def list_chains(
+    X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None, edges=None
+):
+    """All labelings; `edges`: features of the edges of each chain, or None."""
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
 
     def labelings(i):
@@ -197,9 +200,16 @@ def list_chains(X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=Non
         total = sum(costs[a, b] for a, b in zip(y[i], labels, strict=True))
         return total * (1.0 / len(labels)) if normalize else total
 
-    return list_labelings(
-        y, labelings, lambda i, labels: chain_feature(X[i], labels, k, parts), loss
-    )
+    def feature(i, labels):
+        own = chain_feature(X[i], labels, k, parts)
+        if edges is None:
+            return own
+        pairs = np.zeros((edges[i].shape[1], k, k))
+        for z, *pair in zip(edges[i], labels[:-1], labels[1:], strict=True):
+            pairs[:, *pair] += z
+        return np.append(own, pairs)
+
+    return list_labelings(y, labelings, feature, loss)
 
 
 class Textbook:

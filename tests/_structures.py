@@ -6,6 +6,7 @@ from _seeds import new_seed
 
 from sklearn_structsvm.datasets import make_chains, make_multilabel, make_poses
 from sklearn_structsvm.structures import (
+    ChainStructure,
     GraphStructure,
     HierarchicalStructure,
     PairwiseMultilabelStructure,
@@ -16,6 +17,7 @@ from sklearn_structsvm.structures import (
 KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
 GRAPH = [("p", "a"), ("p", "b"), ("q", "b"), ("q", "c")]
 STRUCTURES = {
+    "edges": ChainStructure(edge_features=True),
     "cycles": GraphStructure(transition="symmetric"),
     "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
     "graph": HierarchicalStructure(GRAPH),
@@ -33,6 +35,9 @@ def data_of(kind, more=1):
         problem = make_problem(kind, n=16 * more)
         return problem.structure, problem.X, problem.y
     options = {"n_features": 3, "random_state": new_seed(0)}
+    if kind == "edges":
+        X, y = make_chains(8 * more, n_classes=3, **options)
+        return STRUCTURES[kind], [(x, x[1:] - x[:-1]) for x in X], y
     if kind == "tree":
         X, y = make_chains(8 * more, n_classes=3, **options)
         return STRUCTURES[kind], [(x, np.arange(len(x)) - 1) for x in X], y

@@ -148,6 +148,14 @@ def rows_at(table, places):
     return [table[place] for place in places.tolist()]
 
 
+def codes_by_first_row(values):
+    """Which of the different values each row has, in the order of their first rows."""
+    _, first, codes = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[codes]
+
+
 def without_column(table, name):
     """A table without one of its columns."""
     if hasattr(table, "iloc"):

@@ -92,6 +92,8 @@ def _steps_of(model):
             "model must be a classifier over a ChainStructure, or a pipeline of "
             f"SequenceTransformer() and such a classifier; got {classifier!r}."
         )
+    if classifier.structure_.edge_features:
+        raise ValueError("The module knows no features of edges: edge_features=True.")
     if getattr(classifier, "_decoding", "map") != "map":
         raise ValueError(
             f"decoding={classifier._decoding!r} needs sums over all labelings, and the "

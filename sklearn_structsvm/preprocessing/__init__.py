@@ -2,6 +2,7 @@
 
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
+from .linked import linked_items
 from .sequences import SequenceTransformer, split_sequences
 from .tags import convert_tags
 from .windows import WindowFeatures
@@ -13,5 +14,6 @@ __all__ = [
     "WindowFeatures",
     "WordFeatures",
     "convert_tags",
+    "linked_items",
     "split_sequences",
 ]

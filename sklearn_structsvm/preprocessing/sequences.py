@@ -33,6 +33,7 @@ from sklearn_structsvm._utils.sequences import (
 )
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
+    codes_by_first_row,
     column_names,
     concatenated,
     from_column,
@@ -464,10 +465,7 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
         )
     if n == 0:
         raise ValueError("The table is empty: at least one row is needed.")
-    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    codes = rank[codes]
+    codes = codes_by_first_row(ids)
     if (np.diff(codes) < 0).any():
         table = rows_at(table, np.argsort(codes, kind="stable"))
     return split_rows(table, np.bincount(codes))

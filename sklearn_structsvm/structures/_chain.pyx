@@ -82,7 +82,8 @@ cdef class ChainOracle(ChainSums):
             features, offsets, y, costs, bias, first, last, transition, normalize,
             allowed, cost_rows)
         self.n_scores = self.max_labels * self.k if is_chain else 0
-        self.relative_cost = self.counted_cost(features.n_rows - self.n_blocks)
+        self.relative_cost = self.counted_cost(
+            (transition or self.has_forbidden) * (features.n_rows - self.n_blocks))
         self.thread_safe = self.has_marginals = is_chain
         self.has_sums = self.knows_scores = is_chain
         self.reads_whole_rows = features.scores_whole_rows(self.k)
@@ -90,12 +91,10 @@ cdef class ChainOracle(ChainSums):
         self.has_candidates = is_chain and cost_rows is None
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
-        """`relative_cost` over all blocks, which have `n_edges` pairs of nodes in all."""
+        """`relative_cost` over all blocks, with `n_edges` scored pairs of nodes in all."""
         cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
         cdef Py_ssize_t row = (k + LANES - 1) // LANES
         cdef double evaluation, search
-        if not (self.has_transition or self.has_forbidden):
-            n_edges = 0
         # One term per node and one per pair.
         evaluation = CALL * self.n_blocks + n_nodes + n_edges
         # Forward pass: a row of costs per node, and k rows per pair. Backward pass: each

@@ -4,6 +4,7 @@ from sklearn_structsvm.structures._forest cimport Forest
 
 cdef class ChainSums(ChainBlocks):
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t n_pair_scores(self, Py_ssize_t i) noexcept nogil
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil
     cdef void forbid_ends(
         self, Py_ssize_t i, double penalty, double* theta) noexcept nogil

@@ -42,6 +42,9 @@ cdef class ChainSums(ChainBlocks):
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil:
         return 1.0 / self.n_labels(i) if self.normalize else 1.0
 
+    cdef Py_ssize_t n_pair_scores(self, Py_ssize_t i) noexcept nogil:
+        return self.k * self.k if self.has_transition else 0
+
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
         """Chain i as a forest, whose edges lead from each position to the next."""
         cdef Forest result
@@ -303,7 +306,8 @@ cdef class ChainSums(ChainBlocks):
         cdef int t
         n_threads = max(1, min(n_threads, n)) if self.thread_safe else 1
         cdef double[:, ::1] work = np.zeros((n_threads, whole_lines(self.work_size)))
-        cdef double[:, ::1] pairs = np.zeros((n_threads, whole_lines(k * k)))
+        cdef Py_ssize_t most = max([self.n_pair_scores(i) for i in range(n)] + [1])
+        cdef double[:, ::1] pairs = np.zeros((n_threads, whole_lines(most)))
         cdef const double* transition
         for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
             t = threadid()
@@ -315,8 +319,8 @@ cdef class ChainSums(ChainBlocks):
                 i, &work[t, 0], transition, &work[t, 0], &probabilities[j, 0],
                 &pairs[t, 0])
             entropy[i] = log_sum[i] - dot(size, &work[t, 0], &probabilities[j, 0])
-            if self.has_transition:
-                entropy[i] = entropy[i] - dot(k * k, transition, &pairs[t, 0])
+            entropy[i] = entropy[i] - dot(
+                self.n_pair_scores(i), transition, &pairs[t, 0])
             entropy[i] = max(entropy[i], 0.0)
             log_sum[i] = max(log_sum[i] - self.true_score(i, &work[t, 0]), 0.0)
         return nodes, entropies, log_sums

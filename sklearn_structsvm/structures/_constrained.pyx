@@ -19,6 +19,15 @@ cdef double best_score(
     return best
 
 
+def _of_each(transition, shape):
+    """A table of transitions for each position of (..., T, K), without a copy."""
+    if transition is None:
+        return None
+    if transition.ndim == len(shape):
+        transition = np.expand_dims(transition, -3)
+    return np.broadcast_to(transition, (*shape, shape[len(shape) - 1]))
+
+
 def coordinate_path(theta, transition, costs, truth, labels, parents=None):
     """The two coordinates of slack rescaling, summed up position by position.
 
@@ -29,7 +38,7 @@ def coordinate_path(theta, transition, costs, truth, labels, parents=None):
     Parameters
     ----------
     theta : ndarray of shape (T, K), float64
-    transition : ndarray of shape (K, K), float64, or None
+    transition : ndarray of shape (K, K) or (T, K, K), float64, or None
     costs : ndarray of shape (T, K), float64
         Loss of each label at each position, zero at the true one.
     truth, labels : ndarray of shape (T,), intc
@@ -53,7 +62,8 @@ def coordinate_path(theta, transition, costs, truth, labels, parents=None):
     array([[ 0., -2., -2.],
            [ 0.,  1.,  1.]])
     """
-    cdef const double[:, ::1] nodes = theta, losses = costs, edges = transition
+    cdef const double[:, ::1] nodes = theta, losses = costs
+    cdef const double[:, :, :] edges = _of_each(transition, theta.shape)
     cdef const int[::1] y = truth, z = labels
     cdef const Py_ssize_t[::1] above = parents
     cdef Py_ssize_t T = nodes.shape[0], t, p
@@ -68,7 +78,7 @@ def coordinate_path(theta, transition, costs, truth, labels, parents=None):
             p = t - 1 if above is None else above[t]
             if edges is not None and p >= 0:
                 if z[t] != y[t] or z[p] != y[p]:
-                    margin += edges[z[p], z[t]] - edges[y[p], y[t]]
+                    margin += edges[t, z[p], z[t]] - edges[t, y[p], y[t]]
             path[0, t + 1] = margin
             path[1, t + 1] = loss
     return result
@@ -90,7 +100,7 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
     start : int
     nodes, suffixes : ndarray of shape (J, T, K), float64
         Node potentials of J scores, and the `suffix_scores` of each.
-    edges : ndarray of shape (J, K, K), float64, or None
+    edges : ndarray of shape (J, K, K) or (J, T, K, K), float64, or None
         Transitions of the J scores.
     parents : ndarray of shape (T,), intp, or None
         Of a forest, -1 <= parents[t] < t; not checked. None for a chain.
@@ -113,7 +123,8 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
     (array([0, 1], dtype=int32), array([[2., 1.]]))
     """
     cdef const int[::1] y = labels
-    cdef const double[:, :, ::1] theta = nodes, transition = edges, suffix = suffixes
+    cdef const double[:, :, ::1] theta = nodes, suffix = suffixes
+    cdef const double[:, :, :, :] transition = _of_each(edges, nodes.shape)
     cdef const Py_ssize_t[::1] above = parents
     cdef Py_ssize_t J = theta.shape[0], T = theta.shape[1], K = theta.shape[2]
     cdef Py_ssize_t j, t, c, p, own, first = start
@@ -134,7 +145,7 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
             for j in range(J if p < t - 1 else 0):
                 row = NULL
                 if p >= 0 and transition is not None:
-                    row = &transition[j, y[p], 0]
+                    row = &transition[j, t, y[p], 0]
                 value = best_score(K, row, &suffix[j, t, 0])
                 highest[j, p + 1] += value
                 highest[j, t] -= value
@@ -147,7 +158,7 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
             for j in range(J if t >= first else 0):
                 row = NULL
                 if p >= 0 and transition is not None:
-                    row = &transition[j, y[p], 0]
+                    row = &transition[j, t, y[p], 0]
                 if j == 0:
                     score = suffix[0, t, own] + (0.0 if row == NULL else row[own])
                 for c in range(K):
@@ -162,5 +173,5 @@ def deviations(labels, start, nodes, edges, suffixes, parents=None):
             for j in range(J):
                 fixed[j] += theta[j, t, own]
                 if p >= 0 and transition is not None:
-                    fixed[j] += transition[j, y[p], own]
+                    fixed[j] += transition[j, t, y[p], own]
     return labels_found, bounds

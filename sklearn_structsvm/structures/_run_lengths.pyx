@@ -2,9 +2,10 @@
 
 A chain of T positions over K labels scores a labeling y by
 
-    f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t].
+    f(y) = Σ_t theta[t, y_t] + Σ_{t >= 1} transition[y_{t-1}, y_t],
 
-Each run of the label k is to have at least lengths[k] positions. A run is its first
+where the scores of transitions may differ from one t to the other. Each run of the label
+k is to have at least lengths[k] positions. A run is its first
 lengths[k] positions, taken in one step, and then one position after the other. So with
 D[t, k], the best score of the positions to t if a run of k that is long enough ends there
 or goes on,
@@ -26,13 +27,13 @@ WAY = np.dtype([("score", "f8"), ("label", "i4"), ("place", "i4")])
 
 
 cdef double run_score(
-        const double[:, ::1] theta, double stay, Py_ssize_t start, Py_ssize_t stop,
-        Py_ssize_t k) noexcept nogil:
+        const double[:, ::1] theta, const double[:, :, :] transition, Py_ssize_t start,
+        Py_ssize_t stop, Py_ssize_t k) noexcept nogil:
     """The score of a run of k from start to stop, without what leads to it."""
     cdef Py_ssize_t t
     cdef double score = theta[start, k]
     for t in range(start + 1, stop):
-        score += theta[t, k] + stay
+        score += theta[t, k] + transition[t, k, k]
     return score
 
 
@@ -46,32 +47,32 @@ cdef inline double log_sum(double a, double b) noexcept nogil:
 
 
 cdef double entered(
-        const double[:, ::1] D, const double[:, ::1] transition, Py_ssize_t t,
+        const double[:, ::1] D, const double[:, :, :] transition, Py_ssize_t t,
         Py_ssize_t k) noexcept nogil:
     """The log of the sum of all ways that end another run at t and go on with k."""
     cdef Py_ssize_t j
     cdef double total = -INFINITY
     for j in range(D.shape[1]):
         if j != k:
-            total = log_sum(total, D[t, j] + transition[j, k])
+            total = log_sum(total, D[t, j] + transition[t + 1, j, k])
     return total
 
 
 cdef void ways_to(
         const double[:, ::1] D, const double[:, ::1] theta,
-        const double[:, ::1] transition, const Py_ssize_t[::1] lengths, Py_ssize_t t,
+        const double[:, :, :] transition, const Py_ssize_t[::1] lengths, Py_ssize_t t,
         Py_ssize_t k, double* goes_on, double* starts) noexcept nogil:
     """The parts of D[t, k]: by going on, and by a run that is just long enough at t."""
     cdef Py_ssize_t start = t - lengths[k] + 1
     goes_on[0] = starts[0] = -INFINITY
     if t > 0:
-        goes_on[0] = D[t - 1, k] + transition[k, k] + theta[t, k]
+        goes_on[0] = D[t - 1, k] + transition[t, k, k] + theta[t, k]
     if start > 0:
         starts[0] = entered(D, transition, start - 1, k)
     elif start == 0:
         starts[0] = 0.0
     if starts[0] > -INFINITY:
-        starts[0] += run_score(theta, transition[k, k], start, t + 1, k)
+        starts[0] += run_score(theta, transition, start, t + 1, k)
 
 
 cdef struct Way:
@@ -84,7 +85,7 @@ cdef struct Way:
 
 cdef Py_ssize_t merge(
         Way[:, :, ::1] D, const Py_ssize_t[:, ::1] sizes, const double[:, ::1] theta,
-        const double[:, ::1] transition, Py_ssize_t least, Py_ssize_t t, Py_ssize_t k,
+        const double[:, :, :] transition, Py_ssize_t least, Py_ssize_t t, Py_ssize_t k,
         Py_ssize_t* heads) noexcept nogil:
     """Fill the list D[t, k] from the sorted lists before it; the number of its entries.
 
@@ -94,7 +95,7 @@ cdef Py_ssize_t merge(
     cdef double run, score, highest
     if start < 0:
         return 0
-    run = run_score(theta, transition[k, k], start, t + 1, k)
+    run = run_score(theta, transition, start, t + 1, k)
     if start == 0:
         D[t, k, 0] = Way(run, -1, 0)
         return run > -INFINITY
@@ -103,13 +104,13 @@ cdef Py_ssize_t merge(
     while found < D.shape[2]:
         best, highest = -1, -INFINITY
         if heads[k] < sizes[t - 1, k]:
-            score = D[t - 1, k, heads[k]].score + transition[k, k] + theta[t, k]
+            score = D[t - 1, k, heads[k]].score + transition[t, k, k] + theta[t, k]
             if score > highest:
                 best, highest = k, score
         for j in range(D.shape[1]):
             if j == k or heads[j] >= sizes[start - 1, j]:
                 continue
-            score = D[start - 1, j, heads[j]].score + transition[j, k] + run
+            score = D[start - 1, j, heads[j]].score + transition[start, j, k] + run
             if score > highest:
                 best, highest = j, score
         if best < 0:
@@ -121,14 +122,15 @@ cdef Py_ssize_t merge(
 
 
 def k_best_runs(
-        const double[:, ::1] theta, const double[:, ::1] transition,
-        const Py_ssize_t[::1] lengths, k=1):
+        const double[:, ::1] theta, transitions, const Py_ssize_t[::1] lengths, k=1):
     """The m <= k best labelings (m, T), int32, and their scores (m,), best first.
 
+    `transitions` has the shape (K, K), or (T, K, K) if they differ.
     None if no labeling has a finite score. Lists of the k best take the place of D: each
     labeling is reached in one way only. O(k T K (K + L)), and memory for 2 k T K numbers.
     """
     cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], m, t, c, j, i, place, start
+    cdef const double[:, :, :] transition = np.broadcast_to(transitions, (T, K, K))
     # K ** bit_length(k) > k for K >= 2, so the huge number K ** T is not needed.
     m = min(k, int(K) ** min(T, k.bit_length()))
     cdef Way[:, :, ::1] D = np.empty((T, K, m), dtype=WAY)
@@ -168,13 +170,13 @@ def k_best_runs(
 
 
 def run_marginals(
-        const double[:, ::1] theta, const double[:, ::1] transition,
-        const Py_ssize_t[::1] lengths):
+        const double[:, ::1] theta, transitions, const Py_ssize_t[::1] lengths):
     """Probabilities of the labels, (T, K), and the log of the sum over all labelings.
 
     None if no labeling has a finite score.
     """
     cdef Py_ssize_t T = theta.shape[0], K = theta.shape[1], t, k, j, s, stop
+    cdef const double[:, :, :] transition = np.broadcast_to(transitions, (T, K, K))
     cdef double goes_on, starts, total, mass
     # B[t, k]: all ways to go on from D[t, k].
     cdef double[:, ::1] D = np.empty((T, K)), B = np.empty((T, K))
@@ -191,17 +193,17 @@ def run_marginals(
         for t in range(T - 1, -1, -1):
             for k in range(K):
                 B[t, k] = 0.0 if t == T - 1 else (
-                    B[t + 1, k] + transition[k, k] + theta[t + 1, k]
+                    B[t + 1, k] + transition[t + 1, k, k] + theta[t + 1, k]
                 )
             for j in range(K):
                 stop = t + 1 + lengths[j]
                 if stop > T or B[stop - 1, j] == -INFINITY:
                     continue
-                mass = run_score(theta, transition[j, j], t + 1, stop, j)
+                mass = run_score(theta, transition, t + 1, stop, j)
                 mass += B[stop - 1, j]
                 for k in range(K):
                     if k != j and mass > -INFINITY:
-                        B[t, k] = log_sum(B[t, k], transition[k, j] + mass)
+                        B[t, k] = log_sum(B[t, k], transition[t + 1, k, j] + mass)
         if total > -INFINITY:
             for t in range(T):
                 for k in range(K):

@@ -49,11 +49,13 @@ cdef double MAX_SPREAD = 230.0
 
 
 cdef struct Pairs:
-    # k x k tables of the pairs of labels: scores; whether the label continues the span of
+    # k x k tables of the pairs of labels: scores, those of the next position `stride`
+    # further on; whether the label continues the span of
     # the previous one; and, if `narrow`, the exponentials of scores, their transpose, and
     # both again with zeros for pairs that continue.
     Py_ssize_t k
     const double* scores
+    Py_ssize_t stride
     const unsigned char* joins
     bint narrow
     const double* factor
@@ -101,6 +103,7 @@ cdef void look_ahead(
     cdef Py_ssize_t k = pairs.k, t, p
     cdef double highest, lowest
     cdef double* here
+    cdef const double* scores
     for t in range(T - 2, -1, -1):
         here = ahead + t * k
         if pairs.narrow and is_narrow(k, here + k, &highest):
@@ -109,8 +112,9 @@ cdef void look_ahead(
             for p in range(k):
                 here[p] += log(sums[p])
         else:
+            scores = pairs.scores + (t + 1) * pairs.stride
             for p in range(k):
-                here[p] += step_row(k, pairs.scores + p * k, here + k, row)
+                here[p] += step_row(k, scores + p * k, here + k, row)
         # Large numbers would cost digits in their differences.
         vector_range(k, here, &lowest, &highest)
         if highest > -INFINITY:
@@ -119,9 +123,9 @@ cdef void look_ahead(
 
 
 cdef void advance(
-        const Pairs* pairs, const double* ahead, double* label, double* begins,
+        const Pairs* pairs, Py_ssize_t t, const double* ahead, double* label, double* begins,
         double* ends, double* step, double* row, double* sums) noexcept nogil:
-    """Probabilities at the next position, from those of the labels at this one.
+    """Probabilities at position t, from those of the labels at the one before.
 
     Parameters
     ----------
@@ -135,6 +139,7 @@ cdef void advance(
     row, sums : k doubles
     """
     cdef Py_ssize_t k = pairs.k, p, c
+    cdef const double* scores = pairs.scores + t * pairs.stride
     cdef double highest, here
     if pairs.narrow and is_narrow(k, ahead, &highest):
         vector_exp(k, ahead, highest, row)
@@ -156,7 +161,7 @@ cdef void advance(
     fill(k, 0.0, begins)
     fill(k, 0.0, sums)
     for p in range(k):
-        step_row(k, pairs.scores + p * k, ahead, step + p * k)
+        step_row(k, scores + p * k, ahead, step + p * k)
         ends[p] = 0.0
         for c in range(k):
             here = label[p] * step[p * k + c]
@@ -175,8 +180,9 @@ def span_probabilities(
     ----------
     theta : ndarray of shape (T, k), float64
         Scores of the labels; -inf for labels that are not allowed. T >= 1.
-    transition : ndarray of shape (k, k), float64
-        Scores of pairs of labels, the previous one first; -inf likewise.
+    transition : ndarray of shape (k, k) or (T, k, k), float64
+        Scores of pairs of labels, the previous one first; -inf likewise. One table per
+        position if they differ.
     types : ndarray of shape (k,), intp
         The type of each label's span, from 0; -1 for labels outside of all spans.
     goes_on : ndarray of shape (k, k), uint8
@@ -200,7 +206,7 @@ def span_probabilities(
     >>> span_probabilities(zeros, zeros, np.array([-1, 0]), np.uint8(zeros), 0.5)
     [(0, 1, 0, 0.5), (1, 2, 0, 0.5)]
     """
-    cdef const double[:, ::1] scores = transition
+    cdef const double[:, :, ::1] scores = transition.reshape(-1, *transition.shape[-2:])
     cdef const unsigned char[:, ::1] joins = goes_on
     cdef const Py_ssize_t[:, ::1] wanted = stops
     cdef double[:, ::1] ahead = np.array(theta)
@@ -216,8 +222,10 @@ def span_probabilities(
     cdef double[:, ::1] step = np.empty((k, k))
     cdef double[:, :, ::1] factors = np.zeros((4, k, k))
     cdef Pairs pairs
-    pairs.k, pairs.scores, pairs.joins = k, &scores[0, 0], &joins[0, 0]
-    pairs.narrow = is_narrow(k * k, pairs.scores, &highest)
+    pairs.k, pairs.scores, pairs.joins = k, &scores[0, 0, 0], &joins[0, 0]
+    pairs.stride = k * k if transition.ndim == 3 else 0
+    # Exponentials are worth their while if all positions share them.
+    pairs.narrow = pairs.stride == 0 and is_narrow(k * k, pairs.scores, &highest)
     if pairs.narrow:
         vector_exp(k * k, pairs.scores, highest, &factors[0, 0, 0])
         for c in range(k):
@@ -249,7 +257,7 @@ def span_probabilities(
             fill(k, 1.0, &ends[0])
         else:
             advance(
-                &pairs, &ahead[t, 0], &label[0], &begins[0], &ends[0], &step[0, 0],
+                &pairs, t, &ahead[t, 0], &label[0], &begins[0], &ends[0], &step[0, 0],
                 &row[0], &sums[0])
         kept = 0
         for i in range(size):

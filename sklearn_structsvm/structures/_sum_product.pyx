@@ -22,8 +22,10 @@ nothing relevant is lost.) All other forests are summed in the logarithmic domai
 takes an exponential for each pair of labels that matters, and few do if scores are far
 apart.
 
+In a chain, each edge may have scores of its own (see `edge_stride`).
+
 Chains in which all labels are possible, and whose scores are within MAX_SPREAD over all
-nodes, are summed by `_chain_marginals.h`, which takes less than half as long.
+nodes, are summed, if their edges share the scores, by `_chain_marginals.h`, which takes less than half as long.
 
 The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden. That
 makes labelings impossible: their probabilities are exactly zero. Later nodes can then
@@ -36,7 +38,8 @@ from libc.math cimport INFINITY, exp, isfinite, isnan, log
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
 
-from sklearn_structsvm.structures._forest cimport Forest, fill, parent_of
+from sklearn_structsvm.structures._forest cimport (
+    Forest, edge_of, fill, parent_of)
 
 
 cdef extern from "structures/_sum_product.h" nogil:
@@ -172,22 +175,58 @@ cdef double sum_nodes(const Forest* forest, double* room, double* nodes) noexcep
     return total + rest
 
 
+cdef inline Py_ssize_t n_tables(const Forest* forest) noexcept nogil:
+    """Tables of scores of pairs: one, or one for each edge of a chain."""
+    return 1 if forest.edge_stride == 0 else forest.n - 1
+
+
+cdef const double* masked_edge(
+        const Forest* forest, Py_ssize_t v, const double* allowed_pairs, double* masked
+        ) noexcept nogil:
+    """The scores of the pairs at the edge of v; -inf for those that are forbidden."""
+    cdef const double* edge = edge_of(forest, v)
+    cdef Py_ssize_t c
+    if allowed_pairs == NULL:
+        return edge
+    for c in range(forest.k * forest.k):
+        masked[c] = edge[c] if allowed_pairs[c] != 0.0 else -INFINITY
+    return masked
+
+
+cdef bint edge_factor(
+        const Forest* forest, Py_ssize_t v, const double* allowed_pairs, double* factor,
+        double* highest) noexcept nogil:
+    """Write the exponentials of these scores; false if they are too far apart."""
+    cdef Py_ssize_t size = forest.k * forest.k
+    if not is_narrow(size, edge_of(forest, v), highest):
+        return False
+    vector_exp(size, edge_of(forest, v), highest[0], factor)
+    if allowed_pairs != NULL:
+        vector_multiply(size, allowed_pairs, factor)
+    return True
+
+
+cdef void transpose_factor(
+        Py_ssize_t k, const double* factor, double* transposed) noexcept nogil:
+    cdef Py_ssize_t v, c
+    for v in range(k):
+        for c in range(k):
+            transposed[c * k + v] = factor[v * k + c]
+
+
 cdef double sum_logarithms(
         const Forest* forest, const double* allowed_pairs, double* room, double* nodes,
         double* edges) noexcept nogil:
     """Same as `sum_product`, in the logarithmic domain."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
-    cdef const double* edge = forest.edge
+    cdef const double* edge
     # log m_v and log s_v.
     cdef double* up = room
     cdef double* message = up + n * k
     cdef double* row = message + n * k
     cdef double* masked = row + k
+    cdef double* own = edges
     cdef double total = 0.0, rest = 0.0, value
-    if allowed_pairs != NULL:
-        for c in range(k * k):
-            masked[c] = edge[c] if allowed_pairs[c] != 0.0 else -INFINITY
-        edge = masked
     memcpy(up, forest.theta, n * k * sizeof(double))
     for v in range(n):
         p = parent_of(forest, v)
@@ -197,6 +236,7 @@ cdef double sum_logarithms(
             up[v * k + c] -= value
         if p == n:
             continue
+        edge = masked_edge(forest, v, allowed_pairs, masked)
         for q in range(k):
             for c in range(k):
                 row[c] = up[v * k + c] + edge[c * k + q]
@@ -205,7 +245,7 @@ cdef double sum_logarithms(
     if nodes == NULL:
         return total + rest
     if edges != NULL:
-        memset(edges, 0, k * k * sizeof(double))
+        memset(edges, 0, n_tables(forest) * k * k * sizeof(double))
     for v in range(n - 1, -1, -1):
         p = parent_of(forest, v)
         if p == n:
@@ -213,6 +253,9 @@ cdef double sum_logarithms(
                 nodes[v * k + c] = exp(up[v * k + c])
             vector_multiply_normalized(k, NULL, nodes + v * k)
             continue
+        edge = masked_edge(forest, v, allowed_pairs, masked)
+        if edges != NULL:
+            own = edges + v * forest.edge_stride
         # Given the parent's label, probabilities sum to one in spite of rounding.
         fill(k, 0.0, nodes + v * k)
         for q in range(k):
@@ -226,7 +269,7 @@ cdef double sum_logarithms(
                 value = nodes[p * k + q] * row[c]
                 nodes[v * k + c] += value
                 if edges != NULL:
-                    edges[c * k + q] += value
+                    own[c * k + q] += value
     return total + rest
 
 
@@ -252,16 +295,17 @@ cdef double sum_product(
     Parameters
     ----------
     forest : Forest
-        All edges share one table of scores: `edge_stride` is 0. Costs are ignored.
+        The edges share one table of scores (`edge_stride` is 0) or, in a chain, have one
+        each. Costs are ignored.
     allowed_pairs : k x k doubles, or NULL if all are allowed
         0 for the pairs of labels that are forbidden, and 1 for the others.
     room : `sum_room` doubles
     nodes : n x k doubles, or NULL if only log Z is needed
         Set to the probabilities of the labels of each node.
-    edges : k x k doubles, or NULL
+    edges : k x k doubles, or for each edge of a chain if it has its own scores, or NULL
         Set to the expected number of each pair of labels of a child and its parent.
     """
-    cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, p, c, q
     cdef double* up = room
     cdef double* message = up + n * k
     cdef double* factor = message + n * k
@@ -270,21 +314,18 @@ cdef double sum_product(
     cdef const double* before
     cdef double total = 0.0, rest = 0.0, highest, widest, one = 1.0, zero = 0.0
     cdef int m = <int> k, inner = <int> n
-    cdef bint has_zeros = False
+    cdef bint has_zeros = False, is_shared = forest.edge_stride == 0
     if forest.edge == NULL:
         if edges != NULL:
             memset(edges, 0, k * k * sizeof(double))
         return sum_nodes(forest, room, nodes)
-    if forest.parent == NULL and allowed_pairs == NULL:
+    if forest.parent == NULL and allowed_pairs == NULL and is_shared:
         total = sum_chain(forest, room, nodes, edges)
         if not isnan(total):
             return total
         total = 0.0
-    if not is_narrow(k * k, forest.edge, &widest):
+    if is_shared and not edge_factor(forest, 0, allowed_pairs, factor, &widest):
         return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
-    vector_exp(k * k, forest.edge, widest, factor)
-    if allowed_pairs != NULL:
-        vector_multiply(k * k, allowed_pairs, factor)
     if forest.parent != NULL:
         memcpy(up, forest.theta, n * k * sizeof(double))
     for v in range(n):
@@ -306,6 +347,8 @@ cdef double sum_product(
         add_to_sum(highest, &total, &rest)
         if p == n:
             continue
+        if not is_shared and not edge_factor(forest, v, allowed_pairs, factor, &widest):
+            return sum_logarithms(forest, allowed_pairs, room, nodes, edges)
         vector_times(k, row, factor, message + v * k)
         add_to_sum(widest, &total, &rest)
         if allowed_pairs != NULL and is_lost(
@@ -317,9 +360,8 @@ cdef double sum_product(
     total += rest
     if nodes == NULL:
         return total
-    for v in range(k):
-        for c in range(k):
-            transposed[c * k + v] = factor[v * k + c]
+    if is_shared:
+        transpose_factor(k, factor, transposed)
     for v in range(n - 1, -1, -1):
         row = nodes + v * k
         p = parent_of(forest, v)
@@ -327,6 +369,9 @@ cdef double sum_product(
             memcpy(row, up + v * k, k * sizeof(double))
             fill(k, 0.0, message + v * k)
             continue
+        if not is_shared:
+            edge_factor(forest, v, allowed_pairs, factor, &widest)
+            transpose_factor(k, factor, transposed)
         if has_zeros:
             # Where a message is zero, so is the numerator.
             for c in range(k):
@@ -335,7 +380,11 @@ cdef double sum_product(
         vector_divide(k, nodes + p * k, message + v * k)
         vector_times(k, message + v * k, transposed, row)
         vector_multiply_normalized(k, up + v * k, row)
-    if edges != NULL:
+        for c in range(0 if is_shared or edges == NULL else k):
+            for q in range(k):
+                edges[v * k * k + c * k + q] = (
+                    up[v * k + c] * factor[c * k + q] * message[v * k + q])
+    if edges != NULL and is_shared:
         # Row-major C = UᵀR is column-major Cᵀ = RᵀU to BLAS.
         dgemm("N", "T", &m, &m, &inner, &one, message, &m, up, &m, &zero, edges, &m)
         for c in range(k * k):

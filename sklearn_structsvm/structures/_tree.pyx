@@ -93,7 +93,7 @@ cdef class TreeOracle(ChainOracle):
         self.is_flipped = True
         self.parents = parents
         self.relative_cost = self.counted_cost(
-            np.count_nonzero(np.asarray(parents) >= 0))
+            (transition or self.has_forbidden) * np.count_nonzero(above >= 0))
         self.flipped_at = self.work_size
         self.work_size += self.k * self.k
         self.root_sum_at = self.direction_size

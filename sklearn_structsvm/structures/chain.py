@@ -8,9 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._contract._oracle import BlockOracle
+from sklearn_structsvm._utils._matrix._features import FeaturesBeside
+from sklearn_structsvm._utils._matrix.features import as_features
+from sklearn_structsvm._utils.columns import (
+    largest_entry,
+    mean_sizes,
+    n_entries,
+    sum_of_squares,
+    transposed_product,
+)
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._chain import ChainOracle
+from sklearn_structsvm.structures._edge_chain import EdgeChainOracle
 from sklearn_structsvm.structures._k_best import check_potentials
 from sklearn_structsvm.structures._run_lengths import k_best_runs, run_marginals
 from sklearn_structsvm.structures.allowed_labels import NoLongRuns
@@ -33,6 +43,15 @@ class ChainStructure(ForestStructure):
 
     Each part can be left out. The loss is the Hamming loss or the sum of label costs over
     the positions. Decoding is exact, by the Viterbi algorithm.
+
+    With `edge_features`, transitions depend on what lies between two positions, such as
+    the time: an item is a pair (features, edge_features), with a row :math:`z_t` of edge
+    features for each of the T - 1 steps, and the joint feature map has also
+    :math:`\sum_{t > 1} z_t \otimes e_{y_{t-1}} \otimes e_{y_t}`. If z is the logarithm of
+    a gap, a long gap can make a change of label likelier. Scale z like features. All that
+    chains can do is as exact as before. A thread needs memory for four tables of
+    :math:`k^2` numbers at each position, for k classes, and training for one table for
+    each sequence and edge feature.
 
     Read more in the :ref:`User Guide <guide-chains>`.
 
@@ -69,6 +88,9 @@ class ChainStructure(ForestStructure):
           last.
         - A list of forbidden pairs (previous label, next label). None in a pair stands
           for the beginning or the end.
+    edge_features : bool, default=False
+        Whether items are pairs (features, edge_features), dense or CSR; with
+        ``emission="both"``, ((features, scores), edge_features).
 
     Attributes
     ----------
@@ -77,6 +99,8 @@ class ChainStructure(ForestStructure):
         column for the end.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
+    n_edge_features_ : int
+        Number of features of an edge, with `edge_features`.
     n_features_in_ : int
         Number of features of a position.
     n_weights_ : int
@@ -100,7 +124,7 @@ class ChainStructure(ForestStructure):
     """
 
     _parameter_constraints = ForestStructure._parameter_constraints | dict.fromkeys(
-        ("first_bias", "last_bias"), ["boolean"]
+        ("first_bias", "last_bias", "edge_features"), ["boolean"]
     )
     _dual_is_of_labels = True
     _biases = ("bias", "first_bias", "last_bias")
@@ -117,6 +141,7 @@ class ChainStructure(ForestStructure):
         normalize_loss: bool = True,
         label_costs: ArrayLike | None = None,
         transitions: str | ArrayLike | None = None,
+        edge_features: bool = False,
     ) -> None:
         self.emission = emission
         self.transition = transition
@@ -126,33 +151,149 @@ class ChainStructure(ForestStructure):
         self.normalize_loss = normalize_loss
         self.label_costs = label_costs
         self.transitions = transitions
+        self.edge_features = edge_features
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.edge_features and not self.transition:
+            raise ValueError(
+                "edge_features=True needs transition=True: edges have no weights "
+                "otherwise."
+            )
+
+    def _rows(self, x):
+        return x[0] if self.edge_features else x
 
     def _checked(self, X, y=None):
-        X = self._check_rows(X)
-        return X, None if y is None else validation.check_labels(y, X)
+        if not self.edge_features:
+            X = self._check_rows(X)
+            return X, None if y is None else validation.check_labels(y, X)
+        parts, why = "(features, edge_features)", " with edge_features=True"
+        rows, edges = zip(*validation.list_of_pairs(X, parts, why=why), strict=True)
+        rows = self._check_rows(list(rows), "[0]")
+        known = getattr(self, "n_edge_features_", None)
+        edges = validation.check_edge_rows(edges, rows, known)
+        if y is not None:
+            y = validation.check_labels(y, rows, part="[0]")
+        return list(zip(rows, edges, strict=True)), y
+
+    def _learn(self, X, labels, classes, class_weight):
+        if self.edge_features:
+            self.n_edge_features_ = X[0][1].shape[1]
+        super()._learn(X, labels, classes, class_weight)
+
+    def _fitted_shapes(self):
+        own = {"n_edge_features_": ()} if self.edge_features else {}
+        return super()._fitted_shapes() | own
+
+    def _transition_shape(self):
+        shape = super()._transition_shape()
+        return (1 + self.n_edge_features_, *shape) if self.edge_features else shape
+
+    def weight_parts(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """Split the weight vector into its named parts.
+
+        Parameters
+        ----------
+        w : ndarray or sparse array of shape (`n_weights_`,)
+            Weight vector, such as the `coef_` of an estimator.
+
+        Returns
+        -------
+        dict of ndarray
+            The parts that the model has: "emission" of shape (n_features, n_classes), or
+            of shape (1,) if it is "given", "scale" of shape (1,) if it is "both", biases
+            of shape (n_classes,), "transition" of shape (n_classes, n_classes), indexed
+            by the label of the previous position, and then by the label itself, and
+            "edge_transition" of shape (n_edge_features, n_classes, n_classes).
+        """
+        parts = super().weight_parts(w)
+        if self.edge_features:
+            own = parts["transition"]
+            parts |= {"transition": own[0], "edge_transition": own[1:]}
+        return parts
+
+    def _n_entries(self, x):
+        of_edges = n_entries(x[1]) if self.edge_features else 0
+        return super()._n_entries(x) + of_edges
+
+    def _largest_feature(self, X):
+        largest = super()._largest_feature(X)
+        if not self.edge_features:
+            return largest
+        return max([largest, *(largest_entry(x[1]) for x in X)])
+
+    def _mean_squares_of_pairs(self, X, weights, n_nodes):
+        own = super()._mean_squares_of_pairs(X, weights, n_nodes)
+        if not self.edge_features:
+            return own
+        squares = sum(w * sum_of_squares(x[1]) for x, w in zip(X, weights, strict=True))
+        return np.concatenate([own, np.repeat(squares / len(own), len(own))])
+
+    def _mean_sizes_of_pairs(self, X, weights, n_nodes):
+        sizes = super()._mean_sizes_of_pairs(X, weights, n_nodes)
+        if self.edge_features:
+            k = len(self.classes_)
+            own = mean_sizes([x[1] for x in X], weights)
+            sizes[k * k :] = np.repeat(own, k * k)
+        return sizes
+
+    def _sum_of_pairs(self, x, before, after):
+        total = super()._sum_of_pairs(x, before, after)
+        if not self.edge_features:
+            return total
+        pairs = before[:, :, np.newaxis] * after[:, np.newaxis]
+        of_edges = transposed_product(x[1], pairs.reshape(len(pairs), total.size))
+        return np.concatenate([np.ravel(total), np.ravel(of_edges)])
+
+    def potentials(self, x: Any, w: np.ndarray) -> Any:
+        """Compute the scores of labels and of transitions.
+
+        The score of a labeling is the sum of ``theta[t, y[t]]`` over positions t, plus
+        the sum of ``transitions[y[t - 1], y[t]]`` over positions t > 0, or of
+        ``transitions[t - 1, y[t - 1], y[t]]`` with `edge_features`. `transitions` is None
+        if the model has none.
+
+        Returns
+        -------
+        theta : ndarray of shape (T, n_classes)
+            Scores of the labels at each position.
+        transitions : ndarray of shape (n_classes, n_classes) or None
+            Scores of the transitions; of shape (T - 1, n_classes, n_classes) with
+            `edge_features`.
+        """
+        if not self.edge_features:
+            return super().potentials(x, w)
+        (x,), _ = self._checked([x])
+        parts, k = self.weight_parts(w), len(self.classes_)
+        of_edges = parts["edge_transition"].reshape(-1, k * k)
+        pairs = np.reshape(x[1] @ of_edges, (-1, k, k)) + parts["transition"]
+        return self._node_scores(x, parts), pairs
 
     def make_oracle(
         self, X: Any, y: Any, allowed: Any = None, known: Any = None
     ) -> BlockOracle:
         costs, cost_rows = self._costs(known)
-        return ChainOracle(
-            self._node_features(X, allowed=allowed),
-            self._starts(X),
-            self._truth(X, y),
-            costs,
-            bias=self.bias,
-            first=self.first_bias,
-            last=self.last_bias,
-            transition=self.transition,
-            normalize=self.normalize_loss,
-            allowed=self.allowed_,
-            cost_rows=cost_rows,
-        )
+        nodes = self._node_features(X, allowed=allowed), self._starts(X)
+        labels = self._truth(X, y), costs
+        options = {
+            "bias": self.bias,
+            "first": self.first_bias,
+            "last": self.last_bias,
+            "normalize": self.normalize_loss,
+            "allowed": self.allowed_,
+            "cost_rows": cost_rows,
+        }
+        if not self.edge_features:
+            return ChainOracle(*nodes, *labels, transition=self.transition, **options)
+        edges = as_features([x[1] for x in X])
+        ones = as_features(np.ones((edges.n_rows, 1)))
+        return EdgeChainOracle(*nodes, FeaturesBeside(ones, edges), *labels, **options)
 
     @property
     def _has_curvature(self) -> bool:
         """Whether `_make_curvature` knows the features, which another model may give."""
-        return not (self._is_given or self._has_both)
+        return not (self._is_given or self._has_both or self.edge_features)
 
     def _make_curvature(self, X, weights, labels=None):
         """The second derivatives of the log-loss of data as checked.
@@ -185,6 +326,8 @@ class ChainStructure(ForestStructure):
         theta, transition = self.potentials(x, w)
         if transition is None:
             transition = np.zeros((len(self.classes_), len(self.classes_)))
+        if transition.ndim == 3:
+            transition = tables.by_node(transition, len(theta))
         theta, transition = check_potentials(theta, transition)
         if allowed is not None:
             theta = np.where(allowed, theta, -np.inf)

@@ -66,8 +66,8 @@ def constrained_argmax(
     whether a labeling lies on a given ray is a subset-sum problem, which is NP-hard.
 
     `theta` (T, K): scores of the labels, position by position; finite.
-    `transition` (K, K): scores of pairs of labels, that of the previous position, or of
-      the parent, first. None for independent labels: a multilabel problem has K = 2, a
+    `transition` (K, K), or (T, K, K) if they differ: scores of pairs of labels, that of
+      the previous position, or of the parent, first. None for independent labels: a multilabel problem has K = 2, a
       multiclass problem T = 1.
     `costs` (T, K): loss >= 0 of each label at each position, costs[t, truth[t]] = 0.
     `truth` (T,): the true label indices, in [0, K).
@@ -161,7 +161,8 @@ class _Plane:
         self.margins = self.theta - self.theta[steps, self.truth, np.newaxis]
         self.margins[0] += 1.0
         if transition is not None:
-            edges = self.transition[self.truth[self.parents], self.truth]
+            of_pairs = np.broadcast_to(self.transition, (T, K, K))
+            edges = of_pairs[steps, self.truth[self.parents], self.truth]
             self.margins -= np.where(self.parents < 0, 0.0, edges)[:, np.newaxis]
 
     def path(self, y):

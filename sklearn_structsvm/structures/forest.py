@@ -193,7 +193,12 @@ class ForestStructure(NodeStructure):
         (x,), (y,) = self.check_data([x], [y])
         nodes = np.eye(len(self.classes_))[self._encode([y])]
         parents, children = self._edges(x)
-        return self._join_parts(x, nodes, nodes[parents].T @ nodes[children])
+        pairs = self._sum_of_pairs(x, nodes[parents], nodes[children])
+        return self._join_parts(x, nodes, pairs)
+
+    def _sum_of_pairs(self, x, before, after):
+        """The transitions' part of the joint feature, from the labels at both ends."""
+        return before.T @ after
 
     def potentials(self, x: Any, w: np.ndarray) -> Any:
         """Compute the scores of labels and of transitions.
@@ -222,6 +227,8 @@ class ForestStructure(NodeStructure):
         theta, transition = Answer("potentials", self).pair(self.potentials(x, w))
         shape = self._features(x).shape[0], len(self.classes_)
         theta = Answer("potentials", self).array(theta, *shape)[order]
+        if np.ndim(transition) == 3:
+            transition = tables.by_node(transition, len(theta))
         if self.allowed_ is not None:
             self._check_possible([x])
             theta, transition = tables.penalized(
@@ -299,6 +306,7 @@ class ForestStructure(NodeStructure):
             parents = np.arange(T) - 1
         theta = theta[order]
         transition = np.zeros((k, k)) if transition is None else transition
+        transition = tables.by_node(transition, T)
         if self.allowed_ is not None:
             theta[np.ix_(parents < 0, ~self.allowed_[k, :k])] = -np.inf
             theta[np.ix_(tables.leaves(parents), ~self.allowed_[:k, k])] = -np.inf
@@ -306,7 +314,7 @@ class ForestStructure(NodeStructure):
         ahead = theta.copy()
         for v in range(T - 1, -1, -1):
             if parents[v] >= 0:
-                ahead[parents[v]] += logsumexp(transition + ahead[v], axis=1)
+                ahead[parents[v]] += logsumexp(transition[v] + ahead[v], axis=1)
         if (ahead[parents < 0].max(axis=1) == -np.inf).any():
             self._refuse_conflicts([x], [allowed], np.ones(1, dtype=bool))
         nodes, pairs = np.zeros((T, k)), np.zeros((T, k, k))
@@ -316,7 +324,7 @@ class ForestStructure(NodeStructure):
                 continue
             before = nodes[parents[v]]
             used = before > 0.0
-            steps = softmax((transition + ahead[v])[used], axis=1)
+            steps = softmax((transition[v] + ahead[v])[used], axis=1)
             pairs[v][used] = before[used, np.newaxis] * steps
             nodes[v] = pairs[v].sum(axis=0)
         result = np.empty_like(pairs)

@@ -242,11 +242,21 @@ def forbidden_places(allowed, labels, parents):
     return bad
 
 
+def by_node(transition, length):
+    """The scores of pairs at each node of a chain, (T, k, k); the first are not used.
+
+    `transition`: (k, k) if they are shared, otherwise (T - 1, k, k).
+    """
+    if transition.ndim == 2:
+        return np.broadcast_to(transition, (length, *transition.shape))
+    return np.concatenate([np.zeros((1, *transition.shape[1:])), transition])
+
+
 def penalized(allowed, theta, transition, more=0.0, *, parents=None):
     """Potentials of a forest in which forbidden labelings score lowest.
 
-    `allowed` (k + 1, k + 1), `theta` (T, k), `transition` (k, k) or None, `parents`
-    (T,), or None for a chain. `more`: the largest difference in another score that will
+    `allowed` (k + 1, k + 1), `theta` (T, k), `transition` (k, k), (T, k, k) or None,
+    `parents` (T,), or None for a chain. `more`: the largest difference in another score that will
     be added. Returns `theta`, `transition`: allowed labelings keep their scores. All
     others are lower by just more than any two allowed ones differ: a larger difference
     would cost digits.

@@ -57,6 +57,25 @@ def check_pairs(X, n_features=None, n_scores=None, *, part="", kind="sequence"):
     return list(map(FeaturesWithScores, features, scores))
 
 
+def check_edge_rows(given, rows, n_features=None):
+    """Features of the edges of chains as in `check_items`: T - 1 rows for T positions.
+
+    `given`: those of each chain. `rows`: the checked features of the positions.
+    """
+    checked = check_items(list(given), n_features, part="[1]")
+    for i, (own, item) in enumerate(zip(checked, rows, strict=True)):
+        n_edges = max(item.shape[0] - 1, 0)
+        if own.shape[0] != n_edges:
+            raise ValueError(
+                f"X[{i}][1] has {own.shape[0]} rows, but X[{i}][0] has {item.shape[0]} "
+                f"positions: {n_edges} rows are needed, one for each but the first."
+            )
+    if all(map(is_empty, checked)):
+        none = np.empty((0, n_features or np.shape(given[0])[-1]))
+        return [none] * len(checked)
+    return checked
+
+
 def check_scores(X, n_scores=None, *, part="", kind="sequence"):
     """X as in `check_items`, but dense, with the scores of another model as rows."""
     for i, x in enumerate(as_list(X, "X")):
@@ -240,7 +259,8 @@ def _refuse_graphs(X):
     raise ValueError(
         f"X[0] is a {type(first).__name__} of arrays, as that of a graph or a tree. Use "
         "structure=GraphStructure() for (features, edges) or (features, edges, "
-        "edge_features), structure=TreeStructure() for (features, parents), and "
+        "edge_features), structure=TreeStructure() for (features, parents), "
+        "structure=ChainStructure(edge_features=True) for (features, edge_features), and "
         "emission='both' for (features, scores of another model), with an estimator that "
         "takes structures, such as BCFWClassifier."
     )

@@ -27,6 +27,8 @@ STRUCTURES = {
     "chain": ChainStructure(emission="given"),
     "tree": TreeStructure(emission="given"),
     "graph": GraphStructure(emission="given", transition="directed"),
+    "edges": ChainStructure(emission="given", edge_features=True),
+    "edges both sparse": ChainStructure(emission="both", edge_features=True),
     "alone": ChainStructure("given", False, False, False, False),
     "chain both": ChainStructure(emission="both"),
     "chain both sparse": ChainStructure(emission="both", first_bias=False),
@@ -56,6 +58,9 @@ def make_data(kind, n=N, longest=4, dtype=np.float64):
     if kind == "tree":
         parents = [[-1, *(rng.integers(v) for v in range(1, T))] for T in lengths]
         return [(x, np.array(p)) for x, p in zip(scores, parents, strict=True)], y
+    if kind == "edges":
+        edges = [rng.standard_normal((T - 1, 2)).astype(dtype) for T in lengths]
+        return list(zip(scores, edges, strict=True)), y
     if kind == "graph":
         edges = [[(v, v + 1) for v in range(T - 1)] for T in lengths]
         return [

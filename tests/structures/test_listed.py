@@ -38,6 +38,7 @@ FLAT = {
 }
 FORESTS = {
     "chain": chain_cases(),
+    "chain with edges": chain_cases(edges=True),
     "tree": tree_cases(),
     "forest": graph_cases(is_forest=True),
 }
@@ -58,11 +59,16 @@ for kind, cases, every in (
             IN_PARTS[f"{kind} of {'+'.join(parts)}"] = cases(parts)
     for parts in (every, ("emission", "bias"), ("transition",)):
         BARRED[f"barred {kind} of {'+'.join(parts)}"] = cases(parts, barred=True)
+for parts in (CHAIN_PARTS, ("transition",)):
+    kind = f"barred chain with edges of {'+'.join(parts)}"
+    BARRED[kind] = chain_cases(parts, barred=True, edges=True)
 # Losses divided by these are exact, which decides what lies on a ray.
 DYADIC = {
     "chain": chain_cases(lengths=(1, 2, 4)),
     "chain without transitions": chain_cases(("emission", "bias"), (1, 2, 4)),
     "barred chain": chain_cases(lengths=(1, 2, 4), barred=True),
+    "chain with edges": chain_cases(lengths=(1, 2, 4), edges=True),
+    "barred chain with edges": chain_cases(lengths=(1, 2, 4), barred=True, edges=True),
     "tree": tree_cases(sizes=(1, 2, 4)),
     "tree without transitions": tree_cases(("emission", "bias"), (1, 2, 4)),
     "barred tree": tree_cases(sizes=(1, 2, 4), barred=True),
@@ -138,6 +144,6 @@ def test_k_best_labelings_and_max_marginals_are_those_of_the_list(cases):
     check_all(cases, 25, check_k_best, check_max_marginals)
 
 
-@of_each({kind: FORESTS[kind] for kind in ("chain", "tree")})
+@of_each({kind: FORESTS[kind] for kind in ("chain", "chain with edges", "tree")})
 def test_potentials_add_up_to_the_score_of_the_joint_feature(cases):
     check_all(cases, 25, check_potentials)

@@ -62,7 +62,9 @@ def random_problem(kind, rng, n=3, scale=1.0, k=3, n_features=2):
         )
     elif kind == "tree":
         structure = TreeStructure(root_bias=bool(parts[0]), transition=bool(parts[1]))
-    if kind in ("chain", "tree"):
+    elif kind == "edges":
+        structure = ChainStructure(last_bias=bool(parts[0]), edge_features=True)
+    if kind in ("chain", "tree", "edges"):
         sizes = rng.integers(1, 5, size=n)
         X = [rng.normal(size=(size, n_features)) for size in sizes]
         y = [rng.integers(k, size=size) for size in sizes]
@@ -72,6 +74,9 @@ def random_problem(kind, rng, n=3, scale=1.0, k=3, n_features=2):
             X = [sparse.csr_array(x * (rng.random(x.shape) < 0.6)) for x in X]
         if kind == "tree":
             X = [(x, random_parents(rng, x.shape[0])) for x in X]
+        if kind == "edges":
+            edges = [scale * rng.normal(size=(x.shape[0] - 1, 2)) for x in X]
+            X = list(zip(X, edges, strict=True))
         structure.fit(X, y)
     else:
         X = rng.normal(size=(n + k, n_features))
@@ -86,7 +91,7 @@ def random_problem(kind, rng, n=3, scale=1.0, k=3, n_features=2):
     return structure, X, y, scale * rng.normal(size=structure.n_weights_)
 
 
-KINDS = ["chain", "tree", "binary", "multiclass", "multilabel"]
+KINDS = ["chain", "tree", "edges", "binary", "multiclass", "multilabel"]
 
 
 def checked(structure, X, y):

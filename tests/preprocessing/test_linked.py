@@ -1,0 +1,117 @@
+"""Tables with linked rows as graphs, in the containers that people have them in."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from _seeds import new_rng
+from scipy.sparse.csgraph import connected_components
+from sklearn.tree import DecisionTreeClassifier
+
+from sklearn_structsvm import BCFWClassifier, StackedStructureClassifier
+from sklearn_structsvm.preprocessing import linked_items
+from sklearn_structsvm.structures import MISSING, GraphStructure
+
+
+def made(seed=0, n=30):
+    """A table with identifiers in no order, and pairs."""
+    rng = new_rng(seed)
+    ids = [f"p{j}" for j in rng.permutation(n)]
+    columns = {"id": ids, "age": rng.normal(size=n), "ill": rng.integers(2, size=n)}
+    ends = rng.integers(n, size=(n // 2, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    return pd.DataFrame(columns), [(ids[a], ids[b]) for a, b in ends], ends
+
+
+def as_polars(table):
+    return pytest.importorskip("polars").from_pandas(table)
+
+
+def as_arrow(table):
+    return pytest.importorskip("pyarrow").Table.from_pandas(table, preserve_index=False)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, as_polars, as_arrow])
+def test_items_are_the_connected_components(kind):
+    table, pairs, ends = made()
+    weights = np.arange(2.0 * len(pairs)).reshape(-1, 2)
+    listed = pd.DataFrame(pairs, columns=["from", "to"]).assign(a=weights[:, 0])
+    listed["b"] = weights[:, 1]
+    X, y, order = linked_items(kind(table), kind(listed), id="id", y="ill")
+    assert all(type(x[0]) is type(kind(table)) for x in X)
+    # The links by rows of the table, with their features, are those of the pairs.
+    stops = np.cumsum([len(labels) for labels in y])
+    rows = np.split(order, stops[:-1])
+    found = [
+        (*own[edge].tolist(), *z.tolist())
+        for own, (_, edges, features) in zip(rows, X, strict=True)
+        for edge, z in zip(edges, features, strict=True)
+    ]
+    expected = zip(ends.tolist(), weights.tolist(), strict=True)
+    assert sorted(found) == sorted((*a, *b) for a, b in expected)
+    graph = np.zeros((30, 30))
+    graph[tuple(ends.T)] = 1.0
+    n_parts, parts = connected_components(graph, directed=False)
+    assert len(X) == n_parts
+    assert all(len(set(parts[own])) == 1 for own in rows)
+    assert all((np.diff(own) > 0).all() for own in rows)
+    firsts = [own[0] for own in rows]
+    assert firsts == sorted(firsts)
+    ages = np.concatenate([np.asarray(x[0]["age"]) for x in X])
+    np.testing.assert_array_equal(ages, table["age"].to_numpy()[order])
+    np.testing.assert_array_equal(np.concatenate(y), table["ill"].to_numpy()[order])
+
+
+def test_items_are_groups_and_predictions_find_their_rows():
+    table, _, _ = made()
+    table["home"] = np.arange(30) % 7
+    ids = table["id"].tolist()
+    pairs = [(ids[j + 7], ids[j]) for j in range(23)]
+    X, y, order = linked_items(table, pairs, id="id", y="ill", group="home")
+    assert len(X) == 7 and X[0][0].columns.tolist() == ["age"]
+    predicted = [x[0]["age"].to_numpy() for x in X]
+    result = np.empty(30)
+    result[order] = np.concatenate(predicted)
+    np.testing.assert_array_equal(result, table["age"])
+    X = [(x[0].to_numpy(), x[1]) for x in X]
+    BCFWClassifier(GraphStructure(), max_iter=2, tol=1.0).fit(X, y)
+
+
+def test_rows_without_labels_and_without_links_can_be_learned_from():
+    table, pairs, _ = made(1)
+    table["ill"] = ["yes" if own else "no" for own in table["ill"]]
+    table["ill"] = table["ill"].where(table.index % 3 > 0, None)
+    X, y, order = linked_items(table, pairs, id="id", y="ill")
+    is_hidden = [label is MISSING for label in np.concatenate(y)]
+    np.testing.assert_array_equal(is_hidden, order % 3 == 0)
+    final = BCFWClassifier("graph", max_iter=2, tol=1.0)
+    model = StackedStructureClassifier(DecisionTreeClassifier(), final, cv=3)
+    labels = np.concatenate(model.fit(X, y).predict(X))
+    assert len(labels) == len(order) == 30 and set(labels) <= {"yes", "no"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": "name"}, r"id='name' is not a column of the table. Its columns are 'id'"),
+        ({"y": "sick"}, "y='sick' is not a column"),
+        ({"group": "home"}, "group='home' is not a column"),
+        ({"pairs": [("a", "b"), ("a", "z")]}, "Row 1 of pairs has 'z', which no row"),
+        ({"pairs": [("b", "b")]}, "Row 0 of pairs links 'b' to itself"),
+        ({"pairs": [("a",)]}, r"pairs must have two columns.*\(1, 1\)"),
+        ({"pairs": ["ab"]}, "pairs must have two columns"),
+        ({"ids": ["a", "b", "a"]}, "The identifier 'a' occurs in rows 0 and 2"),
+        ({"ids": ["a", None, "b"]}, "Row 1 of the table has no 'id'"),
+        ({"ids": ["a", pd.NA, "b"]}, "Row 1 of the table has no 'id'"),
+        ({"group": "x", "pairs": [("a", "b"), ("b", "c")]}, "Row 1 of pairs links rows "
+         "of different groups: 'x' is 0 and 1"),
+        ({"pairs": pd.DataFrame({"a": ["a"], "b": ["b"], "z": ["far"]})}, "Column 2 of "
+         "pairs must hold numbers"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(change, message):
+    table = pd.DataFrame({"id": change.pop("ids", list("abc")), "x": [0, 0, 1]})
+    options = {"pairs": [("a", "b")], "id": "id"} | change
+    with pytest.raises(ValueError, match=message):
+        linked_items(table, **options)
+    with pytest.raises(TypeError, match="table must be a data frame"):
+        linked_items(np.ones((3, 2)), [], id="id")

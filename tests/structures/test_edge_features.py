@@ -1,0 +1,344 @@
+"""Chains whose edges have features; see also `test_listed`, `test_sums`, `test_given_scores`.
+
+Those compare decoders, sums and objectives with enumeration.
+"""
+
+from itertools import groupby
+
+import numpy as np
+import pandas as pd
+import pytest
+from _seeds import new_rng
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_structsvm import (
+    BCFWClassifier,
+    BMRMClassifier,
+    CRFClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
+    StackedStructureClassifier,
+    uncertainty,
+)
+from sklearn_structsvm._utils.tags import entities_of
+from sklearn_structsvm.export import export_tagger
+from sklearn_structsvm.inspection import explain
+from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.structures import MISSING, ChainStructure, GraphStructure
+
+TAGS = np.array(["B-x", "I-x", "O"])
+ESTIMATORS = [
+    BCFWClassifier(step="pairwise", tol=1e-5, max_iter=10**4, random_state=0),
+    BMRMClassifier(tol=1e-4, max_iter=10**4),
+    PragamClassifier(tol=1e-3, max_iter=10**5),
+    SlackRescaledSSVM(tol=1e-4, max_iter=10**4, random_state=0),
+    CRFClassifier(tol=1e-6, max_iter=10**4, random_state=0),
+]
+of_each = pytest.mark.parametrize("model", ESTIMATORS, ids=lambda m: type(m).__name__)
+
+
+def made(n=8, longest=5, seed=0, n_edge_features=2):
+    rng = new_rng(seed)
+    lengths = [1, *rng.integers(2, longest + 1, n - 1)]
+    X = [
+        (rng.normal(size=(T, 3)), rng.normal(size=(T - 1, n_edge_features)))
+        for T in lengths
+    ]
+    y = [TAGS[rng.integers(3, size=T)] for T in lengths]
+    y[1][:2] = "B-x", "I-x"
+    return X, [np.where(own == "I-x", "O", own) if i != 1 else own
+               for i, own in enumerate(y)]  # fmt: skip
+
+
+def fitted(model, structure=None, **options):
+    X, y = made(**options)
+    structure = structure or ChainStructure(edge_features=True)
+    return model.__class__(**model.get_params()).set_params(structure=structure).fit(
+        X, y
+    ), X, y  # fmt: skip
+
+
+def with_random_weights(structure=None, scale=1.5):
+    """A CRF with weights drawn at random, and its items."""
+    model, X, _ = fitted(CRFClassifier(random_state=0, tol=0.1), structure)
+    model.coef_ = scale * new_rng(5).normal(size=model.coef_.shape)
+    return model, X
+
+
+def listed(model, x, is_kept=lambda labels: True):
+    """The labelings of an item, and their probabilities among those that are kept."""
+    labelings = [z for z in model.structure_.labelings(x) if is_kept(z)]
+    scores = [model.structure_.joint_feature(x, z) @ model.coef_ for z in labelings]
+    weights = np.exp(np.subtract(scores, np.max(scores)))
+    return labelings, weights / weights.sum()
+
+
+@of_each
+def test_without_a_feature_that_varies_all_is_as_without_edges(model):
+    X, y = made()
+    zeros = [(x, np.zeros_like(z)) for x, z in X]
+    model = model.set_params(structure=ChainStructure(edge_features=True)).fit(zeros, y)
+    objective, found = model.objective_, model.predict(zeros)
+    assert not model.structure_.weight_parts(model.coef_)["edge_transition"].any()
+    plain = model.set_params(structure=ChainStructure()).fit([x for x, _ in X], y)
+    tol = 2.0 * max(model.tol, model.dual_gap_)
+    assert objective == pytest.approx(plain.objective_, abs=tol)
+    right = [np.mean(a == b) for a, b in zip(found, y, strict=True)]
+    assert np.mean(right) >= 1.0 / 3.0
+
+
+@of_each
+def test_they_are_graphs_along_a_path(model):
+    structure = ChainStructure(edge_features=True, first_bias=False, last_bias=False)
+    chain, X, y = fitted(model, structure)
+    paths = [
+        (
+            x,
+            np.arange(len(x) - 1)[:, np.newaxis] + [0, 1],
+            np.column_stack([np.ones(len(z)), z]),
+        )
+        for x, z in X
+    ]
+    graph = chain.__class__(**chain.get_params())
+    if isinstance(graph, PragamClassifier):
+        pytest.skip("has no marginals of graphs")
+    graph.set_params(structure=GraphStructure(transition="directed")).fit(paths, y)
+    tol = chain.dual_gap_ + graph.dual_gap_ + 1e-9
+    assert chain.objective_ == pytest.approx(graph.objective_, abs=tol)
+    w = chain.coef_
+    theta, pairs = chain.structure_.potentials(X[2], w)
+    expected = graph.structure_.potentials(paths[2], w)
+    np.testing.assert_allclose(theta, expected[0], atol=1e-12)
+    np.testing.assert_allclose(pairs, expected[1], atol=1e-12)
+
+
+def test_a_long_gap_makes_a_change_likelier():
+    rng = new_rng(1)
+    X, y = [], []
+    for _ in range(60):
+        gaps = rng.exponential(size=39)
+        changes = rng.random(39) < -0.5 * np.expm1(-0.4 * gaps)
+        labels = np.append(0, np.cumsum(changes) % 2) ^ rng.integers(2)
+        X.append((labels[:, None] + rng.normal(size=(40, 1)), np.log(gaps)[:, None]))
+        y.append(labels)
+    model = CRFClassifier(ChainStructure(edge_features=True), random_state=0).fit(X, y)
+    plain = CRFClassifier(random_state=0).fit([x for x, _ in X], y)
+    (table,) = model.structure_.weight_parts(model.coef_)["edge_transition"]
+    assert table[0, 1] + table[1, 0] > table[0, 0] + table[1, 1] + 0.3
+    rows = np.full((2, 1), 0.5)
+    change = [
+        model.predict_edge_proba([(rows, [[np.log(gap)]])])[0][0] for gap in (0.05, 20.0)
+    ]
+    assert change[0][[0, 1], [1, 0]].sum() < 0.2 < change[1][[0, 1], [1, 0]].sum()
+    assert model.objective_ < plain.objective_
+
+
+@pytest.mark.parametrize("with_bars", [False, True])
+def test_pairs_and_long_runs_are_those_of_enumeration(with_bars):
+    bars = [("O", "I-x"), (None, "I-x")] if with_bars else None
+    model, X = with_random_weights(ChainStructure(transitions=bars, edge_features=True))
+    for x in X:
+        T = len(x[0])
+        labelings, p = listed(model, x)
+        pairs = np.zeros((T - 1, 3, 3))
+        for z, own in zip(np.searchsorted(TAGS, labelings), p, strict=True):
+            pairs[np.arange(T - 1), z[:-1], z[1:]] += own
+        (found,) = model.predict_edge_proba([x])
+        np.testing.assert_allclose(found, pairs, atol=1e-11)
+
+        def is_kept(z, T=T):
+            return min(len(list(run)) for _, run in groupby(z)) >= min(2, T)
+
+        labelings, p = listed(model, x, is_kept)
+        proba = sum(
+            q * (z[:, np.newaxis] == TAGS) for z, q in zip(labelings, p, strict=True)
+        )
+        (found,) = model.predict_proba([x], min_length=2)
+        np.testing.assert_allclose(found, proba, atol=1e-11)
+        (labels,) = model.predict([x], min_length=2)
+        np.testing.assert_array_equal(labels, labelings[p.argmax()])
+
+
+@pytest.mark.parametrize("scale", [1.5, 300.0])
+def test_spans_are_those_of_enumeration(scale):
+    structure = ChainStructure(transitions="bio", edge_features=True)
+    model, X = with_random_weights(structure, scale)
+    for x, spans in zip(X, model.predict_spans(X, threshold=1e-200), strict=True):
+        expected = {}
+        for z, p in zip(*listed(model, x), strict=True):
+            for name, first, last in entities_of(z.tolist(), None):
+                span = first, last + 1, name
+                expected[span] = expected.get(span, 0.0) + p
+        expected = {span: p for span, p in expected.items() if p >= 1e-200}
+        assert {span[:3] for span in spans} == set(expected)
+        for *at, p in spans:
+            assert p == pytest.approx(expected[tuple(at)], rel=1e-9)
+
+
+def test_known_labels_and_unknown_ones():
+    model, X = with_random_weights()
+    allowed = [[None] * len(x) for x, _ in X]
+    allowed[1][0], allowed[3][1] = {"B-x", "O"}, "I-x"
+    proba = model.predict_proba(X, allowed=allowed)
+    found = model.predict(X, allowed=allowed)
+    for i in (1, 3):
+
+        def is_kept(z, own=allowed[i]):
+            return all(
+                e is None or label == e or label in e
+                for label, e in zip(z, own, strict=True)
+            )
+
+        labelings, p = listed(model, X[i], is_kept)
+        expected = sum(
+            q * (z[:, np.newaxis] == TAGS) for z, q in zip(labelings, p, strict=True)
+        )
+        np.testing.assert_allclose(proba[i], expected, atol=1e-11)
+        np.testing.assert_array_equal(found[i], labelings[p.argmax()])
+    (labels, entropy), k = listed(model, X[2]), 4
+    order = np.argsort(-entropy, kind="stable")[:k]
+    best, _ = model.predict_k_best([X[2]], k=k)[0]
+    np.testing.assert_array_equal(best, np.array(labels)[order])
+    p = entropy[entropy > 0]
+    assert model.entropy([X[2]])[0] == pytest.approx(-(p * np.log(p)).sum(), rel=1e-9)
+    assert len(uncertainty(model, X)) == len(X)
+
+
+@pytest.mark.parametrize("kind", [BCFWClassifier, CRFClassifier])
+def test_hidden_labels_are_summed_or_maximized_out(kind):
+    X, y = made(n=12)
+    hidden = [own.astype(object) for own in y]
+    for own in hidden[4:]:
+        own[0] = MISSING
+    hidden[2][1] = {"B-x", "O"}
+    model = kind(ChainStructure(edge_features=True), tol=1e-4, random_state=0)
+    model.fit(X, hidden)
+    risk = 0.0
+    structure, w = model.structure_, model.coef_
+    for x, own in zip(X, hidden, strict=True):
+        labelings = list(structure.labelings(x))
+        scores = np.array([structure.joint_feature(x, z) @ w for z in labelings])
+        may = [
+            all(e is MISSING or label == e or (isinstance(e, set) and label in e)
+                for label, e in zip(z, own, strict=True))
+            for z in labelings
+        ]  # fmt: skip
+        if kind is CRFClassifier:
+            log_sums = [np.logaddexp.reduce(s) for s in (scores, scores[may])]
+            risk += (log_sums[0] - log_sums[1]) / len(X)
+            continue
+        losses = [
+            np.mean([not (e is MISSING or label == e or (isinstance(e, set)
+                     and label in e)) for label, e in zip(z, own, strict=True)])
+            for z in labelings
+        ]  # fmt: skip
+        risk += ((scores + losses).max() - scores[may].max()) / len(X)
+    expected = w @ w / (2.0 * model.C * len(X)) + risk
+    assert model.objective_ == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("model", ESTIMATORS[:1] + ESTIMATORS[-1:])
+def test_threads_and_warm_starts_change_nothing(model):
+    first, X, y = fitted(model)
+    rows = first.predict(X)
+    threads = first.set_params(n_jobs=2).predict(X)
+    for one, two in zip(rows, threads, strict=True):
+        np.testing.assert_array_equal(one, two)
+    objective, n_iter = first.objective_, first.n_iter_
+    first.set_params(n_jobs=None, warm_start=True).fit(X, y)
+    again = first.fit(X, y)
+    assert again.n_iter_ <= n_iter
+    assert again.objective_ == pytest.approx(objective, abs=2.0 * model.tol)
+
+
+@pytest.mark.parametrize("layout", [sparse.csr_array, np.float32, np.ndarray.tolist])
+def test_edges_may_come_in_any_layout(layout):
+    X, y = made()
+    X = [(x, np.where(np.abs(z) > 0.5, np.round(z, 2), 0.0)) for x, z in X]
+    if layout is np.float32:
+        X = [(x, z.astype(np.float32).astype(float)) for x, z in X]
+    given = [(x, layout(z) if len(z) else z) for x, z in X]
+    model = CRFClassifier(ChainStructure(edge_features=True), random_state=0, tol=1e-4)
+    w = model.fit(X, y).coef_
+    np.testing.assert_allclose(model.fit(given, y).coef_, w, atol=1e-9)
+
+
+def test_pipelines_scale_the_features_of_positions():
+    X, y = made()
+    scaler = SequenceTransformer(StandardScaler())
+    chain = CRFClassifier(ChainStructure(edge_features=True), random_state=0)
+    model = make_pipeline(scaler, chain).fit(X, y)
+    rows = np.concatenate([x for x, _ in model[:-1].transform(X)])
+    np.testing.assert_allclose(rows.mean(axis=0), 0.0, atol=1e-12)
+    assert all(a[1] is b[1] for a, b in zip(model[:-1].transform(X), X, strict=True))
+    stacked = StackedStructureClassifier(LogisticRegression(), chain, cv=2).fit(X, y)
+    assert [len(own) for own in stacked.predict(X)] == [len(own) for own in y]
+    tables = [(pd.DataFrame(x), z) for x, z in X]
+    names = StackedStructureClassifier(LogisticRegression(), chain, cv=2).fit(tables, y)
+    assert names.n_features_in_ == 3
+
+
+def test_explanations_add_up_and_exports_are_refused(tmp_path):
+    model, X = with_random_weights()
+    for x in X:
+        for found in explain(model, x):
+            total = sum(value for _, value in found.contributions)
+            assert total == pytest.approx(found.difference, abs=1e-9)
+            labels = model.predict([x])[0]
+            other = labels.copy()
+            other[found.position] = found.other
+            phi = model.structure_.joint_feature
+            gain = (phi(x, labels) - phi(x, other)) @ model.coef_
+            assert gain == pytest.approx(found.difference, abs=1e-9)
+    with pytest.raises(ValueError, match="knows no features of edges"):
+        export_tagger(model, tmp_path / "tagger")
+
+
+def test_sequences_of_one_position_have_no_edges():
+    X = [(np.eye(2)[[j % 2]], np.empty((0, 3))) for j in range(6)]
+    y = [[j % 2] for j in range(6)]
+    model = CRFClassifier(ChainStructure(edge_features=True), random_state=0).fit(X, y)
+    assert model.structure_.n_edge_features_ == 3
+    assert np.concatenate(model.predict(X)).tolist() == [0, 1] * 3
+    longer = [(np.eye(2), np.ones((1, 3))), (np.empty((0, 2)), [])]
+    assert list(map(len, model.predict(longer))) == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, z: x, r"X\[0\] must be a pair \(features, edge_features\) with edge_f"),
+        (lambda x, z: (x, z, z), "got tuple of 3 items"),
+        (lambda x, z: (x, x), r"X\[0\]\[1\] has 1 rows, but X\[0\]\[0\] has 1 positions: "
+         "0 rows are needed, one for each but the first"),
+        (lambda x, z: (x, z[1:]), r"X\[1\]\[1\] has \d rows, but X\[1\]\[0\] has \d pos"),
+        (lambda x, z: (x, z[:, 0]), r"X\[1\]\[1\] must be 2-D"),
+        (lambda x, z: (x, z[:, :0]), r"X\[1\]\[1\] has 0 features"),
+        (lambda x, z: (x, np.nan * z), r"X\[1\]\[1\] contains NaN"),
+        (lambda x, z: (x, z[:, : len(z)]), r"X\[\d\]\[1\] has 2 features, but there were"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(change, message):
+    X, y = made()
+    X[1] = (X[1][0][:2], X[1][1][:1])
+    y[1] = y[1][:2]
+    model = BCFWClassifier(ChainStructure(edge_features=True))
+    with pytest.raises(ValueError, match=message):
+        model.fit([change(*x) for x in X], y)
+
+
+def test_pairs_and_parameters_are_not_guessed():
+    X, y = made()
+    with pytest.raises(ValueError, match=r"ChainStructure\(edge_features=True\) for"):
+        BCFWClassifier(ChainStructure()).fit(X, y)
+    structure = ChainStructure(transition=False, edge_features=True)
+    with pytest.raises(ValueError, match="edge_features=True needs transition=True"):
+        BCFWClassifier(structure).fit(X, y)
+    model = CRFClassifier(ChainStructure(edge_features=True), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"X\[0\]\[1\] has 1 features, but there were 2"):
+        model.predict([(np.ones((2, 3)), np.ones((1, 1)))])
+    with pytest.raises(ValueError, match="solver='newton' requires"):
+        model.set_params(solver="newton").fit(X, y)
