@@ -128,7 +128,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     often: logarithms are of at least ``least_probability_``, which is 1/n.
 
     The certificate says that no other weights of the structure have a better objective
-    for the same scores by more than `dual_gap_`. It says nothing about the classifier.
+    for the same scores by more than `dual_gap_`. It says nothing about the classifier. On
+    graphs with cycles the objective is a bound, as ``structure_.inference_`` of
+    `final_estimator_` says: see :class:`GraphStructure`.
 
     Folds are of items. Where one item has most of the rows, the scores of its fold come
     from a classifier that saw few of them, and the structure trusts another one than that
@@ -401,11 +403,12 @@ def _scored_by_others(task, model, train, test):
 
 def _structure_of(rests):
     """The structure that items have, by what stands beside their features."""
-    rest = next((rest for rest in rests if rest is not None), None)
-    if rest is None:
+    besides = [rest[1][0] for rest in rests if rest is not None]
+    if not besides:
         return ChainStructure()
-    beside = rest[1][0]
-    return TreeStructure() if np.ndim(beside) == 1 else GraphStructure()
+    # A graph may have no edges, but each node of a tree has an entry.
+    beside = next((own for own in besides if len(own)), ())
+    return TreeStructure() if len(beside) and np.ndim(beside) == 1 else GraphStructure()
 
 
 def _labels_of_rows(y, lengths):

@@ -122,7 +122,8 @@ class GraphStructure(SumBounds):
         Class labels, sorted.
     inference_ : {"forest", "flow", "messages", "expansion", "lp"}
         How the graphs seen in `fit` are decoded: "forest" if none has a cycle, "flow" for
-        two labels, otherwise `inference` with "auto" resolved.
+        two labels, otherwise `inference` with "auto" resolved. Certificates are of the
+        objective itself with "forest", and otherwise of a relaxation or bound.
     n_features_in_ : int
         Number of features of a node.
     n_edge_features_ : int

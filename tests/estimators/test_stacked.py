@@ -28,7 +28,7 @@ from sklearn_structsvm import (
     uncertainty,
 )
 from sklearn_structsvm.preprocessing import SequenceTransformer
-from sklearn_structsvm.structures import MISSING, ChainStructure
+from sklearn_structsvm.structures import MISSING, ChainStructure, GraphStructure
 
 CLASSES = np.array(["run", "sit", "walk"])
 
@@ -161,6 +161,18 @@ def test_graphs_and_trees_keep_their_edges():
     both = StackedStructureClassifier(LogisticRegression(), passthrough=True)
     k = int(rng.integers(len(X)))
     assert both.fit(items, y).predict([items[k]])[0].shape == (25,)
+
+
+def test_graphs_whose_first_has_no_edge_are_no_trees():
+    X, y = series()
+    edges = np.column_stack([np.arange(24), np.arange(1, 25)])
+    items = [(X[0][:1], []), *((x, edges) for x in X[1:])]
+    y[0] = y[0][:1]
+    model = StackedStructureClassifier(LogisticRegression()).fit(items, y)
+    assert isinstance(model.final_estimator_.structure_, GraphStructure)
+    alone = StackedStructureClassifier(LogisticRegression())
+    alone.fit([(x, []) for x in X[1:]], y[1:])
+    assert isinstance(alone.final_estimator_.structure_, GraphStructure)
 
 
 def test_hidden_labels_are_left_out_below_and_hidden_above():
