@@ -14,6 +14,7 @@ EXAMPLES = {
         "plot_active_learning.py",
         "plot_correction_by_hand.py",
         "plot_segmentation.py",
+        "superpixels.py",
         "plot_parts.py",
     ],
     "confidence": [

@@ -15,7 +15,7 @@ from pathlib import Path
 DOC = Path(__file__).parent
 FOLDER = DOC / "recorded"
 EXAMPLES = DOC.parent / "examples"
-RECORDED = ["sequences/tagger_conll2000"]
+RECORDED = ["sequences/tagger_conll2000", "sequences/superpixels"]
 
 BLOCK = re.compile(r"^\.\. code-block:: Python\n(?:(?: .*)?\n)+", flags=re.M)
 

@@ -54,12 +54,13 @@ STRUCTURED = {
     SlackRescaledSSVM: FAST | {"warm_start": True},
     SubLBFGSClassifier: {"max_iter": 2},
 }
-WITH_SUMS = {"binary", "multiclass", "multilabel", "chain", "tree"}
+WITH_SUMS = {"binary", "multiclass", "multilabel", "chain", "edges", "tree"}
 FLAT = {"binary", "multiclass", "multilabel"}
 KINDS = {
     "binary": "two classes", "multiclass": "several classes",
     "multilabel": "several labels", "multilabel-csr": "several labels",
     "chain": "ChainStructure", "chain-csr": "ChainStructure", "cycles": "GraphStructure",
+    "edges": "ChainStructure",
     "forest": "HierarchicalStructure", "graph": "HierarchicalStructure",
     "pairs": "PairwiseMultilabelStructure", "parts": "PictorialStructure",
     "roof": "PairwiseMultilabelStructure", "tree": "TreeStructure",
@@ -71,7 +72,7 @@ def takes(estimator, kind):
     if estimator in (CRFClassifier, CRFClassifierCV):
         return kind in WITH_SUMS
     if estimator is PragamClassifier:
-        return kind in ("chain", "tree")
+        return kind in ("chain", "edges", "tree")
     if estimator is BMRMClassifier:
         return kind != "parts"
     if estimator is SlackRescaledSSVM:

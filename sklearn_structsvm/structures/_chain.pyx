@@ -91,7 +91,7 @@ cdef class ChainOracle(ChainSums):
         self.has_candidates = is_chain and cost_rows is None
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
-        """`relative_cost` over all blocks, with `n_edges` scored pairs of nodes in all."""
+        """`relative_cost` of all blocks, with `n_edges` scored pairs of nodes in all."""
         cdef Py_ssize_t n_nodes = self.features.n_rows, k = self.k
         cdef Py_ssize_t row = (k + LANES - 1) // LANES
         cdef double evaluation, search

@@ -14,7 +14,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_tuple, restore
 
-from libc.math cimport INFINITY, fabs, isnan, log
+from libc.math cimport INFINITY, isnan, log
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport Plane

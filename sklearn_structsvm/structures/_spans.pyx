@@ -123,8 +123,9 @@ cdef void look_ahead(
 
 
 cdef void advance(
-        const Pairs* pairs, Py_ssize_t t, const double* ahead, double* label, double* begins,
-        double* ends, double* step, double* row, double* sums) noexcept nogil:
+        const Pairs* pairs, Py_ssize_t t, const double* ahead, double* label,
+        double* begins, double* ends, double* step, double* row, double* sums
+        ) noexcept nogil:
     """Probabilities at position t, from those of the labels at the one before.
 
     Parameters

@@ -22,10 +22,9 @@ nothing relevant is lost.) All other forests are summed in the logarithmic domai
 takes an exponential for each pair of labels that matters, and few do if scores are far
 apart.
 
-In a chain, each edge may have scores of its own (see `edge_stride`).
-
-Chains in which all labels are possible, and whose scores are within MAX_SPREAD over all
-nodes, are summed, if their edges share the scores, by `_chain_marginals.h`, which takes less than half as long.
+In a chain, each edge may have scores of its own (see `edge_stride`). Chains whose edges
+share them, in which all labels are possible, and whose scores are within MAX_SPREAD over
+all nodes, are summed by `_chain_marginals.h`, which takes less than half as long.
 
 The scores of labels may be below BARRED, such as -inf, and pairs may be forbidden. That
 makes labelings impossible: their probabilities are exactly zero. Later nodes can then

@@ -67,8 +67,8 @@ def constrained_argmax(
 
     `theta` (T, K): scores of the labels, position by position; finite.
     `transition` (K, K), or (T, K, K) if they differ: scores of pairs of labels, that of
-      the previous position, or of the parent, first. None for independent labels: a multilabel problem has K = 2, a
-      multiclass problem T = 1.
+      the previous position, or of the parent, first. None for independent labels: a
+      multilabel problem has K = 2, a multiclass problem T = 1.
     `costs` (T, K): loss >= 0 of each label at each position, costs[t, truth[t]] = 0.
     `truth` (T,): the true label indices, in [0, K).
     `lam`: λ >= 0, finite.

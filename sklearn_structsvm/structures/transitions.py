@@ -256,10 +256,10 @@ def penalized(allowed, theta, transition, more=0.0, *, parents=None):
     """Potentials of a forest in which forbidden labelings score lowest.
 
     `allowed` (k + 1, k + 1), `theta` (T, k), `transition` (k, k), (T, k, k) or None,
-    `parents` (T,), or None for a chain. `more`: the largest difference in another score that will
-    be added. Returns `theta`, `transition`: allowed labelings keep their scores. All
-    others are lower by just more than any two allowed ones differ: a larger difference
-    would cost digits.
+    `parents` (T,), or None for a chain. `more`: the largest difference in another score
+    that will be added. Returns `theta`, `transition`: allowed labelings keep their
+    scores. All others are lower by just more than any two allowed ones differ: a larger
+    difference would cost digits.
     """
     k = theta.shape[1]
     transition = np.zeros((k, k)) if transition is None else transition

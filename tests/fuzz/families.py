@@ -41,11 +41,12 @@ def bcfw(rng, kind, ratio):
 
 
 def crf(rng, kind, ratio):
+    data = with_other(some_data(rng, kind), without_loss)
+    has_newton = kind == "chain" and not data.structure.edge_features
     solvers = ["auto"] * 3 + ["dual"] * (kind != "forest")
-    solvers += ["newton"] * (kind in (*ROWS, "chain")) + ["lbfgs"] * (ratio < 1.0)
+    solvers += ["newton"] * (kind in ROWS or has_newton) + ["lbfgs"] * (ratio < 1.0)
     options = {"solver": pick(rng, solvers), "random_state": int(rng.integers(99))}
     options |= {"max_iter": 200, "l1_ratio": ratio, "warm_start": True}
-    data = with_other(some_data(rng, kind), without_loss)
     return placed(package.CRFClassifier)(data.structure, **options), data, "log"
 
 

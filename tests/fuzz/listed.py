@@ -110,6 +110,12 @@ def chain_features(x, nodes, pairs):
     return x.T @ nodes, nodes.sum(axis=0), nodes[0], nodes[-1], pairs.sum(axis=0)
 
 
+def edge_features(x, nodes, pairs, z):
+    """Of a chain with features z of its edges."""
+    of_edges = np.einsum("mf,mab->fab", z, pairs)
+    return *chain_features(x, nodes, pairs), of_edges
+
+
 def tree_features(x, nodes, pairs, roots):
     emission, bias = x.T @ nodes, nodes.sum(axis=0)
     return emission, bias, nodes[roots].sum(axis=0), pairs.sum(axis=0)

@@ -9,6 +9,7 @@ from listed import (
     all_labels,
     chain_features,
     each_label,
+    edge_features,
     graph_features,
     labels_of_nodes,
     one_class,
@@ -175,6 +176,8 @@ def some_nodes(rng, kind):
     transition = ("potts", "symmetric", "directed")[rng.integers(3)]
     normalize = rng.random() < 0.7
     is_single, is_sparse = rng.random() < 0.15, rng.random() < 0.3
+    has_edges = kind == "chain" and rng.random() < 0.3
+    gaps = some_matrix(rng, starts[-1], int(rng.integers(1, 3)))
     for a, b in zip(starts[:-1], starts[1:], strict=True):
         T, x, own = b - a, rows[a:b], y[a:b]
         x = x.astype(np.float32) if is_single else x
@@ -184,6 +187,8 @@ def some_nodes(rng, kind):
         features = chain_features
         if kind == "chain":
             edges = np.column_stack([np.arange(T - 1), np.arange(1, T)])
+            if has_edges:
+                features = partial(edge_features, z=gaps[a + 1 : b].astype(LONG))
         elif kind == "tree":
             features = partial(tree_features, roots=parents < 0)
         else:
@@ -193,11 +198,12 @@ def some_nodes(rng, kind):
             labels_of_nodes(x.astype(LONG), edges, own, k, costs, features, share)
         )
         item = sparse.csr_array(x) if is_sparse else x
-        X.append({"chain": item, "tree": (item, parents), "forest": (item, edges)}[kind])
+        chain = (item, gaps[a + 1 : b]) if has_edges else item
+        X.append({"chain": chain, "tree": (item, parents), "forest": (item, edges)}[kind])
         labels.append(own)
     options = {"label_costs": costs, "normalize_loss": normalize}
     structure = {
-        "chain": structures.ChainStructure,
+        "chain": partial(structures.ChainStructure, edge_features=has_edges),
         "tree": structures.TreeStructure,
         "forest": partial(structures.GraphStructure, transition=transition),
     }[kind](**options)

@@ -120,6 +120,11 @@ def test_distance_transforms_count_their_additions():
 
 def test_nodes_in_a_row_cost_what_a_chain_costs():
     assert tree(5, 8).relative_cost == chain(5, 8).relative_cost
+    items = [(np.ones((8, 1)), np.ones((7, 2)))] * N
+    y = [np.zeros(8, dtype=int)] * N
+    structure = ChainStructure(edge_features=True).fit(items, y, classes=range(5))
+    own_tables = structure.make_oracle(items, y)
+    assert own_tables.relative_cost == chain(5, 8).relative_cost
     assert (
         tree(5, 8, n_roots=8).relative_cost == chain(5, 8, transition=False).relative_cost
     )
