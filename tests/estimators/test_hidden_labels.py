@@ -367,7 +367,7 @@ def test_hidden_labels_beside_a_column_of_unix_time_end_at_a_certificate(cls, T,
     model = cls("chain", C=C, **options_of(LABELS)).fit(X, [*y])
     assert model.dual_gap_ <= model.tol
     check_procedure(model, model.tol)
-    problem = bind_local(cls("chain", classes=LABELS), X, [*y])
+    problem = bind_local(cls("chain", solver_options={"classes": LABELS}), X, [*y])
     value = objective_of(model, Enumerated(problem))
     assert model.objective_ == pytest.approx(value, rel=1e-6)
 
