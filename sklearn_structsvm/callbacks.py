@@ -12,7 +12,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import type_of_target
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.compat import Interval, accepts_weights, validate_params
+from sklearn_structsvm._utils.compat import Interval, accepts_weights
+from sklearn_structsvm._utils.mistakes import validate_params
 from sklearn_structsvm._utils.scorers import by_name
 
 # Attributes that an estimator has only during a fit, or that lead back to its callbacks.

@@ -41,7 +41,7 @@ CALLS = {
     "tokens": (lambda: chunking_attributes(0.5), "tokens must be a list"),
     "constraints": (
         lambda: read_constraints(1j),
-        "constraints must be a list of Constraint objects; got complex",
+        "constraints must hold objects; got 1j",
     ),
     "set_output": (
         lambda: SequenceTransformer(TfidfVectorizer()).set_output(transform="pandas"),

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils._csr_layout import csr_layout, csr_layout_of_longs
+from sklearn_structsvm._utils.mistakes import meant
 
 # The arrays of sparse matrices, by format: a damaged file may have others in their place.
 COMPRESSED = ("data", "indices", "indptr")
@@ -222,7 +223,9 @@ def check_choice(name, value, choices):
     """ValueError that names the choices if the value is not one of them."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+        raise ValueError(
+            f"{name} must be one of {listed}; got {value!r}.{meant(value, choices)}"
+        )
 
 
 def check_zero_division(zero_division):

@@ -1,10 +1,12 @@
 """The address of the documentation, for the links of HTML representations."""
 
+from sklearn_structsvm._utils.mistakes import ExplainsMistakes
+
 # The site of the latest release. pyproject.toml has the same address.
 DOCUMENTATION = "https://sklearn-structsvm.github.io/sklearn-structsvm/stable/"
 
 
-class DocumentedMixin:
+class DocumentedMixin(ExplainsMistakes):
     """Links the HTML representation to the page of the class; before `BaseEstimator`."""
 
     _doc_link_module = "sklearn_structsvm"

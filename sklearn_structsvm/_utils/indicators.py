@@ -17,7 +17,7 @@ def as_indicator(y):
         values = matrix.data
         refuse_missing(y, "y")
     else:
-        _refuse_lists(y)
+        refuse_lists(y)
         refuse_missing(y, "y")
         values = as_array("y", y)
         if values.ndim != 2:
@@ -47,7 +47,7 @@ def as_indicator(y):
     return matrix, sparse.issparse(y)
 
 
-def _refuse_lists(y):
+def refuse_lists(y):
     """ValueError if y holds lists or sets of the labels' names."""
     rows = y if isinstance(y, (list, tuple)) else ()
     kinds = set(map(type, rows))

@@ -267,7 +267,8 @@ def unique(labels, name, **options):
         return np.unique(labels, **options)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} mixes labels that cannot be sorted: {error}."
+            f"{name} mixes labels that cannot be sorted: {error}. Make all of them "
+            "strings, or all of them integers."
         ) from error
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_sequence
-from sklearn_structsvm._utils.labels import as_classes, refuse_missing
+from sklearn_structsvm._utils.labels import as_classes, plain, refuse_missing
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 
@@ -32,7 +32,12 @@ def _as_label_list(labels, name, i):
         array = as_array(f"{name}[{i}]", labels)
         if array.ndim == 1:
             return array.tolist()
-    raise ValueError(f"{name}[{i}] must be a 1-D sequence of labels, got {labels!r}.")
+    way = f"for one sequence pass [{name}]"
+    if isinstance(labels, str) and len(labels.split()) > 1:
+        way = f"split strings by [labels.split() for labels in {name}]"
+    raise ValueError(
+        f"{name}[{i}] must be a 1-D sequence of labels, got {plain(labels)!r}: {way}."
+    )
 
 
 def paired_sequences(y_true, y_pred):

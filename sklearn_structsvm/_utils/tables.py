@@ -25,6 +25,25 @@ def column_names(table):
     return None if columns is None or not hasattr(table, "shape") else list(columns)
 
 
+def refuse_strings(X):
+    """ValueError for strings in a column of a data frame of features."""
+    if column_names(X) is None or not hasattr(X, "dtypes"):
+        return
+    for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        is_number = getattr(dtype, "is_numeric", bool)() or hasattr(dtype, "kind")
+        if is_number and getattr(dtype, "kind", "f") in "biufc":
+            continue
+        value = next((v for v in column_at(X, j) if isinstance(v, str)), "0")
+        try:
+            float(value)
+        except ValueError:
+            raise ValueError(
+                f"Column {name!r} of X holds strings, such as {value!r}. Encode it, for "
+                f"example by make_column_transformer((OneHotEncoder(), [{name!r}]), "
+                "remainder='passthrough') in a pipeline."
+            ) from None
+
+
 def column_at(table, j):
     """A column of a table by its place, because names need not be unique."""
     if hasattr(table, "iloc"):

@@ -14,6 +14,11 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     shape, weights that are not numbers, not finite or negative, and for those whose sum
     is zero or beyond float64.
     """
+    if isinstance(sample_weight, str):
+        raise ValueError(
+            f"sample_weight must be a number for each {item}; got {sample_weight!r}. "
+            "Weights by class are class_weight, of the classifier."
+        )
     given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:
         if np.iscomplexobj(given):

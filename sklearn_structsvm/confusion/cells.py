@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm._utils.tables import listed_names
 
 
@@ -125,7 +126,10 @@ class Cells:
             if same_name(known, group):
                 return index
         known = [_plain_name(name) for name in self.group_names]
-        raise ValueError(f"{name}={group!r} is not a group. The groups are {known}.")
+        raise ValueError(
+            f"{name}={group!r} is not a group. The groups are {known}."
+            f"{meant(group, known)}"
+        )
 
     def cells_of(self, group_index: int) -> np.ndarray:
         """Boolean mask (m,) of the cells of a group, or of all cells for None."""
@@ -202,7 +206,7 @@ class Cells:
         known = names or list(range(n_features))
         raise ValueError(
             f"feature={feature!r} is not a column of sensitive_features. The columns are "
-            f"{known}."
+            f"{known}.{meant(feature, known)}"
         )
 
 
@@ -214,6 +218,7 @@ def label_index(classes, label, name):
     except ValueError:
         raise ValueError(
             f"{name}={label!r} is not a class. The classes are {classes}."
+            f"{meant(label, classes)}"
         ) from None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array
+from sklearn_structsvm._utils.mistakes import of_percent
 from sklearn_structsvm.confusion.cells import Cells, positive_index
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.metric import ConfusionMetric
@@ -289,7 +290,10 @@ def check_number(value, name, low, high):
     """The value as a float. ValueError if it is not a number in [low, high]."""
     if isinstance(value, Real) and low <= value <= high:
         return float(value)
-    raise ValueError(f"{name} must be a number from {low} to {high}, got {value!r}.")
+    percent = of_percent(value) if isinstance(value, Real) and high == 1.0 else ""
+    raise ValueError(
+        f"{name} must be a number from {low} to {high}, got {value!r}.{percent}"
+    )
 
 
 class RateMetric(OneClassMetric):

@@ -1,16 +1,15 @@
 """Metrics by name, and constraints as objects."""
 
 import re
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from sklearn_structsvm._utils.borders import check_sequence
 from sklearn_structsvm._utils.labels import as_classes
+from sklearn_structsvm._utils.mistakes import closest, meant
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -102,12 +101,15 @@ def get_metric(
         return metric.resolve(classes)
     if isinstance(metric, type):
         raise TypeError(f"metric must be an object: write {metric.__name__}().")
+    if isinstance(metric, Constraint):
+        words = f"metric={metric!r} is a constraint: write constraints={metric!r}."
+        raise TypeError(words)
     if callable(metric) and not isinstance(metric, ConfusionMetric):
         metric = FunctionMetric(metric)
     if not isinstance(metric, ConfusionMetric):
         raise TypeError(
-            "metric must be a name or an instance of a subclass of ConfusionMetric, "
-            f"got {metric!r}."
+            "metric must be a name such as 'f1', an object of sklearn_structsvm.metrics "
+            f"such as FBeta(beta=2), or a score of (y_true, y_pred); got {metric!r}."
         )
     metric = metric.resolve(classes)
     if _has_gradient_of_a_user(metric):
@@ -123,10 +125,9 @@ def _named_metric(name, classes):
     elif own in get_scorer_names():
         return FunctionMetric(get_scorer(own)).resolve(classes)
     else:
-        close = get_close_matches(own, known, 1)
-        meant = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(
-            f"metric={name!r} is unknown.{meant} Valid names are {sorted(METRICS)}."
+            f"metric={name!r} is unknown.{meant(own, known)} Valid names are "
+            f"{sorted(METRICS)}."
         )
     try:
         return metric.resolve(classes)
@@ -156,9 +157,8 @@ def _some_confusion(k):
 
 def read_constraints(constraints):
     """A tuple of constraints; TypeError for anything else."""
-    if isinstance(constraints, Constraint | str | type):
+    if not isinstance(constraints, list | tuple):
         constraints = (constraints,)
-    check_sequence("constraints", constraints, "a list of Constraint objects", TypeError)
     for constraint in constraints:
         if isinstance(constraint, type) and issubclass(constraint, Constraint):
             name = constraint.__name__
@@ -169,12 +169,21 @@ def read_constraints(constraints):
             )
         if isinstance(constraint, str):
             raise TypeError(
-                f"constraints must hold Constraint objects; got {constraint!r}. "
+                f"constraints must hold objects; got {constraint!r}. "
                 f"{_object_for(constraint)}"
             )
-        if not isinstance(constraint, Constraint) or isinstance(constraint, type):
+        if isinstance(constraint, ConfusionMetric):
             raise TypeError(
-                f"constraints must hold Constraint objects; got {constraint!r}."
+                f"constraints must hold constraints; got the metric {constraint!r}. "
+                f"Write MetricBound({constraint!r}, at_most=...)."
+            )
+        if not isinstance(constraint, Constraint):
+            name = getattr(constraint, "__name__", None)
+            if isinstance(constraint, Mapping) and constraint:
+                name = next(iter(constraint))
+            raise TypeError(
+                f"constraints must hold objects; got {name or constraint!r}. "
+                f"{_object_for(str(name))}"
             )
     return tuple(constraints)
 
@@ -198,8 +207,8 @@ OBJECTS = {
 
 def _object_for(name):
     """The name to write instead."""
-    known = OBJECTS.get(re.sub(r"[ -]", "_", name.lower()))
-    if known is None:
-        known = "EqualOpportunity(slack=0.05)"
-        return f"Write an object of sklearn_structsvm.metrics, such as {known}."
-    return f"Write {known}, of sklearn_structsvm.metrics."
+    name = re.sub("_(difference|ratio|score)$", "", name)
+    for known in closest(name, OBJECTS):
+        return f"Write {OBJECTS[known]}, of sklearn_structsvm.metrics."
+    known = OBJECTS["equal_opportunity"]
+    return f"Write an object of sklearn_structsvm.metrics, such as {known}."

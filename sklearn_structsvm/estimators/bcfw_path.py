@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import validate_params
+from sklearn_structsvm._utils.mistakes import validate_params
 from sklearn_structsvm._utils.options import check_options
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier

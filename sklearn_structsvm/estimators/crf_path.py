@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sklearn_structsvm._utils.borders import check_entries, check_shape
-from sklearn_structsvm._utils.compat import validate_params
+from sklearn_structsvm._utils.mistakes import validate_params
 from sklearn_structsvm._utils.options import check_options
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.estimators.crf import CRFClassifier

@@ -82,6 +82,11 @@ def cross_val_predict_proba(
         raise TypeError(f"params must be a dict or None; got {type(params).__name__}.")
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, -np.inf)
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"estimator must have the method predict_proba, as CRFClassifier does; got "
+            f"{estimator!r}."
+        )
     X, y = indexable(X, y)
     folds = checked_folds(cv, X, y, groups=groups)
     test = np.concatenate([test for _, test in folds])

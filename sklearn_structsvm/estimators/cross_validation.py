@@ -28,13 +28,14 @@ from sklearn_structsvm._utils.compat import (
     accepts_weights,
 )
 from sklearn_structsvm._utils.labels import listed
-from sklearn_structsvm._utils.scorers import by_name
+from sklearn_structsvm._utils.scorers import by_name, refuse_scores_of_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Fit, fit_aside
 from sklearn_structsvm.estimators.grid_of_c import CS_CONSTRAINT, make_grid, warm_fits
 from sklearn_structsvm.estimators.method import run
 from sklearn_structsvm.estimators.problem import bind_local, check_scale
 from sklearn_structsvm.estimators.remedies import cut_words
+from sklearn_structsvm.structures.nodes import NodeStructure
 
 CV_CONSTRAINTS = {
     "Cs": CS_CONSTRAINT,
@@ -119,6 +120,8 @@ class CrossValidatedMixin:
     def _fit_within(self, fit, X, y, sample_weight, fit_params=None):
         for_splits, for_scores = self._routed(sample_weight, fit_params)
         problem = bind_local(self, X, y, sample_weight)
+        if isinstance(problem.structure, NodeStructure):
+            refuse_scores_of_rows(self.scoring)
         n = len(problem.weights) if problem.structure.flat else len(problem.given[0])
         weights = check_weights(sample_weight, n)
         Cs = make_grid(self.Cs, lambda: self._range(problem))

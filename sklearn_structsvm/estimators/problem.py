@@ -7,6 +7,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, sqrt
+from numbers import Number
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +18,9 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.arrays import refuse_foreign
 from sklearn_structsvm._utils.borders import as_array, as_canonical, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.indicators import refuse_lists
 from sklearn_structsvm._utils.labels import encode, plain, refuse_missing
+from sklearn_structsvm._utils.tables import refuse_strings
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalized_lambda,
@@ -84,6 +87,8 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
         targets = Targets(y)
     else:
         require_y(estimator, y)
+        if isinstance(structure, NodeStructure):
+            refuse_swapped(X, y)
         targets = read_targets(estimator, structure, y, warns=warns)
         X = targets.check(structure, X)
     X = structure._with_own_indices(X)
@@ -254,12 +259,42 @@ class LocalProblem:
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)
 
 
+def refuse_swapped(X, y):
+    """ValueError if X holds a number where y holds a row of numbers."""
+    dims = []
+    for part in (X, y):
+        if not isinstance(part, list | tuple | np.ndarray) or len(part) == 0:
+            return
+        if not isinstance(part[0], list | np.ndarray | Number):
+            return
+        try:
+            first = np.asarray(part[0])
+        except (TypeError, ValueError):
+            return  # ragged, of which others say more
+        if first.dtype.kind not in "fiub":
+            return
+        dims.append(first.ndim)
+    if dims in ([0, 1], [1, 2]):
+        raise ValueError(
+            "X holds one number where y holds a row of numbers, as if they were swapped: "
+            "write fit(X, y)."
+        )
+
+
 def check_flat(estimator, X, y):
     """X and y as scikit-learn's linear classifiers check them."""
+    refuse_swapped(X, y)
+    refuse_strings(X)
     refuse_tokens(X)
     X, y = as_canonical(X), as_canonical(y, "y")
     refuse_masked("X", X)
     refuse_missing(y)
+    if holds_sequences(X):
+        raise ValueError(
+            f"structure={estimator.structure!r} takes one row of X per example, but X "
+            "holds a 2-D item for each. For sequences use structure='chain'."
+        )
+    refuse_lists(y)
     if isinstance(y, (list, tuple)):
         y = as_array("y", y)
     X, y = validate_data(

@@ -257,6 +257,12 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if final is None:
             final = CRFClassifier(_structure_of(rests))
         final = clone(final)
+        if not hasattr(final, "structure"):
+            raise TypeError(
+                "final_estimator must be an estimator over a structure, such as "
+                f"CRFClassifier('chain'); got {final!r}. The classifier of rows is "
+                "`estimator`."
+            )
         structure = named_structure(final.structure)
         if structure is None:
             structure = _structure_of(rests)

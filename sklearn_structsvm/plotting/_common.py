@@ -1,10 +1,10 @@
 """Shared by all displays: axes, legends, bands."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
+from sklearn_structsvm._utils.mistakes import require
 
 # Bands are transparent, so that several of them can overlap.
 _BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
@@ -29,17 +29,6 @@ class Display:
         """Store the axes drawn into, and return the display."""
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def require(package, caller):
-    """The module of this name; ImportError with what to install if it is missing."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        name = package.partition(".")[0]
-        raise ImportError(
-            f"{caller} needs {name}, which is not installed: pip install {name}"
-        ) from error
 
 
 def axes_or_new(ax, caller):

@@ -1,6 +1,6 @@
 """Transformers of rows over all sequences, and tables split into sequences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any, Literal, Self
@@ -400,6 +400,13 @@ def _placed(call, rows, lengths, *args):
         return call(rows, *args)
     except TokenError as error:
         raise _with_place(error, lengths) from None
+    except TypeError as error:
+        if isinstance(rows, list) and isinstance(next(iter(rows), None), Mapping):
+            raise TypeError(
+                f"The transformer cannot read dicts, such as {rows[0]!r} ({error}). For "
+                "these there is SequenceTransformer() without a transformer."
+            ) from error
+        raise
 
 
 def _with_place(error, lengths):

@@ -1,6 +1,6 @@
 """The base class of all structures, built-in and user-defined."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -470,6 +470,11 @@ def _check_overrides(cls):
 def as_list(items, name):
     """A sequence of examples as a list. ValueError if it is not a sequence, or empty."""
     items = from_column(items)
+    if isinstance(items, Iterator):
+        raise ValueError(
+            f"{name} is a {type(items).__name__}, which can be read only once: pass "
+            f"list({name})."
+        )
     check_sequence(name, items, "a sequence with one item per example")
     items = list(items)
     if not items:

@@ -125,6 +125,15 @@ def _as_parts(x, i):
     return (*x, None)[:3]
 
 
+def _edges_meant(edges):
+    """What to write for edges in another form."""
+    if edges.shape == (2, edges.shape[-1]) and edges.dtype.kind in "iu":
+        return " If a column is an edge, pass edges.T."
+    if edges.ndim == 2 and edges.shape[0] == edges.shape[1]:
+        return " If it is an adjacency matrix, pass np.argwhere(np.triu(edges))."
+    return " Items are (features, edges), in this order."
+
+
 def _check_edges(edges, n_nodes, i):
     """Edges as an array of shape (m, 2); ValueError if a node of one does not exist."""
     name = f"X[{i}][1]"
@@ -134,7 +143,7 @@ def _check_edges(edges, n_nodes, i):
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must hold two integers, the nodes of an edge, in each row; got an "
-            f"array of shape {edges.shape} and type {edges.dtype}."
+            f"array of shape {edges.shape} and type {edges.dtype}.{_edges_meant(edges)}"
         )
     # A copy: a user may change them during a fit.
     edges = np.array(edges, dtype=np.intp, order="C")

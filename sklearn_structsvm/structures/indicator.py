@@ -32,7 +32,7 @@ class IndicatorLabels:
         if y.ndim != 2:
             raise ValueError(
                 f"{name} needs a label indicator y of shape (n_samples, n_labels); got "
-                f"{y.shape}."
+                f"{y.shape}. For one label per row use structure='auto'."
             )
         return y.shape[1]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import refuse_masked
 from sklearn_structsvm._utils.labels import listed, plain
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm._utils.tags import (
     ALIASES,
     BEYOND,
@@ -46,7 +47,7 @@ def _of_scheme(scheme, classes):
         names = ", ".join(map(repr, SCHEMES))
         raise ValueError(
             f"transitions must be one of {names}, a boolean array or a list of "
-            f"forbidden pairs; got {scheme!r}."
+            f"forbidden pairs; got {scheme!r}.{meant(scheme, SCHEMES)}"
         )
     own = ALIASES.get(scheme, scheme)
     tags = [_split(label, own, scheme) for label in classes.tolist()]

@@ -214,8 +214,8 @@ def _check_parents(parents, n_nodes, i):
         ) from error
     if parents.ndim != 1:
         raise ValueError(
-            f"{name} must be a 1-D array of the parents' places; "
-            f"got shape {parents.shape}."
+            f"{name} must be a 1-D array of the parents' places, -1 for a root; got "
+            f"shape {parents.shape}. For edges use structure='graph'."
         )
     if len(parents) == n_nodes == 0:
         return np.empty(0, dtype=np.intp)

@@ -108,8 +108,9 @@ def check_items(X, n_features=None, *, part="", kind="sequence", columns="featur
     if len(getattr(X, "shape", ())) == 2:
         raise ValueError(
             "X must be a sequence of n items of shape (T_i, n_features), one per "
-            f"{kind}; got one 2-D array of shape {tuple(X.shape)}. To pass a single "
-            f"{kind}, use [X]."
+            f"{kind}; got one {type(X).__name__} of shape {tuple(X.shape)}. To pass a "
+            f"single {kind}, use [X]; to split a table into sequences, use "
+            "split_sequences; for one label per row, structure='auto'."
         )
     items = as_list(X, "X")
     empty = list(map(is_empty, items))
@@ -190,7 +191,8 @@ def _as_matrix(item, name, columns):
         item = item.astype(np.float64, copy=False)
     if item.ndim != 2:
         raise ValueError(
-            f"{name} must be 2-D, of shape (T_i, n_{columns}); got shape {item.shape}."
+            f"{name} must be 2-D, of shape (T_i, n_{columns}), a row for each label; got "
+            f"shape {item.shape}."
         )
     return item
 
@@ -298,7 +300,10 @@ def check_labels(y, X, *, part="", place="position"):
     """
     y = as_list(y, "y")
     if len(y) != len(X):
-        raise ValueError(f"X and y must have the same length; got {len(X)} and {len(y)}.")
+        words = f"X and y must have the same length; got {len(X)} and {len(y)}."
+        if not isinstance(y[0], list | tuple) and np.ndim(y[0]) == 0:
+            words += f" y[0] is {plain(y[0])!r}, but must be a list of labels for X[0]."
+        raise ValueError(words)
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):
         if isinstance(given, (str, bytes)):
@@ -336,7 +341,7 @@ def check_labels(y, X, *, part="", place="position"):
             )
         if labels.dtype == object:
             for label in labels:
-                if isinstance(label, (float, list, tuple, np.ndarray)):
+                if isinstance(label, (float, list, tuple, Mapping, np.ndarray)):
                     raise ValueError(
                         f"y[{i}] has the label {label!r}; labels are classes: use "
                         "integers or strings."

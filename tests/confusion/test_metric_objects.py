@@ -80,7 +80,7 @@ def test_unknown_metrics_are_refused():
     with pytest.raises(ValueError, match="metric='f2' is unknown. Valid names are"):
         get_metric("f2", [0, 1])
     for wrong in (None, 3):
-        with pytest.raises(TypeError, match="metric must be a name or an instance"):
+        with pytest.raises(TypeError, match="metric must be a name such as"):
             get_metric(wrong, [0, 1])
 
 

@@ -161,7 +161,7 @@ def test_one_sequence_is_told_how_to_be_a_list(library):
     if library != "numpy":
         one = pytest.importorskip(library).DataFrame(one)
     model = BCFWClassifier("chain", tol=0.1, random_state=0)
-    with pytest.raises(ValueError, match=r"one 2-D array.*single sequence, use \[X\]"):
+    with pytest.raises(ValueError, match=r"got one .* single sequence, use \[X\]"):
         model.fit(one, y[0])
     with pytest.raises(ValueError, match=r"single sequence, use \[X\]"):
         model.fit(X, y).predict(one)

@@ -1,7 +1,6 @@
 """What classifiers over the probabilities of others share: metadata and tags."""
 
 import copy
-from difflib import get_close_matches
 from inspect import signature
 
 from sklearn import get_config
@@ -19,6 +18,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import CallbackSupportMixin
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin
@@ -109,9 +109,8 @@ def refuse_misspelt(meta, fit_params):
     """TypeError for what `fit` of a classifier over others would hand to those."""
     own = [name for name in signature(type(meta).fit).parameters if len(name) > 1]
     for name in fit_params:
-        close = get_close_matches(name, own, 1, 0.8)
-        if close:
-            raise TypeError(f"fit got {name!r}: did you mean {close[0]!r}?")
+        if words := meant(name, own, 0.8):
+            raise TypeError(f"fit got {name!r}.{words}")
         if name == "groups" and not routes_metadata():
             words = "fit got 'groups'. Groups of cv reach it by metadata routing: "
             words += "sklearn.set_config(enable_metadata_routing=True)."

@@ -19,7 +19,7 @@ from sklearn_structsvm._utils.compat import (
 )
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode, refuse_missing
-from sklearn_structsvm._utils.tables import listed_names
+from sklearn_structsvm._utils.tables import listed_names, refuse_strings
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.confusion.cells import Cells, same_name
 from sklearn_structsvm.confusion.counts import make_cells
@@ -37,6 +37,8 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     prefit_classes,
 )
+from sklearn_structsvm.estimators.named_structures import holds_sequences
+from sklearn_structsvm.estimators.problem import refuse_swapped
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # In a smaller group, one example moves a rate by more than the default slack of 0.05.
@@ -210,6 +212,9 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
     refuse_masked("X", X)
     refuse_missing(y)
     rows, y = indexable(X, y)
+    _refuse_several(estimator, X, y)
+    if estimator.estimator is None:
+        refuse_strings(X)
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
@@ -243,6 +248,22 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
             "individual costs of the examples."
         )
     return task, Given(X, labels, fit_params, metadata)
+
+
+def _refuse_several(estimator, X, y):
+    """ValueError if the examples have several labels each."""
+    refuse_swapped(X, y)
+    first = y[0] if isinstance(y, list | tuple | np.ndarray) and len(y) else 0
+    n_labels = np.size(first) if np.ndim(first) else 1
+    if n_labels == 1:
+        return
+    name = type(estimator).__name__
+    given = f"{name} needs one label per row, but y[0] has {n_labels}"
+    if holds_sequences(X):
+        raise ValueError(
+            f"{given}. For sequences there are CRFClassifier and BCFWClassifier."
+        )
+    raise ValueError(f"{given}. For several labels there is MultilabelMetricClassifier.")
 
 
 def _check_combination(estimator, labels):

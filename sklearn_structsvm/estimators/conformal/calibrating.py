@@ -82,10 +82,13 @@ class CalibratingMixin:
                 "coverage='whole'."
             )
         if (sensitive_features is None) == (self.condition == "group"):
+            way = "pass sensitive_features to fit"
+            if sensitive_features is not None:
+                way = "write condition='group', or leave sensitive_features out"
             raise ValueError(
                 "condition='group' and sensitive_features need each other; got "
                 f"condition={self.condition!r} and sensitive_features="
-                f"{'None' if sensitive_features is None else '...'}."
+                f"{'None' if sensitive_features is None else '...'}: {way}."
             )
         names, groups = [None], None
         codes = np.zeros(len(y), dtype=np.intp)

@@ -435,8 +435,9 @@ def least_violated(problem, bound, max_time=None):
     if problem.exact:
         bound = max(bound, found.dual_objective)
         low, high = _violation_range(problem, bound, violation, deadline)
+        listed = " and ".join(map(repr, problem.constraints))
         raise InfeasibleConstraintError(
-            "No classifier meets the constraints on these examples. The largest "
+            f"No classifier meets {listed} on these examples. The largest "
             f"violation is at least {low:.3g}, and can be made as small as {high:.3g}.",
             low,
         )

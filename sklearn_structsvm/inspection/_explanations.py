@@ -9,13 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_dense, check_integer
 from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm._utils.pipelines import final_step, names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 from sklearn_structsvm.structures.transitions import by_node
-
-__all__ = ["Explanation", "explain", "top_features"]
 
 
 class Explanation(NamedTuple):
@@ -87,6 +86,8 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
     True
     """
     model, names = _tagger(estimator)
+    if isinstance(x, list) and x and np.ndim(x[0]) == 2:
+        raise ValueError("x is a list of sequences; explain takes one, such as X[0].")
     structure, k = model.structure_, len(model.classes_)
     _, X = final_step(estimator, [x])
     (x,), _ = structure.check_data(list(X))
@@ -186,7 +187,10 @@ def top_features(estimator: Any, label: Any, *, n_features: int = 20) -> Any:
     model, names = _tagger(estimator)
     labels = model.classes_.tolist()
     if label not in labels:
-        raise ValueError(f"label must be one of the classes {labels}; got {label!r}.")
+        raise ValueError(
+            f"label must be one of the classes {labels}; got {label!r}."
+            f"{meant(label, labels)}"
+        )
     structure = model.structure_
     emission = structure.weight_parts(model.coef_).get("emission")
     if emission is None or structure.emission == "given":

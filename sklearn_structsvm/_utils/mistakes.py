@@ -1,0 +1,181 @@
+"""What was meant: the words of answers to misspelt names, values and calls."""
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import Any, Self, TypeVar
+
+from sklearn_structsvm._utils import compat
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def meant(given, choices, likeness=0.65):
+    """The words "Did you mean 'chain'?" if a choice is like what was given; else ''."""
+    found = closest(given, choices, likeness)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def closest(given, choices, likeness=0.65):
+    """A list of the choice that was meant, or of none.
+
+    Neither case nor punctuation counts. Choices may be any labels. `likeness`: that of
+    `difflib`, from 0 to 1. One or two letters are like anything.
+    """
+    by_key = {_key(choice): choice for choice in choices}
+    key = _key(given)
+    if key in by_key:
+        return [by_key[key]]
+    close = get_close_matches(key, by_key, 1, likeness) if len(key) > 2 else []
+    return [by_key[own] for own in close]
+
+
+def _key(value):
+    return re.sub(r"[\W_]", "", str(value)).lower()
+
+
+def in_plain_words(message):
+    """scikit-learn's message about the value of a parameter, as a reader wants it.
+
+    Classes go by their own names and choices are in order; the choice that was meant, the
+    object of a class or the share of a percentage follows.
+    """
+    message = re.sub(r"instance of '[\w.]*?(\w+)'", r"instance of \1", message)
+    listed = re.findall(r"a str among \{(.*?)\}", message)
+    for names in listed:
+        ordered = ", ".join(sorted(names.split(", ")))
+        ordered = f"one of {ordered}" if "," in ordered else ordered
+        message = message.replace(f"a str among {{{names}}}", ordered)
+    choices = re.findall(r"'(.*?)'", ", ".join(listed))
+    if found := re.search(r"Got '(.*)' instead", message):
+        return message + meant(found[1], choices)
+    if found := re.search(r"Got <class '[\w.]*?(\w+)'> instead", message):
+        name = found[1]
+        return message.replace(found[0], f"Got a class instead: write {name}()")
+    found = re.search(r"range .0(?:\.0)?, 1(?:\.0)?[)\]].* Got ([\d.]+) instead", message)
+    return message + of_percent(float(found[1])) if found else message
+
+
+def of_percent(number):
+    """Words for a number that should have been a share."""
+    return f" For {number:g}% write {number / 100:g}." if 2 < number < 100 else ""
+
+
+def check_call(name, function, args, given):
+    """TypeError in plain words for arguments that a function does not have.
+
+    `args`: without `self`, as `function` has none.
+    """
+    parameters = {
+        own: parameter
+        for own, parameter in signature(function).parameters.items()
+        if own != "self"
+    }
+    kinds = {parameter.kind for parameter in parameters.values()}
+    if Parameter.VAR_KEYWORD in kinds or Parameter.VAR_POSITIONAL in kinds:
+        return
+    for own in given:
+        if own not in parameters:
+            others = meant(own, parameters) or f" It has {', '.join(parameters)}."
+            raise TypeError(f"{name} has no parameter {own!r}.{others}")
+    by_place = [
+        own for own, p in parameters.items() if p.kind is Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if len(args) > len(by_place):
+        first = next((own for own in parameters if own not in by_place), "...")
+        most = f"only {', '.join(by_place)}" if by_place else "nothing"
+        raise TypeError(
+            f"{name} takes {most} by position; all else by name, as in "
+            f"{name}({first}=...)."
+        )
+    passed = {*given, *by_place[: len(args)]}
+    for own, parameter in parameters.items():
+        if parameter.default is Parameter.empty and own not in passed:
+            raise TypeError(f"{name} needs the argument {own!r}.")
+
+
+def with_plain_calls(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """The function, or the `__init__` of a class, with the errors of `check_call`."""
+
+    @wraps(function)
+    def call(*args, **given):
+        try:
+            return function(*args, **given)
+        except TypeError:
+            own = name or type(args[0]).__name__
+            check_call(own, function, args if name else args[1:], given)
+            raise
+
+    return call
+
+
+def with_plain_refusals(function):
+    """The function, with the errors of `in_plain_words`."""
+
+    @wraps(function)
+    def call(*args, **given):
+        try:
+            return function(*args, **given)
+        except compat.InvalidParameterError as error:
+            message = in_plain_words(str(error))
+            raise compat.InvalidParameterError(message) from None
+
+    return call
+
+
+def require(package, caller):
+    """The module of this name; ImportError with what to install if it is missing."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        name = package.partition(".")[0]
+        raise ImportError(
+            f"{caller} needs {name}, which is not installed: pip install {name}"
+        ) from error
+
+
+def validate_params(
+    constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
+) -> Callable[[Method], Method]:
+    """scikit-learn's decorator, with errors in plain words."""
+    check = compat.validate_params(
+        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+
+    def decorate(function):
+        name = function.__name__.removeprefix("__init__")
+        return with_plain_refusals(with_plain_calls(check(function), name))
+
+    return decorate
+
+
+class ExplainsMistakes:
+    """Answers to misspelt parameters of a class; before `BaseEstimator`."""
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = with_plain_calls(cls.__init__)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of objects in them by names such as ``estimator__C``."""
+        for name in params:
+            own, known = name.partition("__")[0], self.get_params(deep=False)
+            if own in known:
+                continue
+            inner = [k for k in self.get_params() if k.endswith(f"__{name}")]
+            others = meant(own, known)
+            if inner:
+                others = f" Did you mean {inner[0]!r}?"
+            raise ValueError(
+                f"Invalid parameter {own!r} for estimator {type(self).__name__}."
+                f"{others} Valid parameters are: {sorted(known)}."
+            )
+        return super().set_params(**params)  # type: ignore[misc]
+
+    @with_plain_refusals
+    def _validate_params(self):
+        super()._validate_params()  # type: ignore[misc]

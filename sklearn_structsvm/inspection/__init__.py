@@ -1,0 +1,6 @@
+"""What data hold before a fit, and why a tagger says what it says after it."""
+
+from sklearn_structsvm.inspection._data_report import DataReport, check_data
+from sklearn_structsvm.inspection._explanations import Explanation, explain, top_features
+
+__all__ = ["DataReport", "Explanation", "check_data", "explain", "top_features"]

@@ -1,0 +1,128 @@
+"""What `check_data` says of data is what counting by hand finds, for each form of X."""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from _seeds import new_rng
+from scipy import sparse
+from scipy.stats import binom
+
+from sklearn_structsvm import BCFWClassifier, CRFClassifier
+from sklearn_structsvm.inspection import check_data
+from sklearn_structsvm.inspection._data_report import least_slack
+
+TAGS = [["B-x", "I-x"], ["O"], ["B-y", "O", "B-x"]]
+WORDS = [["New", "York"], ["it"], ["Mia", "left", "Bern"]]
+EDGES = [np.array([[0, 1]]), np.empty((0, 2), int), np.array([[0, 1], [1, 2]])]
+PARENTS = [[-1, 0], [-1], [-1, 0, 0]]
+
+
+def items():
+    rng = new_rng()
+    return [rng.standard_normal((len(tags), 2)) for tags in TAGS]
+
+
+FORMS = {
+    "sequences": items,
+    "sequences, sparse": lambda: list(map(sparse.csr_array, items())),
+    "sequences of words": lambda: WORDS,
+    "sequences of tokens": lambda: [[{"w": word} for word in own] for own in WORDS],
+    "graphs": lambda: list(zip(items(), EDGES, strict=True)),
+    "trees": lambda: list(zip(items(), PARENTS, strict=True)),
+}
+
+
+def found(report):
+    return {(about, what): value for about, what, value in report.rows}
+
+
+@pytest.fixture(autouse=True)
+def without_fits(monkeypatch):
+    for kind in (CRFClassifier, BCFWClassifier):
+        monkeypatch.setattr(kind, "_fit_within", None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_items_are_counted_whatever_their_form(form):
+    told = found(check_data(FORMS[form](), TAGS))
+    kind = form.partition(",")[0]
+    assert told["data", "items"].partition(" ")[2] == f"{kind}, of 1 to 3 positions"
+    for label, n in Counter(sum(TAGS, [])).items():
+        assert f"{label!r} {n}" in told["labels", "counts"]
+    assert told["labels", "that occur once"] == "2: 'I-x', 'B-y'"
+    assert told["labels", "tag scheme"] == "bio"
+    assert "CRFClassifier" in told["advice", "estimator"]
+    assert "MB" in told["cost", "memory"] and ("cost", "time") in told
+
+
+def test_empty_items_are_counted():
+    told = found(check_data([*items(), []], [*TAGS, []]))
+    assert told["data", "empty items"] == "1"
+    assert told["data", "items"].startswith("4 sequences")
+
+
+def test_rows_have_columns_and_groups_with_their_positives():
+    rng = new_rng()
+    X = rng.standard_normal((300, 3)) * [1.0, 1e4, 1.0]
+    y, group = rng.integers(0, 2, 300), rng.choice(["a", "b"], 300)
+    told = found(check_data(X, y, sensitive_features=group))
+    assert told["data", "rows"] == "300, of 3 columns"
+    for name in "ab":
+        n, positives = np.sum(group == name), np.sum(y[group == name])
+        assert f"{name!r} {n} ({positives})" in told["groups", "rows (positives)"]
+    assert "column 1 is about" in told["columns", "scales"]
+    assert told["groups", "least slack of EqualOpportunity"][:2] in ("0.", "1.")
+    told = found(check_data(X, np.eye(3, dtype=int)[y]))
+    assert told["labels", "rows with each"].startswith(f"0 {300 - y.sum()}, 1 {y.sum()}")
+    assert told["advice", "estimator"].startswith("MultilabelMetricClassifier()")
+
+
+def test_what_a_fit_would_refuse_is_said_with_what_is_wrong():
+    frame = pd.DataFrame({"age": [1.0, np.nan, 3.0], "sex": ["f", "m", None]})
+    told = found(check_data(frame, [0, 1, 1]))
+    assert told["columns", "missing values"] == "2"
+    assert told["columns", "with strings"] == "'sex'"
+    assert "Column 'sex'" in told["advice", "first mend"]
+    X = items()
+    X[2][1, 0] = np.nan
+    told = found(check_data(X, [[None, 1], [0], [0, 0, 1]]))
+    assert told["columns", "missing values"] == "1"
+    assert told["labels", "missing"] == "1 of 6"
+    assert "X[2] contains NaN" in told["advice", "first mend"]
+
+
+def largest_p_value(n, m, k, j, bound):
+    """Of "the sum of the rates is above the bound", over all rates that sum to it."""
+    first = np.linspace(max(bound - 1.0, 0.0), min(bound, 1.0), 400)
+    total, counts = k / n + j / m, np.arange(n + 1)
+    most = np.floor((total - counts / n) * m + 1e-9)
+    below = binom.pmf(counts, n, first[:, None]) * binom.cdf(
+        most, m, bound - first[:, None]
+    )
+    return below.sum(axis=1).max()
+
+
+@pytest.mark.parametrize(("n", "m"), [(30, 30), (40, 100), (200, 60)])
+def test_the_least_slack_is_the_first_that_such_groups_certify(n, m):
+    slack, (a, b) = least_slack(n, m), (n // 2, m // 2)
+    k, j = a // 2, b - b // 2
+    assert largest_p_value(a, b, k, j, 1.0 + slack) <= 0.05
+    assert largest_p_value(a, b, k, j, 1.0 + slack - 0.03) > 0.05
+
+
+def test_groups_of_one_can_certify_nothing():
+    assert least_slack(1, 500) == 1.0
+
+
+def test_the_report_is_text_and_a_frame(monkeypatch):
+    report = check_data(WORDS, TAGS)
+    assert str(report) == repr(report)
+    assert all(len(row) == 3 for row in report.rows)
+    frame = report.to_frame()
+    assert list(map(tuple, frame.to_numpy())) == report.rows
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="DataReport.to_frame needs pandas"):
+        report.to_frame()

@@ -1,0 +1,308 @@
+"""Mistakes that strangers make, as they typed them, and words of the answers.
+
+An answer says what was given, where, and what to write instead. It names no class and no
+module that nobody typed.
+"""
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from _seeds import new_rng
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import sklearn_structsvm as st
+from sklearn_structsvm import datasets, metrics, plotting, preprocessing
+from sklearn_structsvm.export import export_tagger
+from sklearn_structsvm.inspection import explain, top_features
+from sklearn_structsvm.structures import ChainStructure, grid_edges
+
+# Base classes, paths of modules, and what Python prints of objects without a name.
+UNTYPED = re.compile(
+    r"RateConstraint|GroupParity|__init__|<class|object at 0x|np\.(str|int|float)\w+\("
+    r"|sklearn_structsvm\.(?!metrics|preprocessing|structures\.MISSING)"
+)
+
+
+def things():
+    """What the calls name, for one seed."""
+    rng = new_rng()
+    rows = rng.standard_normal((60, 5))
+    label = np.arange(60) % 2
+    rows[:, 0] += 2.0 * label
+    items = [rng.standard_normal((n, 3)) for n in (4, 2, 3, 4, 3, 2, 4, 3)]
+    chains = [(x[:, 0] > 0).astype(int) for x in items]
+    chains[0][:2] = 0, 1
+    edges = np.array([[0, 1], [1, 2], [2, 3]])
+    sentences = [["the", "cat"], ["it"], ["a", "dog", "barks"]] * 2
+    words = pd.DataFrame({"sentence": [0, 0, 1], "word": ["the", "cat", "it"]})
+    chain = st.CRFClassifier("chain", tol=0.1).fit(items, chains)
+    return vars(st) | vars(metrics) | vars(plotting) | vars(preprocessing) | {
+        "F": rows, "l": label, "g": np.array(["m", "f"])[np.arange(60) // 2 % 2],
+        "names": np.where(label, "good", "bad"), "three": np.arange(60) % 3,
+        "Y": (rng.random((60, 3)) < 0.5).astype(int), "X": items, "y": chains,
+        "S": sentences, "tags": [["DET", "NOUN"], ["PRON"], ["DET", "NOUN", "VERB"]] * 2,
+        "G": [(rng.standard_normal((4, 2)), edges)] * 4, "graph_y": [[0, 1, 0, 1]] * 4,
+        "edges": edges, "words": words, "chain": chain, "dicts": [[{"w": "a"}]] * 6,
+        "table": pd.DataFrame(rows[:, :2], columns=["age", "income"]).assign(sex="f"),
+        "fair": ComplexMetric(constraints=metrics.EqualOpportunity(slack=0.9)),
+        "CM": ComplexMetric, "CRF": st.CRFClassifier, "SVM": st.BCFWClassifier,
+        "np": np, "sparse": sparse, "datasets": datasets, "pickle": pickle,
+        "explain": explain, "top_features": top_features, "grid_edges": grid_edges,
+        "LogisticRegression": LogisticRegression, "LinearRegression": LinearRegression,
+        "LinearSVC": LinearSVC, "StandardScaler": StandardScaler,
+        "GridSearchCV": GridSearchCV, "make_pipeline": make_pipeline,
+        "ChainStructure": ChainStructure, "export_tagger": export_tagger,
+        "tagger": make_pipeline(preprocessing.SequenceTransformer(),
+                                st.CRFClassifier("chain", tol=0.1)),
+    }  # fmt: skip
+
+
+ComplexMetric = st.ComplexMetricClassifier
+
+# The call, the type of its error or warning, and words that must occur, between "&".
+MISTAKES = [
+    # Values that are misspelt, or of another library.
+    ("CRF('chian').fit(X, y)", ValueError, "structure & CRFClassifier & mean 'chain'?"),
+    ("CRF('Chain').fit(X, y)", ValueError, "mean 'chain'?"),
+    ("CRF(ChainStructure).fit(X, y)", ValueError, "write ChainStructure()"),
+    ("CRF(None).fit(X, y)", ValueError, "one of 'auto', 'binary' & Got None"),
+    ("CRF('chain', solver='lbgfs').fit(X, y)", ValueError, "mean 'lbfgs'?"),
+    ("CRF('chain', solver='L-BFGS').fit(X, y)", ValueError, "mean 'lbfgs'?"),
+    ("CRF('chain', decoding='viterbi').fit(X, y)", ValueError, "one of 'map', 'mbr'"),
+    ("CRF('chain', class_weight='balance').fit(X, y)", ValueError, "mean 'balanced'?"),
+    ("SVM('chain', step='pairwize').fit(X, y)", ValueError, "mean 'pairwise'?"),
+    ("SlackRescaledSSVM(rescaling='slak').fit(F, l)", ValueError, "mean 'slack'?"),
+    ("SlackRescaledSSVM(search='angle').fit(F, l)", ValueError, "mean 'angular'?"),
+    ("SubLBFGSClassifier('hing').fit(F, l)", ValueError, "mean 'hinge'?"),
+    ("SubLBFGSClassifier('logistic', penalty='L1').fit(F, l)", ValueError, "mean 'l1'?"),
+    ("BMRMClassifier(loss='rocauc').fit(F, l)", ValueError, "mean 'roc_auc'?"),
+    ("PragamClassifier('chain').fit(X, y)", ValueError, "'loss' & 'hinge'"),
+    ("bcfw_path(F, l, step='pair-wise')", ValueError, "bcfw_path & mean 'pairwise'?"),
+    ("CM(metric='gmean').fit(F, l)", ValueError, "metric='gmean' & mean 'g_mean'?"),
+    ("CM(metric='F1').fit(F, l)", ValueError, "mean 'f1'?"),
+    ("CM(metric='roc_auc').fit(F, l)", ValueError, "probabilities & 'balanced_accuracy'"),
+    ("CM('f1').fit(F, l)", ValueError, "'estimator' & Got 'f1'"),
+    ("CM(solver='frankwolfe').fit(F, l)", ValueError, "mean 'frank_wolfe'?"),
+    ("CM(confusion='label').fit(F, l)", ValueError, "mean 'labels'?"),
+    ("CM(cv='prefitted').fit(F, l)", ValueError, "mean 'prefit'?"),
+    ("MultilabelMetricClassifier(average='marco').fit(F, Y)", ValueError, "n 'macro'?"),
+    ("MultilabelMetricClassifier('f1').fit(F, Y)", ValueError, "'estimator' & Got 'f1'"),
+    ("ConformalClassifier(conformity_score='asp').fit(F, l)", ValueError, "mean 'aps'?"),
+    ("ConformalClassifier(condition='groups').fit(F, l)", ValueError, "mean 'group'?"),
+    ("CRFClassifierCV('chain', refit='1se').fit(X, y)", ValueError, "'one_standard_err"),
+    ("CRFClassifierCV('chain', scoring='tokenacc').fit(X, y)", ValueError,
+     "scoring='tokenacc' is unknown & mean 'token_accuracy'?"),
+    ("BCFWClassifierCV('chain', scoring='f1').fit(X, y)", ValueError,
+     "scoring='f1' & sequences & 'token_accuracy'"),
+    ("uncertainty(chain, X, kind='entropie')", ValueError, "mean 'entropy'?"),
+    ("convert_tags(tags, 'BIO', 'bioes')", ValueError, "source & mean 'bio'?"),
+    ("entity_f1_score(tags, tags, average='marco')", ValueError, "mean 'macro'?"),
+    ("datasets.make_segmentation(kind='blob')", ValueError, "mean 'blobs'?"),
+    ("datasets.fetch_conll2000(subset='tset')", ValueError, "mean 'test'?"),
+    ("ConvergenceDisplay.from_estimator(chain).plot(x='n_iters')", ValueError,
+     "mean 'n_iter'?"),
+    ("top_features(chain, 2)", ValueError, "one of the classes [0, 1]; got 2"),
+    # Parameters that are misspelt, of another estimator or another library.
+    ("CRF(c1=0.1)", TypeError, "CRFClassifier has no parameter 'c1' & C, l1_ratio"),
+    ("CRF('chain', max_iterations=100)", TypeError, "mean 'max_iter'?"),
+    ("CRFClassifierCV('chain', C=1.0)", TypeError, "no parameter 'C' & Cs"),
+    ("SubLBFGSClassifier(structure='chain')", TypeError, "no parameter 'structure'"),
+    ("CM(constraint=EqualOpportunity())", TypeError, "mean 'constraints'?"),
+    ("CM(LogisticRegression(), 'f1', (), 'plugin')", TypeError,
+     "only estimator, metric, constraints by position & lmo="),
+    ("StackedStructureClassifier()", TypeError, "needs the argument 'estimator'"),
+    ("EqualOpportunity(tol=0.1)", TypeError, "EqualOpportunity has no & slack"),
+    ("Recall(at_leest=0.9)", TypeError, "Recall has no & mean 'at_least'?"),
+    ("Recall(0.9)", TypeError, "Recall takes nothing by position & Recall(at_least="),
+    ("ChainStructure(biass=False)", TypeError, "ChainStructure & mean 'bias'?"),
+    ("WordFeatures(windows=2)", TypeError, "WordFeatures & mean 'window'?"),
+    ("bcfw_path(X, y, Cs=[1.0])", TypeError, "bcfw_path has no parameter 'Cs'"),
+    ("crf_path(X)", TypeError, "crf_path needs the argument 'y'"),
+    ("CRF().set_params(struct='chain')", ValueError, "CRFClassifier & mean 'structure'?"),
+    ("GridSearchCV(SVM(), {'c': [1, 2]}).fit(F, l)", ValueError, "'c' & mean 'C'?"),
+    ("GridSearchCV(fair, {'slack': [0.1]}).fit(F, l)", ValueError,
+     "mean 'constraints__slack'?"),
+    ("CM(solver='frank_wolfe', solver_options={'stepp': 1}).fit(F, l)", TypeError,
+     "'stepp' & ['step']"),
+    ("fair.fit(F, l, sensitive_feature=g)", TypeError, "mean 'sensitive_features'?"),
+    ("fair.fit(F, l, groups=g)", TypeError, "sensitive_features"),
+    # Metrics and constraints.
+    ("CM(metric=GMean).fit(F, l)", TypeError, "write GMean()"),
+    ("CM(metric=None).fit(F, l)", TypeError, "'f1' & FBeta(beta=2) & got None"),
+    ("CM(metric=EqualOpportunity()).fit(F, l)", TypeError,
+     "write constraints=EqualOpportunity()"),
+    ("CM(constraints='equal_oportunity').fit(F, l)", TypeError,
+     "Write EqualOpportunity(slack=0.05)"),
+    ("CM(constraints=EqualOpportunity).fit(F, l)", TypeError,
+     "the class EqualOpportunity. Write EqualOpportunity(slack=0.05)"),
+    ("CM(constraints={'recall': 0.9}).fit(F, l)", TypeError, "Recall(at_least=0.9)"),
+    ("CM(constraints=demographic_parity_difference).fit(F, l)", TypeError,
+     "Write DemographicParity(slack=0.05)"),
+    ("CM(constraints=GMean()).fit(F, l)", TypeError, "MetricBound(GMean(), at_most=...)"),
+    ("CM(constraints=[0.1]).fit(F, l)", TypeError, "got 0.1 & EqualOpportunity"),
+    ("CM(constraints=EqualOpportunity()).fit(F, l)", ValueError,
+     "EqualOpportunity() & pass sensitive_features to fit"),
+    ("CM(constraints=Recall(at_least=0.5, pos_label='god')).fit(F, names)", ValueError,
+     "pos_label='god' & mean 'good'?"),
+    ("CM(metric=FBeta(pos_label='1')).fit(F, l)", ValueError, "[0, 1] & mean 1?"),
+    ("CM(constraints=Recall(at_least=90, pos_label=1)).fit(F, l)", ValueError,
+     "got 90 & write 0.9"),
+    ("CM(constraints=EqualOpportunity(slack=5)).fit(F, l, sensitive_features=g)",
+     ValueError, "got 5 & write 0.05"),
+    ("CM(constraints=Recall(pos_label=1)).fit(F, l)", ValueError, "needs at_least"),
+    ("CM(constraints=[Recall(at_least=0.9, pos_label=1), Coverage(at_most=0.1, "
+     "pos_label=1)]).fit(F, l)", ValueError,
+     "No classifier meets Recall(at_least=0.9 & Coverage(at_most=0.1"),
+    ("CM(constraints=Recall(at_least=0.5, pos_label=1, group='male')).fit(F, l, "
+     "sensitive_features=g)", ValueError, "group='male' & ['f', 'm']"),
+    ("CM(constraints=EqualOpportunity(bound='diff')).fit(F, l, sensitive_features=g)",
+     ValueError, "bound must be one of 'difference', 'ratio'"),
+    ("CM(constraint_confidence=95).fit(F, l)", ValueError, "Got 95 & write 0.95"),
+    ("ConformalClassifier(confidence_level=90).fit(F, l)", ValueError, "write 0.9"),
+    ("fair.fit(F, l, sensitive_features='sex')", TypeError, "pass X['sex']"),
+    ("fair.fit(F, l, sensitive_features=g[:50])", ValueError, "50 rows, but X has 60"),
+    ("fair.fit(F, l, sensitive_features=F[:, 0])", ValueError, "60 groups & bin them"),
+    ("fair.fit(F, l, sensitive_features=np.where(l, np.nan, 1.0))", ValueError,
+     "sensitive_features has missing values"),
+    ("fair.fit(F, l, sensitive_features=g).predict(F)", ValueError,
+     "pass sensitive_features"),
+    ("fair.fit(F, l, sensitive_features=g).predict(F, sensitive_features=l)", ValueError,
+     "sensitive_features contains 0 & 'f', 'm'"),
+    ("fairness_report(CM().fit(F, l), F, l)", TypeError, "sensitive_features"),
+    ("ConformalClassifier(condition='group').fit(F, l)", ValueError,
+     "pass sensitive_features to fit"),
+    # The wrong estimator for the job, or one that is not fitted.
+    ("CM(LinearSVC()).fit(F, l)", TypeError, "predict_proba & CalibratedClassifierCV"),
+    ("CM(LinearRegression()).fit(F, l)", TypeError, "predict_proba & LinearRegression()"),
+    ("CM().fit(X, y)", ValueError, "one label per row & CRFClassifier"),
+    ("CM().fit(F, Y)", ValueError, "y[0] has 3 & MultilabelMetricClassifier"),
+    ("CM().fit(F, F[:, 0])", ValueError, "continuous"),
+    ("CM().fit(F, np.zeros(60))", ValueError, "only one class, [0.0]"),
+    ("MultilabelMetricClassifier().fit(F, l)", ValueError, "ComplexMetricClassifier"),
+    ("SubLBFGSClassifier().fit(X, y)", ValueError, "one row of X & BCFWClassifier"),
+    ("SubLBFGSClassifier('roc_auc').fit(F, three)", ValueError, "two classes"),
+    ("SubLBFGSClassifier('precision_at_k').fit(F, l)", ValueError, "requires k"),
+    ("SVM('binary').fit(F, three)", ValueError, "3 classes & structure='auto'"),
+    ("SVM('multilabel').fit(F, l)", ValueError, "structure='auto'"),
+    ("SVM('multiclass').fit(X, y)", ValueError, "structure='chain'"),
+    ("CRF('chain').fit(F, l)", ValueError, "structure='auto'"),
+    ("CRF('chain').fit(G, graph_y)", ValueError, "GraphStructure()"),
+    ("StackedStructureClassifier(CRF(), LogisticRegression()).fit(X, y)", TypeError,
+     "final_estimator & CRFClassifier('chain') & got LogisticRegression()"),
+    ("cross_val_predict_proba(SVM('chain'), X, y)", TypeError,
+     "predict_proba & CRFClassifier"),
+    ("explain(SVM(tol=0.1).fit(F, l), F[0])", TypeError, "ChainStructure"),
+    ("ThresholdDisplay.from_estimator(CM().fit(F, three), F, three)", ValueError,
+     "two classes; got 3"),
+    ("CRF('chain').predict(X)", NotFittedError, "CRFClassifier & not fitted"),
+    ("explain(CRF('chain'), X[0])", NotFittedError, "not fitted"),
+    ("export_tagger(chain, 'tagger.pkl')", ValueError, "'.npz'"),
+    # Wrong order, forgotten arguments, wrong lengths.
+    ("CM().fit(l, F)", ValueError, "swapped & fit(X, y)"),
+    ("SVM().fit(l, F)", ValueError, "swapped & fit(X, y)"),
+    ("CRF('chain').fit(y, X)", ValueError, "swapped & fit(X, y)"),
+    ("CRF('chain').fit(X)", TypeError, "'y'"),
+    ("CRF('chain').fit(X, None)", ValueError, "requires y"),
+    ("CRF('chain').fit(X, y[:-1])", ValueError, "same length; got 8 and 7"),
+    ("CRF('chain').fit(X, [v[1:] for v in y])", ValueError,
+     "y[0] has 3 labels for the 4 positions of X[0]"),
+    ("CRF('chain').fit(X, np.concatenate(y))", ValueError, "list of labels for X[0]"),
+    ("CRF('chain').fit(X, y, sample_weight=[1.0, 2.0])", ValueError,
+     "sample_weight & (8,) & (2,)"),
+    ("SVM().fit(F, l, sample_weight='balanced')", ValueError,
+     "got 'balanced' & class_weight"),
+    ("SVM().fit(F, l, sample_weight=-np.ones(60))", ValueError,
+     "sample_weight[0] & -1.0"),
+    ("entity_f1_score(tags, tags[:-1])", ValueError, "6 sequences but y_pred has 5"),
+    ("expected_cost_score(l, l, costs=[[0, 1]])", ValueError, "costs & (60, 2)"),
+    ("CM(metric='expected_cost').fit(F, l)", ValueError, "pass costs to fit"),
+    # Wrong containers, shapes and scales.
+    ("CRF('chain').fit(X[0], y[0])", ValueError, "use [X]"),
+    ("chain.predict(X[0])", ValueError, "use [X]"),
+    ("chain.predict([x[:, :2] for x in X])", ValueError,
+     "X[0] has 2 features & 3 in fit"),
+    ("CRF('chain').fit([x[:, 0] for x in X], y)", ValueError, "X[0] must be 2-D"),
+    ("CRF('chain').fit([X[0], X[1][:, :2]], y[:2])", ValueError, "X[1] has 2 features"),
+    ("CRF('chain').fit((x for x in X), y)", ValueError, "pass list(X)"),
+    ("CRF('chain').fit(S, tags)", ValueError, "X[0][0] is 'the' & SequenceTransformer()"),
+    ("CRF('chain').fit(words[['sentence']], words['word'])", ValueError,
+     "DataFrame & split_sequences"),
+    ("CRF('chain').fit([x * np.nan for x in X], y)", ValueError, "X[0] contains NaN"),
+    ("CRF('chain').fit(X, [v + 0.5 for v in y])", ValueError, "y[0] & floating-point"),
+    ("CRF('chain').fit(X, X)", ValueError, "y[0] must be a 1-D array of labels"),
+    ("tagger.fit(['the cat', 'it'], tags[:2])", TypeError, "[x.split() for x in X]"),
+    ("tagger.fit(S, ['DET NOUN'] * 6)", ValueError, "[labels.split() for labels in y]"),
+    ("tagger.fit(S, sum(tags, []))", ValueError,
+     "y[0] is 'DET' & list of labels for X[0]"),
+    ("tagger.fit(words[['word']], tags)", TypeError, "DataFrame & split_sequences"),
+    ("tagger.fit(S, tags).predict(['the', 'cat'])", TypeError, "use [sequence]"),
+    ("tagger.fit(S, [['DET', 1], *tags[1:]])", ValueError, "Make all of them strings"),
+    ("tagger.fit([[{'w': None}]] * 6, tags)", ValueError, "X[0][0] has None as 'w'"),
+    ("SequenceTransformer().fit(X)", TypeError, "SequenceTransformer(StandardScaler())"),
+    ("SequenceTransformer(StandardScaler()).fit(dicts)", TypeError, "{'w': 'a'}"),
+    ("WordFeatures().fit(['the cat'])", TypeError, "[x.split() for x in X]"),
+    ("entity_f1_score(['B-X', 'O'], ['B-X', 'O'])", ValueError, "pass [y_true]"),
+    ("entity_f1_score(['B-X O'], ['B-X O'])", ValueError, ".split()"),
+    ("entity_f1_score(y, y)", ValueError, "y_true[0][0] & 'B-NP'"),
+    ("token_accuracy_score(l, l)", ValueError, "pass [y_true]"),
+    ("g_mean_score(tags, tags)", ValueError, "token_accuracy_score"),
+    ("token_log_loss([['a']], [np.ones((1, 1))], labels={'a'})", ValueError,
+     "labels & order"),
+    ("explain(chain, X)", ValueError, "takes one, such as X[0]"),
+    ("SVM('graph').fit([x for x, _ in G], graph_y)", ValueError, "(features, edges)"),
+    ("SVM('graph').fit([(x, e.T) for x, e in G], graph_y)", ValueError, "edges.T"),
+    ("SVM('graph').fit([(x, np.eye(4)) for x, _ in G], graph_y)", ValueError,
+     "np.argwhere"),
+    ("SVM('graph').fit([(x, e + 1) for x, e in G], graph_y)", ValueError,
+     "X[0][1] has the edge (3, 4) & 0 to 3"),
+    ("SVM('tree').fit(G, graph_y)", ValueError, "parents & structure='graph'"),
+    ("SVM('tree').fit([(x, [1, 2, 3, 0]) for x, _ in G], graph_y)", ValueError, "cycle"),
+    ("SVM('multilabel').fit(F, [['a'], ['b', 'c']] * 30)", ValueError,
+     "MultiLabelBinarizer"),
+    ("MultilabelMetricClassifier().fit(F, [{'a'}] * 60)", ValueError,
+     "MultiLabelBinarizer"),
+    ("MultilabelMetricClassifier().fit(F, 3 * Y)", ValueError, "0 and 1 only; got 3"),
+    ("SVM().fit(table, l)", ValueError, "Column 'sex' & OneHotEncoder"),
+    ("CM().fit(table, l)", ValueError, "Column 'sex' & OneHotEncoder"),
+    ("SVM(C='1').fit(F, l)", ValueError, "'C' & Got '1'"),
+    ("SVM(C=0).fit(F, l)", ValueError, "'C' & (0.0, inf) & Got 0"),
+    ("grid_edges(3)", ValueError, "(rows, columns)"),
+    ("datasets.read_conll('nothing.conll')", FileNotFoundError, "nothing.conll"),
+    # Taken, with a warning.
+    ("CRF('chain', tol=0.1).fit(X, [[None, *v[1:]] for v in y])", UserWarning,
+     "None or NaN & y[0][0] & MISSING"),
+    ("chain.score(X, [v + 5 for v in y])", UserWarning, "5, 6 & count as wrong"),
+    ("CM().fit(F, l, sensitive_features=g)", UserWarning,
+     "EqualOpportunity(slack=0.05) & ignored"),
+    ("SVM(max_iter=1).fit(F * [1, 1e4, 1, 1, 1], l)", ConvergenceWarning,
+     "StandardScaler & column 1"),
+    ("pickle.loads(pickle.dumps(chain).replace(__version__.encode(), b'0.0.9'))",
+     UserWarning, "saved by & 0.0.9"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def names():
+    return things()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"), MISTAKES, ids=[call for call, *_ in MISTAKES]
+)
+def test_a_mistake_gets_an_answer_that_helps(names, call, kind, words):
+    catch = pytest.warns if issubclass(kind, Warning) else pytest.raises
+    with catch(kind) as caught:
+        eval(call, names)
+    answer = str(caught[-1].message if catch is pytest.warns else caught.value)
+    for part in words.split(" & "):
+        assert part in answer
+    assert not UNTYPED.search(answer)
