@@ -131,7 +131,8 @@ class PragamClassifier(BatchClassifier):
         examples for which the most violating output and the marginals were computed.
     history_ : dict of ndarray
         Progress at each iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective" and "dual_gap".
+        "dual_objective", "dual_gap" and "method", which is "excessive_gap", or "start"
+        before the first iteration.
     n_features_in_ : int
         Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

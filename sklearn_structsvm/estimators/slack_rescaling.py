@@ -183,8 +183,8 @@ class SlackRescaledSSVM(StructuredClassifier):
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective", "dual_gap" and "method". The method is what made the last pass:
-        "blocks" (block steps), "accelerated" (the same around a center that moves) or
-        "planes" (cutting planes); "start" before the first pass. "sgd" has no "method".
+        "blocks" (block steps), "accelerated" (the same around a center that moves),
+        "planes" (cutting planes) or "sgd"; "start" before the first pass.
     step_, cache_ : str, bool
         The settings in use, with "auto" resolved (BCFW only).
     n_features_in_ : int

@@ -29,6 +29,15 @@ _X_LABELS = {
 }
 _Y_LABELS = {"dual_gap": "Duality gap", "objective": "Objective (normalized)"}
 _OBJECTIVES = ("objective", "dual_objective")
+# The methods of a history, in words.
+_METHODS = {
+    "blocks": "block steps",
+    "accelerated": "accelerated block steps",
+    "planes": "cutting planes",
+    "newton": "Newton's method",
+    "lbfgs": "L-BFGS",
+    "sublbfgs": "subLBFGS",
+}
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +118,8 @@ class ConvergenceDisplay(Display):
         objective: machine epsilon times the largest objective of the history. Only
         rounding error is then left. A dual objective that is not positive, as at the
         start, is drawn below the axes, since the objective is never negative and such a
-        bound is trivial.
+        bound is trivial. The title of a new figure says which methods ran, and what gap
+        is left.
 
         Parameters
         ----------
@@ -150,6 +160,7 @@ class ConvergenceDisplay(Display):
         check_choice("y", y, _Y_LABELS)
         values = _checked_entries(self.history, [x, "dual_gap", *_OBJECTIVES])
         style_of("fill_between_kw", fill_between_kw)
+        title = _told(self.history) if ax is None else ""
         ax = axes_or_new(ax, "ConvergenceDisplay.plot")
         style = {"marker": ".", **full_names(line_kw)}
         label = style.pop("label", self.name if name is None else name)
@@ -162,6 +173,8 @@ class ConvergenceDisplay(Display):
         else:
             self._plot_objectives(ax, values, x, label, style, fill_between_kw)
         ax.set(xlabel=_X_LABELS[x], ylabel=_Y_LABELS[y])
+        if title:
+            ax.set_title(title, fontsize="small")
         show_legend(ax)
         return self._finish(ax)
 
@@ -292,6 +305,19 @@ class ConvergenceDisplay(Display):
             fill_between_kw=fill_between_kw,
             **line_kw,
         )
+
+
+def _told(history):
+    """How many passes each method made, and the gap; '' if methods are not known."""
+    if not {"method", "n_iter"} <= set(history):
+        return ""
+    made = np.diff(floats_of("history['n_iter']", history["n_iter"]), prepend=0.0)
+    passes: dict[str, float] = {}
+    for name, n in zip(map(str, history["method"]), made, strict=False):
+        passes[name] = passes.get(name, 0.0) + n
+    parts = [f"{n:.0f} of {_METHODS.get(name, name)}" for name, n in passes.items() if n]
+    gap = float(np.asarray(history["dual_gap"])[-1])
+    return f"Passes: {', '.join(parts) or 'none'}.\nThe gap that is left is {gap:.2g}."
 
 
 def _checked_entries(history, keys):

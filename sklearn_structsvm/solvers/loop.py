@@ -129,7 +129,7 @@ class SolverResult:
     descent steeper than `tol`, "stalled" if the solver found nothing more to do,
     "stopped" if a callback asked for it. `history`: the results of the checks:
     `HISTORY_KEYS`, for mixtures "constraint_violation", for a sequence of convex
-    problems "step", and the "method" if several may move.
+    problems "step", and the "method" that moved.
     """
 
     solution: object
@@ -152,7 +152,7 @@ class History:
     or None: the solution that the last row describes. `scale`: the largest size of an
     objective so far. `step` or None: the number of the convex problem that rows belong
     to, if there are several. `method` or None: the name of the method that made the
-    last pass, if there may be several. `is_settled`: whether the run has ended and
+    last pass, if it has one. `is_settled`: whether the run has ended and
     `solution` are the best weights seen.
     """
 
@@ -287,6 +287,7 @@ def run_passes(
     finishes=False,
     on_pass=None,
     history=None,
+    method=None,
 ):
     """Make passes, and check the gap at intervals, until one of the limits is reached.
 
@@ -305,9 +306,12 @@ def run_passes(
     `on_pass` or None: called after each pass with its number, the last row of the
       history (a dict) and whether the run ends here anyway. A true return value ends
       it.
+    `method` or None: the name of what moves; None if `move` names it in the history.
     Returns a `SolverResult`.
     """
     history = History() if history is None else history
+    if method is not None:
+        history.begin()
     deadline = np.inf if max_time is None else history.started + max_time
 
     def checked_row(done):
@@ -316,6 +320,7 @@ def run_passes(
 
     row = checked_row(False)
     status = "converged" if row is not None and row["dual_gap"] <= tol else None
+    history.method = method or history.method
     while status is None:
         history.n_iter += 1
         status = move(deadline)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklearn_structsvm import bcfw_path, plotting
+from sklearn_structsvm import BCFWClassifier, bcfw_path, plotting
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.plotting import ConvergenceDisplay, RegularizationPathDisplay
 
@@ -487,3 +487,20 @@ def test_importing_the_displays_does_not_import_matplotlib():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "False"
+
+
+def test_a_new_figure_says_which_methods_made_the_passes():
+    methods = {"method": ["start", "blocks", "planes", "blocks"], "n_iter": [0, 3, 4, 9]}
+    gaps = {"seconds": [0, 1, 2, 3], "objective": [1.0] * 4, "dual_objective": [0.5] * 4}
+    history = methods | gaps | {"dual_gap": [0.5, 0.4, 0.3, 0.25]}
+    display = ConvergenceDisplay.from_history(history)
+    passes, gap = display.ax_.get_title().split("\n")
+    assert passes == "Passes: 8 of block steps, 1 of cutting planes."
+    assert gap == "The gap that is left is 0.25."
+    fit = BCFWClassifier("chain", max_iter=50, random_state=0)
+    fit.fit(*make_chains(20, random_state=new_seed()))
+    title = ConvergenceDisplay.from_estimator(fit).ax_.get_title()
+    assert f"{fit.n_iter_} of " in title and f"{fit.dual_gap_:.2g}" in title
+    # Axes that are passed may hold several fits.
+    _, ax = plt.subplots()
+    assert ConvergenceDisplay.from_history(history, ax=ax).ax_.get_title() == ""

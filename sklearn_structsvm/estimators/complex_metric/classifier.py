@@ -356,7 +356,7 @@ class ComplexMetricClassifier(RandomizedClassifier):
         Numbers of iterations and of LMO calls, including those for `dual_gap_`.
     history_ : dict of ndarray
         Progress at each check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "constraint_violation".
+        "dual_objective", "dual_gap", "constraint_violation" and "method", the solver.
     n_features_in_ : int
         Number of features seen in `fit`. Defined only if the fitted estimator has it.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

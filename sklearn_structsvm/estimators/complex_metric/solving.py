@@ -109,6 +109,7 @@ def solve(fit, oracle, known, held_out=None):
     if common is not None:
         oracle, find = common
     history = History()
+    history.method = name
     reporter = fit.reporter(lambda: known | oracle.attributes(history.solution))
     reporter.begin()
     try:

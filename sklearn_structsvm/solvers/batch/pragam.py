@@ -69,6 +69,7 @@ def run_pragam(
         lambda deadline: method.improve(),
         lambda done: (method.row(), method.weights),
         max_iter=max_iter,
+        method="excessive_gap",
         **limits,
     )
 

@@ -107,6 +107,7 @@ def run_cutting_plane(
         ),
         check,
         tol=tol,
+        method="planes",
         **limits,
     )
 

@@ -80,6 +80,7 @@ def run_excessive_gap(
         lambda deadline: "stalled" if method.improve() else None,
         lambda done: (method.row(), method.weights, method.risk.most_negative_gap),
         max_iter=max_iter,
+        method="excessive_gap",
         **limits,
     )
 

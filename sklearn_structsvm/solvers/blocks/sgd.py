@@ -68,5 +68,6 @@ def run_sgd(
         lambda deadline: make_pass(iterate, sampling, rng, deadline),
         check,
         gap_check_interval=gap_check_interval,
+        method="sgd",
         **limits,
     )

@@ -49,7 +49,7 @@ def test_the_optimum_is_reached_and_certified(kind, layout, form, cache_size):
     best = optimum(problem, LAM, p)
     assert result.objective == pytest.approx(primal, rel=1e-12)
     assert result.dual_objective - 1e-10 <= best <= result.objective + 1e-10
-    assert set(result.history) == set(HISTORY_KEYS)
+    assert set(result.history) == {*HISTORY_KEYS, "method"}
     assert (np.diff(result.history["dual_objective"]) >= 0).all()
     assert (np.diff(result.history["objective"]) <= 0).all()
     rounds = np.arange(result.n_iter + 1)
