@@ -1,7 +1,6 @@
 """Options that an estimator takes in one dict, so that its constructor stays short."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -11,6 +10,7 @@ from sklearn_structsvm._utils.compat import (
     InvalidParameterError,
     validate_parameter_constraints,
 )
+from sklearn_structsvm._utils.mistakes import meant
 
 # With it `set_params` sets one option and keeps the others.
 PREFIX = "solver_options__"
@@ -100,11 +100,9 @@ def refuse_unknown(owner, given, known):
     """An error for an option whose name is not known."""
     for name in given:
         if name not in known:
-            close = get_close_matches(str(name), known, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
             raise InvalidParameterError(
-                f"{name!r} is not among the solver_options of {owner}.{meant} They are: "
-                f"{', '.join(sorted(known))}."
+                f"{name!r} is not among the solver_options of {owner}."
+                f"{meant(name, known)} They are: {', '.join(sorted(known))}."
             )
 
 

@@ -17,7 +17,7 @@ from sklearn_structsvm.estimators.inner import learned
 from sklearn_structsvm.estimators.options import Need, check_needs
 
 
-class AtomicFitMixin(FittedAside, DocumentedMixin, OptionsMixin):
+class AtomicFitMixin(FittedAside, OptionsMixin, DocumentedMixin):
     """For estimators whose `fit` calls `fit_aside`, and which fit in `_fit_within`.
 
     `_needs`: by the names of parameters and options, what they need of others. Those
