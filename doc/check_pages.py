@@ -1,6 +1,6 @@
 """Look at the built pages as a visitor does: `make site` runs this.
 
-Ten pages are opened in a headless Chromium, wide and narrow, light and dark, and all
+Some pages are opened in a headless Chromium, wide and narrow, light and dark, and all
 others once, narrow. No page may be wider than its window, write errors to the console,
 request what does not exist, lack a picture, or leave a formula as TeX. CHROMIUM names the
 browser if it is not found by itself.
@@ -21,8 +21,10 @@ SITE = Path(__file__).parent / "_build" / "html"
 PAGES = [
     "index.html",
     "install.html",
-    "guide/structures.html",
+    "guide/tag_text.html",
     "guide/complex_metrics.html",
+    "guide/fairness.html",
+    "guide/stacked.html",
     "crfsuite.html",
     "benchmarks.html",
     "api/index.html",
@@ -70,7 +72,7 @@ def served():
 
 
 def other_pages():
-    """All pages except the ten."""
+    """All pages except those."""
     for path in sorted(SITE.rglob("*.html")):
         name = path.relative_to(SITE).as_posix()
         if name not in PAGES and not name.startswith("_"):

@@ -1,130 +1,167 @@
-"""The README's three pictures: `python doc/readme_pictures.py` writes them to _static.
+"""Pictures of the README's four jobs: `python doc/readme_pictures.py` writes them.
 
-What they show is what the library does on data that ship or are generated, nothing else.
-They have a light ground of their own, so that they can be read on dark pages too.
+Each is drawn from what the block of code beside it has computed, once in the colors of
+light pages and once in those of dark ones, without a ground. The landing page shows the
+same pictures.
 """
 
+import re
+from contextlib import redirect_stdout
+from os import devnull
 from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import train_test_split
-from sklearn.svm import LinearSVC
+from sklearn.base import clone
+from sklearn.metrics import f1_score
 
-from sklearn_structsvm import BCFWClassifier, ComplexMetricClassifier
-from sklearn_structsvm.datasets import load_ocr_letters
-from sklearn_structsvm.metrics import EqualOpportunity
+from sklearn_structsvm.plotting import fairness_report
 
-STATIC = Path(__file__).parent / "_static"
-SIZE = 4.2, 2.9
-INK, BLUE, ORANGE, GROUND = "#24303a", "#2f6da8", "#d9690c", "#f6f8fa"
-STYLE = {
-    "figure.facecolor": GROUND,
-    "axes.facecolor": GROUND,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 12,
-    "axes.titleweight": "bold",
-    "font.size": 11,
-    "grid.alpha": 0.3,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    # The same file each time.
-    "svg.hashsalt": "readme",
+ROOT = Path(__file__).parents[1]
+STATIC = ROOT / "doc" / "_static"
+# In inches; 480 pixels wide on the page, so that a point of a letter is 1.4 pixels.
+WIDTH = 4.8
+# Ink, then two colors and a third one, for light and for dark pages.
+COLORS = {
+    "light": ("#24303a", "#1f6fb5", "#c85a00", "#3b7d3b"),
+    "dark": ("#dfe5ea", "#6cb6ff", "#ffa657", "#7ee787"),
 }
-N_TAGGED = 3
 
 
-def words():
-    X, y = load_ocr_letters(return_X_y=True)
-    return train_test_split(X, y, random_state=0)
+def style(ink):
+    return {
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "axes.edgecolor": ink,
+        "axes.labelcolor": ink,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "font.size": 11,
+        "grid.alpha": 0.3,
+        "text.color": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        # The same file each time, with words as words.
+        "svg.hashsalt": "readme",
+        "svg.fonttype": "path",
+    }
 
 
-def tagging():
-    """Test words that the chain alone reads right, with what both have read."""
-    X, X_test, y, y_test = words()
-    chain = BCFWClassifier("chain", C=0.02, tol=0.01, random_state=0).fit(X, y)
-    alone = LinearSVC(C=0.1, random_state=0).fit(np.concatenate(X), np.concatenate(y))
-    shown = []
-    for word, truth, found in zip(X_test, y_test, chain.predict(X_test), strict=True):
-        letters = alone.predict(word)
-        n_wrong = np.sum(letters != truth)
-        is_new = "".join(truth) not in ("".join(t) for _, t, _ in shown)
-        if (found == truth).all() and n_wrong >= 2 and 5 <= len(word) <= 6 and is_new:
-            shown.append((word, truth, letters))
-    figure, axes = plt.subplots(N_TAGGED, 1, figsize=SIZE, layout="constrained")
-    figure.suptitle("Letters tagged word by word", fontsize=12, fontweight="bold")
-    for ax, (word, truth, letters) in zip(axes, shown, strict=False):
-        image = np.hstack([np.pad(x.reshape(16, 8), ((0, 0), (1, 1))) for x in word])
-        ax.imshow(image, cmap="Greys", interpolation="nearest")
-        for i, (one, other) in enumerate(zip(truth, letters, strict=True)):
-            at = {"ha": "center", "va": "top", "fontsize": 11}
-            ax.text(10 * i + 4.5, 16.5, one, color=BLUE, fontweight="bold", **at)
-            wrong = {"color": ORANGE, "fontweight": "bold"} if one != other else {}
-            ax.text(10 * i + 4.5, 22.5, other, **(at | wrong))
-        ax.set(xlim=(-1, 98), ylim=(29, 0))
-        ax.set_axis_off()
-        ax.text(68, 16.5, "as a word", color=BLUE, va="top", fontsize=10)
-        ax.text(68, 22.5, "one by one", va="top", fontsize=10)
+def snippets():
+    """Names of each block of code of the README, after it ran."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        names = {}
+        np.random.seed(0)  # the same picture each time
+        with open(devnull, "w") as nowhere, redirect_stdout(nowhere):
+            exec(compile(code, "README.md", "exec"), names)
+        yield names
+
+
+def tagging(names, colors):
+    """The entities of the new sentence above its words, with their probabilities."""
+    ink, *kinds = colors
+    words, tagger = names["new"], names["tagger"]
+    spans = tagger[-1].predict_spans(tagger[:-1].transform([words]))[0]
+    color = dict(zip(sorted({span.type for span in spans}), kinds, strict=False))
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.1), layout="constrained")
+    for i, word in enumerate(words):
+        ax.text(i, 0.0, word, ha="center", va="center", fontsize=14)
+    for span in spans:
+        first, last, own = span.start - 0.45, span.stop - 0.55, color[span.type]
+        ax.plot([first, last], [0.55, 0.55], color=own, lw=4, solid_capstyle="butt")
+        says = f"{span.type} {span.probability:.0%}"
+        ax.text((first + last) / 2, 0.75, says, ha="center", color=own, weight="bold")
+    ax.set(xlim=(-0.6, len(words) - 0.4), ylim=(-0.4, 1.2))
+    ax.set_axis_off()
     return figure
 
 
-def certificate():
-    """The gap over the passes, beside how far the objective really is from its best."""
-    X, _, y, _ = words()
-    params = {"structure": "chain", "C": 0.1, "random_state": 0}
-    best = BCFWClassifier(**params, tol=1e-7, max_iter=10_000).fit(X, y)
-    history = BCFWClassifier(**params, tol=1e-4, max_iter=10_000).fit(X, y).history_
-    passes = history["n_iter"]
-    figure, ax = plt.subplots(figsize=SIZE, layout="constrained")
-    excess = history["objective"] - best.dual_objective_
-    ax.semilogy(passes, history["dual_gap"], color=BLUE, lw=2.5, label="the gap: known")
-    ax.semilogy(passes, excess, color=ORANGE, lw=1.8, label="true distance: unknown")
-    ax.set(title="Every fit says how far it can be off", xlabel="passes over the data")
-    ax.set_ylabel("in units of the loss")
-    ax.grid(True)
-    ax.legend(frameon=False)
+def decision(names, colors):
+    """F1 of new rows at each threshold, and at the one that was chosen."""
+    ink, blue, orange, _ = colors
+    model, X, y = names["model"], names["X"], names["y"]
+    proba = model.estimator_.predict_proba(X[2000:])[:, 1]
+    thresholds = np.linspace(0.02, 0.9, 200)
+    scores = [f1_score(y[2000:], proba > t) for t in thresholds]
+    figure, ax = plt.subplots(figsize=(WIDTH, 2.3), layout="constrained")
+    ax.plot(thresholds, scores, color=ink, lw=1.5)
+    for at, own, says in (
+        (0.5, orange, "as usual"),
+        (model.threshold_, blue, "as chosen"),
+    ):
+        score = f1_score(y[2000:], proba > at)
+        ax.plot(at, score, "o", color=own, ms=9)
+        ax.annotate(
+            f"{says}: {score:.2f}", (at, score), (8, 8), textcoords="offset points",
+            color=own, weight="bold",
+        )  # fmt: skip
+    ax.set(xlabel="threshold on the probability", ylabel="F1 of new rows")
+    ax.set_ylim(top=max(scores) + 0.12)
     return figure
 
 
-def fairness():
-    """G-mean against the difference of recalls that is allowed between two groups."""
-    rng = np.random.default_rng(0)
-    n = 20_000
-    group = rng.random(n) < 0.7
-    y = (rng.random(n) < np.where(group, 0.35, 0.2)).astype(int)
-    signal = (2 * y - 1) * np.where(group, 0.9, 0.5)
-    X = np.column_stack([signal + rng.normal(size=n), 0.5 * group + rng.normal(size=n)])
-    slacks = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25]
-    values, bounds = [], []
-    for slack in slacks:
-        model = ComplexMetricClassifier(
-            metric="g_mean",
-            constraints=EqualOpportunity(slack=slack, reference="groups"),
-        ).fit(X, y, sensitive_features=group)
-        values.append(1.0 - model.objective_)
-        bounds.append(1.0 - model.dual_objective_)
-    figure, ax = plt.subplots(figsize=SIZE, layout="constrained")
-    ax.plot(slacks, values, "o-", color=BLUE, lw=2.5, label="found")
-    ax.plot(slacks, bounds, ":", color=ORANGE, lw=2.2, label="nothing is above this")
-    ax.set(title="What a constraint costs", ylabel="G-mean")
-    ax.set_xlabel("difference of recalls allowed between groups")
-    ax.grid(True)
-    ax.legend(frameon=False, loc="lower right")
+def fairness(names, colors):
+    """Recalls of both groups on new rows with their intervals, without and with."""
+    ink, blue, orange, _ = colors
+    X, y, group, model = (names[name] for name in ("X", "y", "group", "model"))
+    first, new = slice(10_000), slice(10_000, None)
+    free = clone(model).set_params(constraints=(), constraint_confidence=None)
+    free.fit(X[first], y[first])
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.7), layout="constrained")
+    for place, fitted in enumerate((model, free)):
+        found = fairness_report(
+            fitted, X[new], y[new], sensitive_features=group[new]
+        ).by_group
+        for a, own in enumerate((blue, orange)):
+            low, value, high = (found[f"recall{end}"][a] for end in (" low", "", " high"))
+            at = place + 0.15 - 0.3 * a
+            ax.plot([low, high], [at, at], color=own, lw=3)
+            label = None if place else str(found["group"][a])
+            ax.plot(value, at, "o", color=own, ms=8, label=label)
+    ax.set_yticks([0, 1], ["with the\nconstraint", "without"])
+    ax.set(ylim=(-0.5, 1.5), xlabel="recall on new rows, with exact 95% intervals")
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def structure(names, colors):
+    """The labels of one person: true, by the forest alone, and with the chain."""
+    ink, *kinds = colors
+    model, x, truth = names["model"], names["X"][10], names["y"][10]
+    rows = {
+        "truth": truth,
+        "forest": model.estimator_.predict(x),
+        "with chain": model.predict([x])[0],
+    }
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.5), layout="constrained")
+    for place, labels in enumerate(reversed(rows.values())):
+        for name, own in zip(model.classes_, kinds, strict=True):
+            ends = np.flatnonzero(np.diff(np.r_[False, labels == name, False]))
+            runs = [(start, stop - start) for start, stop in ends.reshape(-1, 2)]
+            ax.broken_barh(runs, (place + 0.1, 0.8), color=own, lw=0)
+    for name in model.classes_:
+        middle = np.flatnonzero(truth == name).mean()
+        ax.text(middle, 3.05, name, ha="center", va="bottom")
+    ax.set_yticks([0.5, 1.5, 2.5], [*rows][::-1])
+    ax.set(xlim=(0, len(truth)), ylim=(0, 3.7), xlabel="time")
+    ax.tick_params(length=0)
+    ax.set_xticks([])
+    ax.spines[["left", "bottom"]].set_visible(False)
     return figure
 
 
 def main():
     matplotlib.use("Agg")
-    with plt.rc_context(STYLE):
-        for draw in (tagging, certificate, fairness):
-            path = STATIC / f"readme_{draw.__name__}.svg"
-            # No date: the same picture is the same file.
-            draw().savefig(path, metadata={"Date": None})
+    for names, draw in zip(
+        snippets(), (tagging, decision, fairness, structure), strict=True
+    ):
+        for scheme, colors in COLORS.items():
+            path = STATIC / f"{draw.__name__}_{scheme}.svg"
+            with plt.rc_context(style(colors[0])):
+                # No date: the same picture is the same file.
+                draw(names, colors).savefig(path, metadata={"Date": None})
             print(f"{path.name}: {path.stat().st_size / 1024:.0f} kB")
 
 

@@ -22,7 +22,7 @@ STEPS = [
     (
         "One label, by a linear classifier",
         "SubLBFGSClassifier",
-        "or BCFWClassifier, BMRMClassifier",
+        "or BCFWClassifier, BMRMClassifier, PragamClassifier",
     ),
     (
         "A sequence or a tree, and you want probabilities",

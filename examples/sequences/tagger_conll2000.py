@@ -3,11 +3,10 @@ Chunking CoNLL-2000, coming from sklearn-crfsuite
 =================================================
 
 This example reaches an F1 of 93.5 on the test sentences of CoNLL-2000, with the feature
-dicts and BIO tags that you have for sklearn-crfsuite. They become a pipeline that you can
-search, shrink, save and load, and that gives probabilities. An L1 penalty leaves one
-weight in fifty at the same F1. See :ref:`crfsuite` for everything else. This script
-downloads 3 MB unless the data are there, and takes a few minutes. The outputs below were
-recorded; building these pages does not run the script.
+dicts and BIO tags that you have for sklearn-crfsuite, in a pipeline that you can search
+and shrink: an L1 penalty leaves one weight in fifty at the same F1. See :ref:`crfsuite`
+for everything else. This script downloads 3 MB unless the data are there, and takes a few
+minutes. The outputs below were recorded; building these pages does not run the script.
 """
 
 # %%
@@ -20,12 +19,9 @@ recorded; building these pages does not run the script.
 
 import io
 import os
-import tempfile
-from pathlib import Path
 from time import process_time
 
 import joblib
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -33,8 +29,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import fetch_conll2000
-from sklearn_structsvm.metrics import entity_f1_score, entity_f1_scorer, token_log_loss
-from sklearn_structsvm.plotting import TaggingDisplay
+from sklearn_structsvm.metrics import entity_f1_score, entity_f1_scorer
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.structures import ChainStructure
 
@@ -145,61 +140,5 @@ for (name, tagger), count in zip(taggers.items(), counts, strict=True):
     )
 
 # %%
-# Most of the small file is the vocabulary of the features.
-#
-# Saving and loading
-# ------------------
-# One file holds everything, as with any pipeline of scikit-learn. skops works as well.
-
-with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder, "tagger.joblib")
-    joblib.dump(small, path)
-    tagger = joblib.load(path)
-
-# %%
-# Probabilities
-# -------------
-# The log-loss of the test part measures the quality of the probabilities.
-
-proba = tagger.predict_proba(X_test)
-known = [i for i, tags in enumerate(y_test) if set(tags) <= set(tagger.classes_)]
-loss = token_log_loss(
-    [y_test[i] for i in known], [proba[i] for i in known], labels=tagger.classes_
-)
-print(f"log-loss of a token {loss:.4f}")
-
-# %%
-# New sentences
-# -------------
-# The small tagger reads a sentence that misleads many readers. The plot has the phrases
-# above, the probability of each tag at each word, and the three most probable
-# taggings as lines. Tags that are improbable everywhere are left out.
-
-
-def draw(words, parts):
-    pairs = list(zip(words.split(), parts.split(), strict=True))
-    X, crf = tagger[:-1].transform([sent2features(pairs)]), tagger["crf"]
-    (taggings,), (tagging_proba,) = crf.predict_k_best(X, k=3)
-    (proba,), (spans,) = crf.predict_proba(X), crf.predict_spans(X)
-    shown = np.isin(crf.classes_, taggings) | (proba > 0.01).any(axis=0)
-    TaggingDisplay(
-        labels=crf.classes_[shown],
-        proba=proba[:, shown],
-        taggings=taggings,
-        tagging_proba=tagging_proba,
-        tokens=words.split(),
-        spans=spans,
-    ).plot()
-    for start, stop, phrase, p in spans:
-        print(f"{p:.3f} {phrase:4} {' '.join(words.split()[start:stop])}")
-
-
-draw("The old man the boats every morning", "DT JJ NN DT NNS DT NN")
-plt.show()
-
-# %%
-# "man" is the verb here, and its part of speech says that it is a noun. With the right
-# one the phrases are right, too:
-
-draw("The old man the boats every morning", "DT NN VBP DT NNS DT NN")
-plt.show()
+# Most of the small file is the vocabulary of the features. :ref:`guide-tag-text` and
+# :doc:`plot_tagging` go on from here: probabilities, explanations, and a model in a file.

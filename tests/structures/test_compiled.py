@@ -2,11 +2,13 @@
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import textwrap
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from _options import placed
 from _seeds import new_rng, new_seed
 
+import sklearn_structsvm
 from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm.structures import (
@@ -28,8 +31,10 @@ from sklearn_structsvm.structures._chain import ChainOracle
 # To compile takes a while.
 pytestmark = pytest.mark.slow
 
+GUIDE = Path(__file__).parents[2] / "doc" / "guide"
 SOURCES = (
-    Path(__file__).parents[2] / "doc" / "guide" / "at_most.pyx",
+    GUIDE / "at_most.pyx",
+    GUIDE / "own_steps.pyx",
     Path(__file__).with_name("compiled_zoo.pyx"),
 )
 
@@ -46,7 +51,8 @@ def compiled(tmp_path_factory):
         shutil.copy(source, folder)
     names = [source.name for source in SOURCES]
     command = [sys.executable, "-m", "Cython.Build.Cythonize", "-i", "-q", *names]
-    environment = os.environ | {"CFLAGS": "-O0"}
+    flags = f"-O0 -I{Path(sklearn_structsvm.__file__).parent}"
+    environment = os.environ | {"CFLAGS": flags}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -89,6 +95,22 @@ def few_labels(n=30, k=5, most=2):
     X = rng.standard_normal((n, 4))
     order = np.argsort(rng.random((n, k)), axis=1)
     return X, (order < rng.integers(most + 1, size=(n, 1))).astype(int)
+
+
+def test_the_steps_of_the_guide_arrive_at_the_optimum(compiled, monkeypatch, capsys):
+    """Its loop prints the status and the gaps."""
+    monkeypatch.setitem(sys.modules, "own_steps", compiled["own_steps"])
+    page = (GUIDE / "own_step.rst").read_text(encoding="utf-8")
+    (block,) = re.findall(r"code-block:: python\n\n((?: {3}.*\n|\n)+)", page)
+    names = {}
+    exec(textwrap.dedent(block), names)
+    assert capsys.readouterr().out.startswith("converged")
+    history = names["result"].history
+    X, y = names["X"], names["y"]
+    model = BCFWClassifier("chain", C=1 / 40, tol=1e-6, random_state=new_seed())
+    least = model.fit(X, y).dual_objective_
+    assert history["dual_objective"][-1] <= model.objective_
+    assert least <= history["objective"][-1] <= least + 0.01 + 1e-6
 
 
 def test_the_oracle_of_the_guide_passes_and_trains_to_the_optimum(compiled):
