@@ -181,9 +181,7 @@ def multilabel_cases(draw):
 
 
 @st.composite
-def chain_cases(
-    draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=False
-):
+def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=False):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
     T = [draw(st.sampled_from(lengths)) for _ in range(n)]
     X = [draw(quarters((t, d))) for t in T]

@@ -159,9 +159,9 @@ MISTAKES = [
     ("CM(constraints=EqualOpportunity(slack=5)).fit(F, l, sensitive_features=g)",
      ValueError, "got 5 & write 0.05"),
     ("CM(constraints=Recall(pos_label=1)).fit(F, l)", ValueError, "needs at_least"),
-    ("CM(constraints=[Recall(at_least=0.9, pos_label=1), Coverage(at_most=0.1, "
+    ("CM(constraints=[Recall(at_least=0.9, pos_label=1), SelectionRate(at_most=0.1, "
      "pos_label=1)]).fit(F, l)", ValueError,
-     "No classifier meets Recall(at_least=0.9 & Coverage(at_most=0.1"),
+     "No classifier meets Recall(at_least=0.9 & SelectionRate(at_most=0.1"),
     ("CM(constraints=Recall(at_least=0.5, pos_label=1, group='male')).fit(F, l, "
      "sensitive_features=g)", ValueError, "group='male' & ['f', 'm']"),
     ("CM(constraints=EqualOpportunity(bound='diff')).fit(F, l, sensitive_features=g)",

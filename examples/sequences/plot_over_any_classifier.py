@@ -50,8 +50,8 @@ context = model.predict(X_test)
 # %%
 # Before and after
 # ----------------
-# Labels of the first person. The number of changes is what flickers. Below is how probable
-# the label is.
+# Labels of the first person. The number of changes is what flickers. Below is how
+# probable the label is.
 
 
 def changes(labels):

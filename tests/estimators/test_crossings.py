@@ -18,9 +18,7 @@ from sklearn_structsvm.structures import (
 )
 
 SHORT = {"max_iter": 5, "random_state": 0}
-unfinished = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+unfinished = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def rest_of(kind, n):

@@ -25,7 +25,7 @@ ROWS = [
     (BMRMClassifier(), {"planes"}),
     (PragamClassifier(max_iter=5), {"excessive_gap"}),
     (ComplexMetricClassifier(), {"column_generation"}),
-    (ComplexMetricClassifier(solver="frank_wolfe"), {"frank_wolfe"}),
+    (ComplexMetricClassifier(solver_options={"solver": "frank_wolfe"}), {"frank_wolfe"}),
 ]
 CHAINS = [
     (BCFWClassifier("chain", max_iter=5), BLOCKS),

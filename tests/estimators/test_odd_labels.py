@@ -20,9 +20,7 @@ from sklearn_structsvm.callbacks import EarlyStopping
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import MISSING
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SHORT = {"max_iter": 3, "random_state": 0}
 SEARCHES = [
     CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, random_state=0),

@@ -26,9 +26,7 @@ def fitted(cls, structure="chain"):
 def scores_of(model, x):
     """The scores of all labelings, the best first."""
     structure = model.structure_
-    scores = [
-        model.coef_ @ structure.joint_feature(x, y) for y in structure.labelings(x)
-    ]
+    scores = [model.coef_ @ structure.joint_feature(x, y) for y in structure.labelings(x)]
     return np.sort(scores)[::-1]
 
 

@@ -24,9 +24,7 @@ def test_quantiles_of_a_line_are_matched_by_that_line(m):
     before = rng.standard_cauchy(m)
     # One bin shows no slope.
     slope = rng.uniform(0.1, 3.0) if m >= 20 else 1.0
-    matched = matched_quantiles(
-        before, rng.permutation(slope * before - 2.0), np.ones(m)
-    )
+    matched = matched_quantiles(before, rng.permutation(slope * before - 2.0), np.ones(m))
     z = 10.0 * rng.standard_normal(50)
     np.testing.assert_allclose(matched(z), slope * z - 2.0, rtol=1e-6, atol=1e-6)
 
@@ -125,4 +123,3 @@ def test_folds_may_be_masks_lists_or_arrays():
         for cv in kinds
     ]
     assert found[0] == found[1] == found[2]
-

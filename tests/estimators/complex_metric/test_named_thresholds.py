@@ -154,9 +154,7 @@ def test_a_mixture_draws_between_rules_of_the_named_label(named):
 
 def test_thresholds_are_those_that_scikit_learn_finds():
     """In the same terms, for a positive label that sorts first."""
-    X, y = make_classification(
-        1500, weights=[0.9], flip_y=0.05, random_state=new_seed(1)
-    )
+    X, y = make_classification(1500, weights=[0.9], flip_y=0.05, random_state=new_seed(1))
     label = np.where(y == 1, "default", "paid")
     model = ComplexMetricClassifier(LogisticRegression(), FBeta(pos_label="default"))
     model.fit(X, label)
