@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.compat import Interval, accepts_weights
 from sklearn_structsvm._utils.mistakes import validate_params
-from sklearn_structsvm._utils.scorers import by_name
+from sklearn_structsvm._utils.scorers import by_name, refuse_scores_of_rows
 
 # Attributes that an estimator has only during a fit, or that lead back to its callbacks.
 _OF_A_FIT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx")
@@ -217,6 +217,9 @@ class EarlyStopping:
             extra = (weights,) if weights is not None and takes_weights else ()
             answer = Answer("score", estimator)
             return lambda fitted: answer.number(fitted.score(X, y, *extra))
+        is_item = isinstance(X, list) and len(getattr(X[0], "shape", ())) == 2
+        if is_item and np.ndim(y[0]):
+            refuse_scores_of_rows(self.scoring)
         scorer = check_scoring(estimator, by_name(self.scoring))
         extra = {}
         if weights is not None and accepts_weights(scorer):

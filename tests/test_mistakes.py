@@ -21,14 +21,15 @@ from sklearn.svm import LinearSVC
 
 import sklearn_structsvm as st
 from sklearn_structsvm import datasets, metrics, plotting, preprocessing
+from sklearn_structsvm.callbacks import EarlyStopping
 from sklearn_structsvm.export import export_tagger
-from sklearn_structsvm.inspection import explain, top_features
+from sklearn_structsvm.inspection import check_data, explain, top_features
 from sklearn_structsvm.structures import ChainStructure, grid_edges
 
 # Base classes, paths of modules, and what Python prints of objects without a name.
 UNTYPED = re.compile(
-    r"RateConstraint|GroupParity|__init__|<class|object at 0x|np\.(str|int|float)\w+\("
-    r"|sklearn_structsvm\.(?!metrics|preprocessing|structures\.MISSING)"
+    r"RateConstraint|GroupParity|Mixin|__init__|<class|object at 0x"
+    r"|np\.(str|int|float)\w+\(|sklearn_structsvm\.(?!metrics|preprocessing|structures\.MISSING)"
 )
 
 
@@ -61,6 +62,7 @@ def things():
         "LinearSVC": LinearSVC, "StandardScaler": StandardScaler,
         "GridSearchCV": GridSearchCV, "make_pipeline": make_pipeline,
         "ChainStructure": ChainStructure, "export_tagger": export_tagger,
+        "EarlyStopping": EarlyStopping, "check_data": check_data,
         "tagger": make_pipeline(preprocessing.SequenceTransformer(),
                                 st.CRFClassifier("chain", tol=0.1)),
     }  # fmt: skip
@@ -103,6 +105,9 @@ MISTAKES = [
      "scoring='tokenacc' is unknown & mean 'token_accuracy'?"),
     ("BCFWClassifierCV('chain', scoring='f1').fit(X, y)", ValueError,
      "scoring='f1' & sequences & 'token_accuracy'"),
+    ("CRF(ChainStructure(transitions='boi')).fit(X, y)", ValueError, "mean 'bio'?"),
+    ("split_sequences(words, 'sentense')", ValueError, "mean 'sentence'?"),
+    ("EarlyStopping(validation_fraction=20)", ValueError, "Stopping must & write 0.2"),
     ("uncertainty(chain, X, kind='entropie')", ValueError, "mean 'entropy'?"),
     ("convert_tags(tags, 'BIO', 'bioes')", ValueError, "source & mean 'bio'?"),
     ("entity_f1_score(tags, tags, average='marco')", ValueError, "mean 'macro'?"),
@@ -134,6 +139,8 @@ MISTAKES = [
     ("CM(solver='frank_wolfe', solver_options={'stepp': 1}).fit(F, l)", TypeError,
      "'stepp' & ['step']"),
     ("fair.fit(F, l, sensitive_feature=g)", TypeError, "mean 'sensitive_features'?"),
+    ("fair.fit(F, l, sensitive_features=g).predict(F, sensitive_feature=g)", TypeError,
+     "predict got & mean 'sensitive_features'?"),
     ("fair.fit(F, l, groups=g)", TypeError, "sensitive_features"),
     # Metrics and constraints.
     ("CM(metric=GMean).fit(F, l)", TypeError, "write GMean()"),
@@ -212,6 +219,8 @@ MISTAKES = [
     ("CRF('chain').fit(y, X)", ValueError, "swapped & fit(X, y)"),
     ("CRF('chain').fit(X)", TypeError, "'y'"),
     ("CRF('chain').fit(X, None)", ValueError, "requires y"),
+    ("chain.score(X)", TypeError, "score() & 'y'"),
+    ("check_data(y, X)", ValueError, "swapped & fit(X, y)"),
     ("CRF('chain').fit(X, y[:-1])", ValueError, "same length; got 8 and 7"),
     ("CRF('chain').fit(X, [v[1:] for v in y])", ValueError,
      "y[0] has 3 labels for the 4 positions of X[0]"),

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import Parameter, isfunction, signature, unwrap
 from typing import Any, Self, TypeVar
 
 from sklearn_structsvm._utils import compat
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+PACKAGE = __name__.partition(".")[0] + "."
 
 
 def meant(given, choices, likeness=0.65):
@@ -44,6 +45,8 @@ def in_plain_words(message):
     object of a class or the share of a percentage follows.
     """
     message = re.sub(r"instance of '[\w.]*?(\w+)'", r"instance of \1", message)
+    message = re.sub("an instance of bool or an instance of bool_?", "a bool", message)
+    message = message.replace(".__init__ must", " must")
     listed = re.findall(r"a str among \{(.*?)\}", message)
     for names in listed:
         ordered = ", ".join(sorted(names.split(", ")))
@@ -153,23 +156,30 @@ def validate_params(
 
 
 class ExplainsMistakes:
-    """Answers to misspelt parameters of a class; before `BaseEstimator`."""
+    """Answers to misspelt parameters of a class; before `BaseEstimator`.
+
+    Errors of Python about calls of inherited methods do not name the base class.
+    """
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = with_plain_calls(cls.__init__)
+        for base in cls.__mro__[1:]:
+            if base.__module__.startswith(PACKAGE):
+                for name, method in vars(base).items():
+                    if isfunction(method) and not name.startswith("_"):
+                        unwrap(method).__qualname__ = name
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of objects in them by names such as ``estimator__C``."""
+        model: Any = self
         for name in params:
-            own, known = name.partition("__")[0], self.get_params(deep=False)
+            own, known = name.partition("__")[0], model.get_params(deep=False)
             if own in known:
                 continue
-            inner = [k for k in self.get_params() if k.endswith(f"__{name}")]
-            others = meant(own, known)
-            if inner:
-                others = f" Did you mean {inner[0]!r}?"
+            inner = [k for k in model.get_params() if k.endswith(f"__{name}")]
+            others = f" Did you mean {inner[0]!r}?" if inner else meant(own, known)
             raise ValueError(
                 f"Invalid parameter {own!r} for estimator {type(self).__name__}."
                 f"{others} Valid parameters are: {sorted(known)}."

@@ -13,7 +13,7 @@ from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import check_integer, check_sequence
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm._utils.labels import unique
-from sklearn_structsvm.estimators.inner import supports
+from sklearn_structsvm.estimators.complex_metric.probabilities import check_classifier
 
 
 def cross_val_predict_proba(
@@ -83,11 +83,7 @@ def cross_val_predict_proba(
         raise TypeError(f"params must be a dict or None; got {type(params).__name__}.")
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, -np.inf)
-    if not supports(estimator, "predict_proba"):
-        raise TypeError(
-            f"estimator must have the method predict_proba, as CRFClassifier does; got "
-            f"{estimator!r}."
-        )
+    check_classifier(estimator, "predict_proba", " CRFClassifier has it.")
     X, y = indexable(X, y)
     folds = checked_folds(cv, X, y, groups=groups)
     test = np.concatenate([test for _, test in folds])

@@ -257,7 +257,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if final is None:
             final = CRFClassifier(_structure_of(rests))
         final = clone(final)
-        if not supports(final, "structure"):
+        if "structure" not in final.get_params(deep=False):
             raise TypeError(
                 "final_estimator must be an estimator over a structure, such as "
                 f"CRFClassifier('chain'); got {final!r}. The classifier of rows is "

@@ -1,6 +1,7 @@
 """What there is in data before a fit: contents, what suits them, memory and time."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -21,7 +22,7 @@ from sklearn_structsvm._utils.tags import LETTERS, OUTSIDE, first_fault
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.crf import CRFClassifier
-from sklearn_structsvm.estimators.problem import bind_local
+from sklearn_structsvm.estimators.problem import bind_local, refuse_swapped
 from sklearn_structsvm.estimators.remedies import scaling_words
 from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
 from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
@@ -120,6 +121,8 @@ def check_data(
     def add(about, what, value):
         rows.append((about, what, str(value)))
 
+    X = list(X) if isinstance(X, Iterator) else X
+    refuse_swapped(X, y)
     if _is_table(X):
         kind, table, lengths = "rows", X, None
         add("data", "rows", f"{_num_samples(X)}, of {X.shape[1]} columns")

@@ -20,6 +20,7 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm._utils.pieces import MIN_PIECE
 from sklearn_structsvm._utils.sequences import (
     check_item,
@@ -461,6 +462,7 @@ def split_sequences(table: Any, ids: Any) -> list[Any]:
         if ids not in names:
             raise ValueError(
                 f"ids={ids!r} is not a column of the table. Its columns are {names}."
+                f"{meant(ids, names)}"
             )
         ids, table = table[ids], without_column(table, ids)
     refuse_masked("table", table)

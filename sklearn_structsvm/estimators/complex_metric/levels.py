@@ -10,6 +10,7 @@ from sklearn.utils import indexable
 from sklearn_structsvm._contract.answers import checked_folds
 from sklearn_structsvm._utils.borders import as_canonical, check_sequence
 from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -60,7 +61,7 @@ def _at_level(estimator, param_name, level):
         if name not in levels:
             raise ValueError(
                 f"param_name must be a parameter of a constraint, one of {levels}; got "
-                f"{name!r}."
+                f"{name!r}.{meant(name, levels)}"
             )
         owner, _, param = name.rpartition("__")
         if known.get(f"{owner}__bound") == _NOT_USED_WITH.get(param, ""):

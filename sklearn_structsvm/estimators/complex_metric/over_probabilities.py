@@ -105,14 +105,18 @@ def routes_metadata():
     return bool(get_config()["enable_metadata_routing"])
 
 
-def refuse_misspelt(meta, fit_params):
-    """TypeError for what `fit` of a classifier over others would hand to those."""
-    own = [name for name in signature(type(meta).fit).parameters if len(name) > 1]
+def refuse_misspelt(meta, fit_params, method="fit"):
+    """TypeError for what a method of a classifier over others would hand to those."""
+    own = [
+        name
+        for name in signature(getattr(type(meta), method)).parameters
+        if len(name) > 1
+    ]
     for name in fit_params:
         if words := meant(name, own, 0.8):
-            raise TypeError(f"fit got {name!r}.{words}")
+            raise TypeError(f"{method} got {name!r}.{words}")
         if name == "groups" and not routes_metadata():
-            words = "fit got 'groups'. Groups of cv reach it by metadata routing: "
+            words = f"{method} got 'groups'. Groups of cv reach it by metadata routing: "
             words += "sklearn.set_config(enable_metadata_routing=True)."
             if "sensitive_features" in own:
                 words += " Groups of a metric or a constraint are sensitive_features."

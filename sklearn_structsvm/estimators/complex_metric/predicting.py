@@ -38,6 +38,7 @@ from sklearn_structsvm.confusion.scoring import counted_groups
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     OverProbabilities,
+    refuse_misspelt,
     routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
@@ -213,6 +214,7 @@ class RandomizedClassifier(OverProbabilities):
 
     def _routed(self, method, sensitive_features, costs, params):
         """The metadata for the classifier's `predict_proba`."""
+        refuse_misspelt(self, params, method)
         if not routes_metadata():
             if params and not self._is_plugin:
                 raise TypeError(
