@@ -37,49 +37,38 @@ NO_CACHE = Need(
 
 
 class BCFWClassifier(StructuredClassifier):
-    r"""Structural support vector machine, trained by block-coordinate Frank-Wolfe.
+    r"""Structural support vector machine: predicts sequences, trees, graphs, rows.
 
-    The weight vector w solves
+    For outputs that are more than one label, without probabilities, or with costs of
+    errors:
 
-    .. math::
+    >>> from sklearn_structsvm import BCFWClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=40, random_state=0)
+    >>> model = BCFWClassifier("chain", C=0.1, tol=0.01, random_state=0).fit(X, y)
+    >>> model.predict(X)[0].shape == y[0].shape
+    True
 
-        \min_w \; \frac{1 - \rho}{2} \|w\|_2^2 + \rho \|w\|_1 + C \sum_i s_i H_i(w)
-
-    for the `l1_ratio` :math:`\rho`, sample weights :math:`s_i` and the structured hinge
-    loss with margin rescaling,
-
-    .. math::
-
-        H_i(w) = \max_y \; L(y_i, y)
-        + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle.
-
-    The structure defines the loss :math:`L` and the joint feature map :math:`\phi`. The
-    solver works on the dual problem [1]_ and certifies its solution by the duality gap.
-
-    Results are reported for the normalized objective, which is :math:`\lambda =
-    1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|^2 +
-    \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)` for :math:`\rho = 0`.
+    `predict` returns the output of each example with the highest score: an array of
+    labels for sequences, trees and graphs, a label for rows. `dual_gap_` bounds how far
+    `objective_` is from its minimum, per example and in units of the loss.
 
     Read more in the :ref:`User Guide <guide-training>`.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        The structure to predict. "auto" infers it from the data: binary, multiclass or
-        multilabel targets or, if X holds one 2-D array per example, label sequences. A
-        string selects a built-in structure with its default parameters: "binary",
-        "multiclass", "multilabel", "pairwise", "chain", "tree" or "graph". For sequences
-        in a grid search or a cross-validation, pass "chain" rather than "auto": with
-        "auto", scikit-learn rejects a y that is a list of lists.
+        What is predicted: an object, or the name of one with default parameters:
+        "binary", "multiclass", "multilabel", "pairwise", "chain", "tree" or "graph".
+        "auto" infers one of the first three, or "chain", from the data. In a search over
+        sequences, pass "chain": scikit-learn must know it before the fit.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty, from 0 (squared L2 norm) to below 1. With
-        more than 0 (elastic net), many weights are exactly zero: the larger the share,
-        and the smaller `C`, the more. Biases and the intercept are penalized as well.
-        Steps then are not exact, and cutting planes take turns with them only if there
-        are at most 2,048 weights: with more, scale the features.
+        more than 0, many weights are exactly zero, biases included. With more than 2,048
+        weights, scale the features then.
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, the
         intercept is the weight of a constant feature, so it is regularized.
@@ -89,35 +78,25 @@ class BCFWClassifier(StructuredClassifier):
     step : {"auto", "exact", "corrective", "fw", "pairwise", "away"}, default="auto"
         How the dual variables of one example are updated.
 
-        - "exact" solves for them in closed form, all others fixed, as LIBLINEAR does [2]_
-          [3]_. It is by far the fastest, and is available for binary, multiclass and
-          multilabel structures.
-        - "corrective" keeps an active set of labelings per example and nearly optimizes
-          over it, several times between two calls of the max-oracle.
-        - "fw", "pairwise" and "away" are the plain, pairwise and away steps of [1]_.
-          Pairwise and away steps keep the labelings that carry dual mass, and reach high
-          accuracy sooner than plain ones.
-        - "auto" uses exact steps if they are available. They cannot be combined with
-          `average`, `coef_bounds`, ``cache=True`` or ``algorithm="batch"``. Otherwise, if
-          a call of the max-oracle takes more operations than scoring a few known
-          labelings, as for chains and for user-defined structures, it uses corrective
-          steps (pairwise steps with `average` or ``cache=True``). Otherwise it uses plain
-          steps.
+        - "exact" solves for them, all others fixed, as LIBLINEAR does [2]_ [3]_, for
+          binary, multiclass and multilabel structures. Not with `average`, `coef_bounds`,
+          ``cache=True`` or ``algorithm="batch"``.
+        - "corrective" nearly optimizes over the labelings that were found, several times
+          between two calls of the max-oracle.
+        - "fw", "pairwise" and "away" are the steps of [1]_.
+        - "auto" takes exact steps if it can, corrective ones if a call of the max-oracle
+          is expensive, as for chains and your own structures (pairwise ones with
+          `average` or ``cache=True``), and plain ones otherwise.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the data.
     warm_start : bool, default=False
-        Whether to start from the dual solution of the previous fit. C and the sample
-        weights may change. Examples may be added, removed, changed or put in another
-        order: those that were there before keep their part of the solution. An
-        interrupted fit keeps the progress it has made.
+        Whether to start from the dual solution of the previous fit. C, the sample weights
+        and some of the examples may change. An interrupted fit keeps its progress.
     n_jobs : int or None, default=None
-        Number of threads, for built-in structures. Corrective, pairwise and away steps
-        run in parallel: each thread works on a part of the examples, and the parts are
-        merged ten times per pass. Exact and plain steps, averaging, a `sampling` other
-        than "permuted", and data with fewer than a few hundred examples use one thread.
-        Gap checks and `predict` use all threads if the package was built with OpenMP.
+        Number of threads, for built-in structures: of corrective, pairwise and away
+        steps, on more than a few hundred examples; of gap checks and `predict`.
     random_state : int, RandomState instance or None, default=None
         Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
         fits are reproducible bit for bit.
@@ -129,47 +108,29 @@ class BCFWClassifier(StructuredClassifier):
         intercept_scaling : float, default=1.0
             Value of the constant feature. Larger values regularize the intercept less.
         classes : array-like or None, default=None
-            All class labels. Pass them if y may lack some, for example in a fold of a
-            cross-validation. None uses the labels in y.
+            All class labels. Pass them if y may lack some, as in a fold.
         sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
-            How examples are drawn: in proportion to their block duality gaps, uniformly,
-            or once per pass in random order. With exact steps, "gap" also visits examples
-            in random order, and skips those with small gaps for longer and longer
-            (shrinking). "auto" is "permuted" for other than exact steps that may be
-            accelerated, and "gap" otherwise.
+            How examples are drawn: in proportion to their gaps (exact steps skip
+            those with small gaps for longer and longer), uniformly, or once per pass.
         acceleration : bool or "auto", default="auto"
-            Whether to accelerate the steps [4]_. Each pass then works on the objective
-            plus a proximal term, which attracts the weights to a moving center.
-            Acceleration needs far fewer passes if many are needed, as for a small `tol`
-            or a large `C`, and the duality gap remains valid. "auto" starts it once at
-            least a dozen more passes are expected, but never with `average`,
-            ``algorithm="batch"``, or ``sampling="gap"`` for other than exact steps. If
-            many passes are still expected, as on columns that are neither centered nor
-            scaled, "auto" also takes turns with cutting planes [5]_, except with
-            `average` and ``algorithm="batch"``. True accelerates from the first pass on,
-            without cutting planes. Exact steps on Dask collections are always accelerated
-            from the first pass on, unless False.
+            Whether to accelerate the steps [4]_, which needs far fewer passes for a small
+            `tol` or a large `C`. "auto" begins once a dozen more passes are expected, and
+            may take turns with cutting planes [5]_. Not with `average`,
+            ``algorithm="batch"``, or ``sampling="gap"`` for other than exact steps.
         cache : bool or "auto", default="auto"
             Whether to try the labelings found before, ahead of calling the max-oracle.
-            "auto" does so if a call takes more operations than scoring a hundred
-            labelings, as for user-defined structures. Corrective steps need no cache.
+            "auto" does so if a call is expensive. Corrective steps need no cache.
         algorithm : {"block", "batch"}, default="block"
-            "batch" is the classical Frank-Wolfe algorithm: one step on all examples per
-            pass.
+            "batch" makes one step on all examples per pass, as in papers.
         average : bool, default=False
-            Whether to return the weighted average of the iterates if a fit ends before it
-            reaches `tol`. The average often predicts better than the last iterate. Exact
-            steps always return the better of the two.
+            Whether to return the weighted average of the iterates if a fit ends early.
         coef_bounds : (lower, upper) or None, default=None
             Box constraints on `coef_`: numbers, or arrays of the shape of `coef_`.
         max_time : float or None, default=None
-            Time limit in seconds. A fit that is cut short by it is not reproducible bit
-            for bit, because the number of passes then depends on the load of the machine.
+            Time limit in seconds. A fit that is cut short by it is not reproducible.
         gap_check_interval : int, default=10
-            Number of passes between two computations of the duality gap, each of which
-            costs about one pass. The gap is computed earlier if the sum of the last known
-            block gaps has fallen to a tenth or, with exact steps, suggests that `tol` is
-            reached.
+            Number of passes between two computations of the gap, each of which costs
+            about one pass; fewer if the gap seems to have fallen.
 
     Attributes
     ----------
@@ -193,9 +154,8 @@ class BCFWClassifier(StructuredClassifier):
         Number of calls of the max-oracle, including those of the gap checks.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
-        "blocks" (block steps), "accelerated" (the same around a center that moves) or
-        "planes" (cutting planes); "start" before the first pass.
+        "dual_objective", "dual_gap" and "method": "blocks", "accelerated" or "planes"
+        made the last pass.
     step_, cache_ : str, bool
         The settings in use, with "auto" resolved.
     n_features_in_ : int
@@ -210,6 +170,27 @@ class BCFWClassifier(StructuredClassifier):
 
     Notes
     -----
+    The weight vector w solves
+
+    .. math::
+
+        \min_w \; \frac{1 - \rho}{2} \|w\|_2^2 + \rho \|w\|_1 + C \sum_i s_i H_i(w)
+
+    for the `l1_ratio` :math:`\rho`, sample weights :math:`s_i` and the structured hinge
+    loss with margin rescaling,
+
+    .. math::
+
+        H_i(w) = \max_y \; L(y_i, y)
+        + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle.
+
+    The structure defines the loss :math:`L` and the joint feature map :math:`\phi`. The
+    solver works on the dual problem [1]_ and certifies its solution by the duality gap.
+
+    Results are reported for the normalized objective, which is :math:`\lambda =
+    1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|^2 +
+    \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)` for :math:`\rho = 0`.
+
     There is no `partial_fit`: the dual solution has one block of variables per training
     example, so a certificate needs all of them. To continue training on the same
     examples, use `warm_start`.
@@ -236,17 +217,6 @@ class BCFWClassifier(StructuredClassifier):
     .. [5] Franc, Sonnenburg, "Optimized cutting plane algorithm for large-scale risk
        minimization", JMLR 10, 2009.
     .. [6] Yu, Joachims, "Learning structural SVMs with latent variables", ICML 2009.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm import BCFWClassifier
-    >>> from sklearn_structsvm.datasets import make_chains
-    >>> X, y = make_chains(n_samples=40, random_state=0)
-    >>> model = BCFWClassifier(C=0.1, tol=0.01, random_state=0).fit(X[:30], y[:30])
-    >>> model.dual_gap_ <= 0.01
-    True
-    >>> model.predict(X[30:]).shape
-    (10,)
     """
 
     takes_hidden_labels = takes_completions = True

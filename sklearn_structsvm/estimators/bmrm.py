@@ -28,32 +28,18 @@ from sklearn_structsvm.structures import Structure
 
 
 class BMRMClassifier(BatchClassifier):
-    r"""Support vector machine, flat or structured, trained by a bundle method.
+    r"""Linear or structured classifier, trained by cutting planes (bundle method).
 
-    The weight vector w solves
+    For hinge losses of rows, for metrics of the whole sample such as the F1, and for any
+    structure, where it is the method of SVMstruct:
 
-    .. math::
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_structsvm import BMRMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> BMRMClassifier(loss="f1").fit(X, y == 2).dual_gap_ <= 1e-3
+    True
 
-        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
-
-    for sample weights :math:`s_i` and a hinge loss :math:`H_i`:
-
-    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
-    - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
-      where :math:`L` is given by `label_costs`;
-    - several labels: the same maximum over all pairs of a label y that the example has
-      and a label c that it does not have (label ranking);
-    - a structure: as in `BCFWClassifier`.
-
-    Each iteration adds a cutting plane, which is a linear lower bound on the sum of the
-    losses, and minimizes the regularized maximum of all planes [1]_. With a line search
-    [2]_ this is OCAS, for any of these losses. Over a structure it is SVMstruct [3]_,
-    with planes taken between the best weights so far and the minimizer, which needs a
-    third of the oracle calls.
-
-    Results are reported for the normalized objective
-    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
-    :math:`\lambda = 1 / (C \sum_i s_i)`.
+    `predict` returns the class, or the structured output, with the highest score.
 
     Read more in the :ref:`User Guide <guide-batch>`.
 
@@ -174,6 +160,33 @@ class BMRMClassifier(BatchClassifier):
     SubLBFGSClassifier : Quasi-Newton steps, followed by stabilized bundle steps.
     BCFWClassifier : Block-coordinate Frank-Wolfe, for structures too.
 
+    Notes
+    -----
+    The weight vector w solves
+
+    .. math::
+
+        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
+
+    for sample weights :math:`s_i` and a hinge loss :math:`H_i`:
+
+    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
+    - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
+      where :math:`L` is given by `label_costs`;
+    - several labels: the same maximum over all pairs of a label y that the example has
+      and a label c that it does not have (label ranking);
+    - a structure: as in `BCFWClassifier`.
+
+    Each iteration adds a cutting plane, which is a linear lower bound on the sum of the
+    losses, and minimizes the regularized maximum of all planes [1]_. With a line search
+    [2]_ this is OCAS, for any of these losses. Over a structure it is SVMstruct [3]_,
+    with planes taken between the best weights so far and the minimizer, which needs a
+    third of the oracle calls.
+
+    Results are reported for the normalized objective
+    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
+
     References
     ----------
     .. [1] Teo, Vishwanathan, Smola, Le, "Bundle methods for regularized risk
@@ -184,29 +197,6 @@ class BMRMClassifier(BatchClassifier):
        Learning 77, 2009.
     .. [4] Joachims, "A support vector method for multivariate performance measures",
        ICML 2005.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn_structsvm import BMRMClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = BMRMClassifier().fit(X, y)
-    >>> model.dual_gap_ <= 1e-3
-    True
-
-    Trained for the F-measure of a rare class:
-
-    >>> from sklearn_structsvm.metrics import FBeta
-    >>> rare = BMRMClassifier(loss=FBeta(pos_label=1)).fit(X, y == 2)
-    >>> rare.dual_gap_ <= 1e-3
-    True
-
-    Sequences of labels:
-
-    >>> from sklearn_structsvm.datasets import make_chains
-    >>> X, y = make_chains(n_samples=40, random_state=0)
-    >>> BMRMClassifier(C=0.1, tol=0.01).fit(X, y).predict(X).shape
-    (40,)
     """
 
     _needs = BATCH_NEEDS

@@ -68,50 +68,38 @@ def _without_squares(other, *allowed):
 
 
 class CRFClassifier(ProbabilisticClassifier):
-    r"""Conditional random field with a certificate of optimality.
+    r"""Conditional random field: probabilities of sequences, trees, graphs and rows.
 
-    The weight vector w solves
+    For tags of words and other outputs whose labels depend on each other; of rows it is
+    logistic regression:
 
-    .. math::
+    >>> from sklearn_structsvm import CRFClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=40, random_state=0)
+    >>> model = CRFClassifier("chain", C=0.1, random_state=0).fit(X, y)
+    >>> model.predict_proba(X)[0].shape == (len(y[0]), len(model.classes_))
+    True
 
-        \min_w \; \frac{1 - \rho}{2} \|w\|_2^2 + \rho \|w\|_1
-        - C \sum_i s_i \log p(y_i \mid x_i, w)
-
-    for the `l1_ratio` :math:`\rho`, sample weights :math:`s_i` and the probabilities
-
-    .. math::
-
-        p(y \mid x, w) = \frac{\exp \langle w, \phi(x, y) \rangle}
-        {\sum_{y'} \exp \langle w, \phi(x, y') \rangle}.
-
-    The structure defines the joint feature map :math:`\phi`. The model is a linear-chain
-    conditional random field for sequences, a tree-structured one for trees, one that is
-    trained by bounds for graphs with cycles, and logistic regression for flat data.
-
-    Results are reported for the normalized objective, which is :math:`\lambda =
-    1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|_2^2 -
-    \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)` for :math:`\rho = 0`.
+    `predict` returns the most probable labels of each example as a whole or, with
+    ``decoding="mbr"``, those with the least expected errors. `dual_gap_` bounds how far
+    `objective_` is from its minimum.
 
     Read more in the :ref:`User Guide <guide-probabilities>`.
 
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        The structure to predict: a `ChainStructure`, `TreeStructure`, `GraphStructure`,
-        `BinaryStructure`, `MulticlassStructure` or `MultilabelStructure`. These allow
-        sums over all labelings, or bounds of them (graphs with cycles). "auto" infers it
-        from the data: binary, multiclass or multilabel targets or, if X holds one 2-D
-        array per example, label sequences. A string selects a built-in structure, see
-        `BCFWClassifier`. The loss of the structure matters only for ``decoding="mbr"``.
+        What is predicted: an object, or a name, "binary", "multiclass", "multilabel",
+        "chain", "tree" or "graph". "auto" infers it from the data, except for the last
+        two. In a search over sequences, pass "chain". The loss of the structure matters
+        only for ``decoding="mbr"``.
     C : float, default=1.0
         Inverse of the regularization strength. Must be positive; smaller values mean
         stronger regularization.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty, from 0 (squared L2 norm) to 1 (L1 norm). With
-        more than 0 (elastic net), many weights are exactly zero: the larger the share,
-        and the smaller `C`, the more. With 1 a fit takes more passes. The intercept is
-        penalized as well. CRFsuite calls :math:`\rho / C` `c1`, and
-        :math:`(1 - \rho) / (2 C)` `c2`.
+        more than 0, many weights are exactly zero. With 1 a fit takes more passes.
+        CRFsuite calls :math:`\rho / C` `c1`, and :math:`(1 - \rho) / (2 C)` `c2`.
     fit_intercept : bool, default=True
         Whether to fit an intercept (flat structures only). As in `LinearSVC`, and unlike
         in `LogisticRegression`, the intercept is the weight of a constant feature, so it
@@ -127,43 +115,29 @@ class CRFClassifier(ProbabilisticClassifier):
         - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
           threads.
         - "newton" takes Newton steps (flat structures, and sequences with at most 2,048
-          weights). It takes the fewest steps for high accuracy and for large `C`. Steps
-          are found by conjugate gradients; with ``l1_ratio > 0`` or sequences each of
-          them minimizes the penalty and a quadratic model exactly [4]_.
-        - "auto" is "newton" for flat structures with no more features than examples,
-          "lbfgs" for graphs and Dask collections, where it is the only choice, and
-          otherwise "dual".
-          With hidden labels it is "lbfgs", and goes on with "newton" where that is
-          slow, for sequences with at most 2,048 weights.
-          If "dual" is expected to need many more passes, "auto" goes on with "newton"
-          (flat structures) or "lbfgs". If it would take more than 2 GiB, and more than
-          "lbfgs", "auto" is "lbfgs", and a warning says so.
+          weights): the fewest for high accuracy, large `C` and raw columns [4]_.
+        - "auto" is "newton" for flat structures with no more features than examples and
+          ``l1_ratio=0``, "lbfgs" for graphs, Dask collections and hidden labels, and
+          otherwise "dual". It goes on with another one where that is slow. It takes
+          "lbfgs", with a warning, if "dual" would take more memory than that and 2 GiB.
 
-        With ``l1_ratio > 0``, "auto" begins with "dual", except for Dask collections.
-        It then goes on with "newton" for sequences as well, if they have at most 2,048
-        weights, and back to "dual" if that makes no progress.
-        "lbfgs" then is OWL-QN [3]_, which takes many more passes: "auto" goes on with it
-        only if "dual" makes next to no progress. It needs ``l1_ratio < 1``, as does Dask.
+        With ``l1_ratio > 0``, "lbfgs" is OWL-QN [3]_, which takes many more passes. It
+        needs ``l1_ratio < 1``, as does Dask.
     decoding : {"map", "mbr"}, default="map"
-        What `predict` returns. "map" is the most probable labeling. "mbr" (minimum Bayes
-        risk) is the labeling with the smallest expected loss, by the Hamming loss or the
-        label costs of the structure. For the Hamming loss it consists of the most
-        probable label at each position. `decoding` may be changed after `fit`.
+        What `predict` returns: the most probable labeling, or ("mbr", minimum Bayes risk)
+        that with the smallest expected loss, without costs the most probable label at
+        each position. It may be changed after `fit`.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
         Maximum number of passes over the data.
     warm_start : bool, default=False
-        Whether to start from the dual solution of the previous fit or, for the other
-        solvers, and for another `C` with ``l1_ratio=1``, from its weights. C, l1_ratio,
-        the sample weights and the solver may change, and examples as for
-        `BCFWClassifier`. An interrupted fit of "dual" keeps the progress it has made.
+        Whether to start from the dual solution of the previous fit or, where there is
+        none, from its weights. C, l1_ratio, the weights, the solver and some of the
+        examples may change. An interrupted fit of "dual" keeps its progress.
     n_jobs : int or None, default=None
-        Number of threads. Steps of "dual" run in parallel: each thread works on a part of
-        the examples, and the parts are merged ten times per pass. A `sampling` other than
-        "permuted", and data with fewer than a few hundred examples use one thread. Gap
-        checks, the other solvers and predictions use all threads if the package was built
-        with OpenMP.
+        Number of threads: of "dual", on more than a few hundred examples, of the other
+        solvers, of gap checks and of predictions.
     random_state : int, RandomState instance or None, default=None
         Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
         fits are reproducible bit for bit.
@@ -175,24 +149,19 @@ class CRFClassifier(ProbabilisticClassifier):
         intercept_scaling : float, default=1.0
             Value of the constant feature. Larger values regularize the intercept less.
         classes : array-like or None, default=None
-            All class labels. Pass them if y may lack some, for example in a fold of a
-            cross-validation. None uses the labels in y.
+            All class labels. Pass them if y may lack some, as in a fold.
         sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
             How ``solver="dual"`` draws examples: in proportion to their block duality
             gaps, uniformly, or once per pass in random order. "auto" is "permuted".
         acceleration : bool or "auto", default="auto"
-            Whether to accelerate the steps of ``solver="dual"``. "auto" starts the
-            acceleration once at least a dozen more passes are expected, but never with
-            ``sampling="gap"``. True starts it at the first pass, as "auto" does with
-            ``l1_ratio > 0``. With ``l1_ratio=1`` it cannot be False.
+            Whether to accelerate the steps of ``solver="dual"``. "auto" begins once a
+            dozen more passes are expected, but never with ``sampling="gap"``. With
+            ``l1_ratio=1`` it cannot be False.
         max_time : float or None, default=None
-            Time limit in seconds. A fit that is cut short by it is not reproducible bit
-            for bit, because the number of passes then depends on the load of the machine.
+            Time limit in seconds. A fit that is cut short by it is not reproducible.
         gap_check_interval : int, default=10
-            Number of passes of ``solver="dual"`` between two computations of the duality
-            gap, each of which costs about half a pass. The gap is computed earlier if the
-            last known block gaps suggest that `tol` is reached. The other solvers compute
-            the gap at no extra cost.
+            Number of passes of ``solver="dual"`` between two computations of the gap,
+            each of which costs about half a pass.
 
     Attributes
     ----------
@@ -218,9 +187,8 @@ class CRFClassifier(ProbabilisticClassifier):
         checks) or that its Hessian was multiplied by a vector.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
-        "blocks" (dual ascent), "accelerated" (the same around a center that moves),
-        "newton", "lbfgs" or "owlqn"; "start" before the first pass.
+        "dual_objective", "dual_gap" and "method": "blocks", "accelerated", "newton",
+        "lbfgs" or "owlqn" made the last pass.
     solver_ : str
         The solver that the fit ended with, with "auto" resolved.
     n_features_in_ : int
@@ -237,6 +205,28 @@ class CRFClassifier(ProbabilisticClassifier):
 
     Notes
     -----
+    The weight vector w solves
+
+    .. math::
+
+        \min_w \; \frac{1 - \rho}{2} \|w\|_2^2 + \rho \|w\|_1
+        - C \sum_i s_i \log p(y_i \mid x_i, w)
+
+    for the `l1_ratio` :math:`\rho`, sample weights :math:`s_i` and the probabilities
+
+    .. math::
+
+        p(y \mid x, w) = \frac{\exp \langle w, \phi(x, y) \rangle}
+        {\sum_{y'} \exp \langle w, \phi(x, y') \rangle}.
+
+    The structure defines the joint feature map :math:`\phi`. The model is a linear-chain
+    conditional random field for sequences, a tree-structured one for trees, one that is
+    trained by bounds for graphs with cycles, and logistic regression for flat data.
+
+    Results are reported for the normalized objective, which is :math:`\lambda =
+    1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|_2^2 -
+    \frac{1}{\sum_i s_i} \sum_i s_i \log p(y_i \mid x_i, w)` for :math:`\rho = 0`.
+
     Apart from the intercept, a flat fit has the same coefficients as `LogisticRegression`
     with the same C and l1_ratio. A chain with C = 1 / (c1 + 2 c2) and l1_ratio = c1 C has
     the same coefficients as CRFsuite with all transitions and states;
@@ -271,18 +261,6 @@ class CRFClassifier(ProbabilisticClassifier):
        functions", SIAM Journal on Optimization 24, 2014.
     .. [5] Wainwright, Jaakkola, Willsky, "A new class of upper bounds on the log
        partition function", IEEE Trans. Information Theory 51, 2005.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm import CRFClassifier
-    >>> from sklearn_structsvm.datasets import make_chains
-    >>> X, y = make_chains(n_samples=40, random_state=0)
-    >>> model = CRFClassifier(C=0.1, random_state=0).fit(X[:30], y[:30])
-    >>> model.dual_gap_ <= 1e-3
-    True
-    >>> proba = model.predict_proba(X[30:])
-    >>> proba[0].shape == (len(X[30]), len(model.classes_))
-    True
     """
 
     takes_hidden_labels = True

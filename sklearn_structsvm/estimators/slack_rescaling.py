@@ -42,34 +42,20 @@ AVERAGES = {"bcfw": False, "sgd": True}
 
 
 class SlackRescaledSSVM(StructuredClassifier):
-    r"""Structural support vector machine with slack rescaling.
+    r"""Structural support vector machine with slack rescaling, for near misses.
 
-    The weight vector w solves
+    For outputs whose errors differ a lot in size, as with many labels, long sequences or
+    large hierarchies:
 
-    .. math::
+    >>> from sklearn_structsvm import SlackRescaledSSVM
+    >>> from sklearn_structsvm.datasets import make_multilabel
+    >>> X, Y = make_multilabel(n_samples=60, random_state=0)
+    >>> model = SlackRescaledSSVM(C=0.1, tol=0.01, random_state=0).fit(X, Y)
+    >>> model.predict(X).shape == Y.shape, model.dual_gap_ <= 0.01
+    (True, True)
 
-        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
-
-    for sample weights :math:`s_i` and the structured hinge loss with slack rescaling,
-
-    .. math::
-
-        H_i(w) = \max_y \; L(y_i, y)
-        \bigl(1 + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle\bigr).
-
-    The structure defines the loss :math:`L` and the joint feature map :math:`\phi`.
-    The loss of a wrong output scales its violation of a fixed margin of 1. Margin
-    rescaling, as in `BCFWClassifier`, instead requires a margin as large as the loss, so
-    outputs with a large loss can determine the weights even if they would never be
-    predicted. Slack rescaling can predict better where losses differ a lot, as in large
-    label hierarchies. Rescaling the loss is equivalent to rescaling C.
-
-    The maximized function is a product, which standard decoders cannot maximize. One of
-    the searches of [1]_ finds the maximum with the structure's decoders.
-
-    Results are reported for the normalized objective
-    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
-    :math:`\lambda = 1 / (C \sum_i s_i)`.
+    `predict` returns the output of each example with the highest score, as for
+    `BCFWClassifier`.
 
     Read more in the :ref:`User Guide <guide-slack>`.
 
@@ -196,21 +182,39 @@ class SlackRescaledSSVM(StructuredClassifier):
     --------
     BCFWClassifier : Margin rescaling, with a few more options.
 
+    Notes
+    -----
+    The weight vector w solves
+
+    .. math::
+
+        \min_w \; \frac{1}{2} \|w\|^2 + C \sum_i s_i H_i(w)
+
+    for sample weights :math:`s_i` and the structured hinge loss with slack rescaling,
+
+    .. math::
+
+        H_i(w) = \max_y \; L(y_i, y)
+        \bigl(1 + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle\bigr).
+
+    The structure defines the loss :math:`L` and the joint feature map :math:`\phi`.
+    The loss of a wrong output scales its violation of a fixed margin of 1. Margin
+    rescaling, as in `BCFWClassifier`, instead requires a margin as large as the loss, so
+    outputs with a large loss can determine the weights even if they would never be
+    predicted. Slack rescaling can predict better where losses differ a lot, as in large
+    label hierarchies. Rescaling the loss is equivalent to rescaling C.
+
+    The maximized function is a product, which standard decoders cannot maximize. One of
+    the searches of [1]_ finds the maximum with the structure's decoders.
+
+    Results are reported for the normalized objective
+    :math:`\frac{\lambda}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i H_i(w)`, where
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
+
     References
     ----------
     .. [1] Choi, Meshi, Srebro, "Fast and scalable structural SVM with slack rescaling",
        AISTATS 2016.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm import SlackRescaledSSVM
-    >>> from sklearn_structsvm.datasets import make_multilabel
-    >>> X, Y = make_multilabel(n_samples=60, random_state=0)
-    >>> model = SlackRescaledSSVM(C=0.1, tol=0.01, random_state=0).fit(X, Y)
-    >>> model.dual_gap_ <= 0.01
-    True
-    >>> model.predict(X).shape == Y.shape
-    True
     """
 
     step_: str

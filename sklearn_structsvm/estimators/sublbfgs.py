@@ -50,39 +50,20 @@ _NOT_SMOOTH = (*(k for k in LOSSES if not LOSSES[k].is_smooth), ConfusionMetric)
 
 
 class SubLBFGSClassifier(BatchClassifier):
-    r"""Linear support vector machine trained by a quasi-Newton method.
+    r"""Fast linear classifier of rows, by quasi-Newton, bundle and dual steps.
 
-    The weights W solve
+    For hinge, squared hinge and logistic losses, with L2 or L1 penalty, and for metrics
+    of the whole sample such as the F1:
 
-    .. math::
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_structsvm import SubLBFGSClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SubLBFGSClassifier(C=1.0).fit(X, y)
+    >>> model.coef_.shape, model.dual_gap_ <= 1e-3
+    ((3, 4), True)
 
-        \min_W \; \frac{1}{2} \|W\|^2 + C \sum_i s_i H_i(W)
-
-    for sample weights :math:`s_i` and a loss :math:`H_i`. The hinge loss is the default:
-
-    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
-    - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
-      where :math:`L` is given by `label_costs`;
-    - several labels: the same maximum over all pairs of a label y that the example has
-      and a label c that it does not have (label ranking).
-
-    With ``loss="squared_hinge"`` it is
-    :math:`\max(0, 1 - y_i \langle w, x_i \rangle)^2` for two classes. For several
-    classes it is the sum of these losses of all classes, each against the rest: W has the
-    weights of as many independent problems.
-
-    With ``penalty="l1"`` the problem is
-
-    .. math::
-
-        \min_W \; \|W\|_1 + C \sum_i s_i H_i(W)
-
-    for the squared hinge or, for two classes, the hinge or the logistic loss
-    :math:`\log(1 + \exp(-y_i \langle w, x_i \rangle))`.
-
-    Each step costs about one product X W and one product Xᵀ B [1]_. Results are reported
-    for the objective divided by :math:`C \sum_i s_i`, in which the penalty has the factor
-    :math:`\lambda = 1 / (C \sum_i s_i)`.
+    `predict` returns the class with the highest score. With an indicator matrix as y, it
+    returns the labels whose scores are above `threshold_`.
 
     Read more in the :ref:`User Guide <guide-batch>`.
 
@@ -215,21 +196,44 @@ class SubLBFGSClassifier(BatchClassifier):
     BMRMClassifier : Bundle methods, for structures too.
     PragamClassifier : An accelerated gradient method for the dual.
 
+    Notes
+    -----
+    The weights W solve
+
+    .. math::
+
+        \min_W \; \frac{1}{2} \|W\|^2 + C \sum_i s_i H_i(W)
+
+    for sample weights :math:`s_i` and a loss :math:`H_i`. The hinge loss is the default:
+
+    - two classes, :math:`y_i = \pm 1`: :math:`\max(0, 1 - y_i \langle w, x_i \rangle)`;
+    - several classes: :math:`\max_c \; L(y_i, c) + \langle w_c - w_{y_i}, x_i \rangle`,
+      where :math:`L` is given by `label_costs`;
+    - several labels: the same maximum over all pairs of a label y that the example has
+      and a label c that it does not have (label ranking).
+
+    With ``loss="squared_hinge"`` it is
+    :math:`\max(0, 1 - y_i \langle w, x_i \rangle)^2` for two classes. For several
+    classes it is the sum of these losses of all classes, each against the rest: W has the
+    weights of as many independent problems.
+
+    With ``penalty="l1"`` the problem is
+
+    .. math::
+
+        \min_W \; \|W\|_1 + C \sum_i s_i H_i(W)
+
+    for the squared hinge or, for two classes, the hinge or the logistic loss
+    :math:`\log(1 + \exp(-y_i \langle w, x_i \rangle))`.
+
+    Each step costs about one product X W and one product Xᵀ B [1]_. Results are reported
+    for the objective divided by :math:`C \sum_i s_i`, in which the penalty has the factor
+    :math:`\lambda = 1 / (C \sum_i s_i)`.
+
     References
     ----------
     .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
        convex optimization problems in machine learning", JMLR 11, 2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn_structsvm import SubLBFGSClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = SubLBFGSClassifier().fit(X, y)
-    >>> model.dual_gap_ <= 1e-3
-    True
-    >>> model.coef_.shape
-    (3, 4)
     """
 
     solver_: str

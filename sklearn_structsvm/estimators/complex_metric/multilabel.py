@@ -63,27 +63,20 @@ from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
 
 
 class MultilabelMetricClassifier(LabelPredictor):
-    r"""Multilabel classifier that chooses thresholds or top-k labels for a metric.
+    r"""Which of many labels each row gets, for a metric such as macro-F1.
 
-    A given `estimator` predicts the probability :math:`\eta_l(x)` that row x has label l.
-    What is learned here is how to turn these probabilities into decisions: one threshold
-    per label, one threshold for all labels or, with `labels_per_row`, a choice of k
-    labels per row. Depending on `average`, the objective is
+    For multilabel classifiers with probabilities, whose rare labels are hardly ever above
+    one half:
 
-    - "macro": :math:`\min \frac{1}{L} \sum_l \psi(C_l)`;
-    - "weighted": the same with weights of the labels, by how often they occur;
-    - "micro": :math:`\min \psi\bigl(\frac{1}{L} \sum_l C_l\bigr)`;
-    - "samples": the minimum of the mean over rows of 1 minus the F-measure of the row.
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn_structsvm import MultilabelMetricClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=500, random_state=0)
+    >>> model = MultilabelMetricClassifier(metric="f1", average="macro").fit(X, Y)
+    >>> model.predict(X).shape == Y.shape
+    True
 
-    Here :math:`C_l` is the 2 × 2 confusion matrix of label l, :math:`L` is the number of
-    labels, and :math:`\psi` is a metric of two classes, such as 1 - F1.
-
-    For thresholds, all candidates are tried, so the result is optimal for any metric
-    [1]_. With k labels per row, the best sets follow from one linear gain per label [2]_.
-    It is found directly if the metric is linear (recall, costs) or pooled, by column
-    generation if it is convex, and by block coordinate ascent [3]_, with a bound, for
-    ratios such as macro-F1. "samples" assumes that the labels of a row are independent
-    given the row.
+    `predict` returns an indicator matrix. It compares the probability of each label with
+    its threshold or, with `labels_per_row`, chooses the k labels with the largest gains.
 
     Read more in the :ref:`User Guide <guide-many-labels>`.
 
@@ -121,9 +114,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     confusion : {"auto", "labels", "probabilities"}, default="auto"
         What C counts. The certificate, and any constraints, refer to what is counted.
 
-        - "labels" counts the labels in y. A threshold that is best for a few examples is
-          often a bad one for new rows.
-          Not with `labels_per_row` or "samples".
+        - "labels" counts the labels in y. Not with `labels_per_row` or "samples".
         - "probabilities" counts the predicted probabilities, as if they were correct.
         - "auto" calibrates the probabilities by a sigmoid per label, and counts these
           with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
@@ -214,6 +205,24 @@ class MultilabelMetricClassifier(LabelPredictor):
 
     Notes
     -----
+    A given `estimator` predicts the probability :math:`\eta_l(x)` that row x has label l.
+    Depending on `average`, the objective is
+
+    - "macro": :math:`\min \frac{1}{L} \sum_l \psi(C_l)`;
+    - "weighted": the same with weights of the labels, by how often they occur;
+    - "micro": :math:`\min \psi\bigl(\frac{1}{L} \sum_l C_l\bigr)`;
+    - "samples": the minimum of the mean over rows of 1 minus the F-measure of the row.
+
+    Here :math:`C_l` is the 2 × 2 confusion matrix of label l, :math:`L` is the number of
+    labels, and :math:`\psi` is a metric of two classes, such as 1 - F1.
+
+    For thresholds, all candidates are tried, so the result is optimal for any metric
+    [1]_. With k labels per row, the best sets follow from one linear gain per label [2]_.
+    It is found directly if the metric is linear (recall, costs) or pooled, by column
+    generation if it is convex, and by block coordinate ascent [3]_, with a bound, for
+    ratios such as macro-F1. "samples" assumes that the labels of a row are independent
+    given the row.
+
     The ratio 0/0 of a label that neither occurs nor is predicted is a score of 0, as with
     scikit-learn's ``zero_division=0``.
 
@@ -222,21 +231,18 @@ class MultilabelMetricClassifier(LabelPredictor):
 
     References
     ----------
-    .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
-       multiclass algorithms for complex metrics and constraints", JMLR, 2024.
-    .. [2] Schultheis, Kotłowski, Wydmuch, Babbar, Borman, Dembczyński, "Consistent
-       algorithms for multi-label classification with macro-at-k metrics", ICLR 2024.
-    .. [3] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
-       utilities for long-tail performance in extreme multi-label classification",
-       NeurIPS 2023.
+    .. [1] Narasimhan et al., "Consistent multiclass algorithms for complex metrics and
+       constraints", JMLR, 2024.
+    .. [2] Schultheis et al., "Consistent algorithms for multi-label classification with
+       macro-at-k metrics", ICLR 2024.
+    .. [3] Schultheis et al., "Generalized test utilities for long-tail performance in
+       extreme multi-label classification", NeurIPS 2023.
 
     Examples
     --------
     Ten labels, each of them rare:
 
-    >>> from sklearn.datasets import make_multilabel_classification
     >>> from sklearn.metrics import f1_score
-    >>> from sklearn_structsvm import MultilabelMetricClassifier
     >>> X, Y = make_multilabel_classification(
     ...     n_samples=2000, n_features=40, n_classes=10, n_labels=1, length=20,
     ...     random_state=0)
