@@ -19,6 +19,10 @@ from sklearn_structsvm.solvers.loop import certified
 SLOW_AFTER = 20
 SLOW_IF_LEFT = 30
 
+# The same for what follows the successor, which takes longer, but not many passes.
+STUCK_AFTER = 200
+STUCK_IF_LEFT = 1000
+
 
 def run_crf(
     ascent,
@@ -67,7 +71,7 @@ def run_crf(
     turn = Ascent(passes, limits, accelerator=accelerator)
     if successor is None:
         return turn.run()
-    slow = Slow(limits, least_left)
+    slow = Slow(limits, SLOW_AFTER, max(SLOW_IF_LEFT, least_left))
 
     def go_on(row, w):
         ascent.take_result(row, w.copy())
@@ -78,7 +82,7 @@ def run_crf(
     def hand_over(row, w):
         follower = successor(row, w)
         if follower.then is not None:
-            follower.is_over = Slow(limits).ends_ascent
+            follower.is_over = Slow(limits, STUCK_AFTER, STUCK_IF_LEFT).ends_ascent
         elif take_back is not None:
             follower.then, follower.is_over = go_on, slow.ends_others
         return follower
@@ -112,18 +116,19 @@ class MarginalPasses(Passes):
 class Slow:
     """Rules by which another method takes over from ascent, and ascent from it again.
 
-    `least_left` as for `run_crf`.
+    `after`, `if_left`: passes after which it may count as slow, and the number of further
+    ones that it must then be expected to need.
     """
 
-    def __init__(self, limits, least_left=0.0):
+    def __init__(self, limits, after, if_left):
         self.history, self.tol = limits.history, limits.tol
-        self.if_left = max(SLOW_IF_LEFT, least_left)
+        self.after, self.if_left = after, if_left
 
     def ends_ascent(self):
         """Whether many more passes of ascent are expected, by a check just made."""
         history = self.history
         if not (
-            history.n_iter > SLOW_AFTER
+            history.n_iter > self.after
             and history.rows[-1]["n_iter"] == history.n_iter - 1
             and passes_left(history.rows, self.tol) > self.if_left
         ):
