@@ -1,13 +1,17 @@
 """Features of words: ours by default, beside those of python-crfsuite's tutorial.
 
 The tutorial's function makes a dict of each word, which thousands of programs have taken
-over. Both kinds of features are given to our CRF, and the tutorial's to CRFsuite as well,
-all with the same strength of regularization. Scores are of the test part: F1 of entities,
-or the share of wrong tags; behind the difference from the tutorial's features, with our
-CRF, is its standard error by a bootstrap of sentences. CRFSUITE_PYTHON names an
-interpreter that has python-crfsuite.
+over. Both kinds of features are given to our CRF and to CRFsuite, all with the same
+strength of regularization. Scores are of the test part: F1 of entities, or the share of
+wrong tags; behind the difference from the tutorial's features, with our CRF, is its
+standard error by a bootstrap of sentences. CRFSUITE_PYTHON names an interpreter that has
+python-crfsuite.
 
-With ``--files NAME TRAIN TEST`` the corpora are your own, in columns or CoNLL-U.
+With ``--costs`` our CRF is also trained with costs: that much for each wrong label where
+an entity is, and 1 for one where none is (0: no costs). With ``--files NAME TRAIN TEST``
+the corpora are your own, in columns or CoNLL-U. What was measured is kept in
+results/words.json, so that corpora and, with ``--only``, fits may be measured one by one;
+``--show`` prints it, and measures nothing.
 """
 
 import json
@@ -30,9 +34,15 @@ from _common import (
 
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import read_conll
-from sklearn_structsvm.metrics import entity_f1_score, token_accuracy_score
+from sklearn_structsvm.metrics import (
+    entity_f1_score,
+    entity_precision_score,
+    entity_recall_score,
+    token_accuracy_score,
+)
 from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
 
+RESULTS = HERE / "results" / "words.json"
 # Files, and the columns of words and of tags.
 CORPORA = {
     "conll2000": ("conll2000", "{}.txt.gz", [0, 1], 2),
@@ -115,13 +125,51 @@ class Tutorial:
         return self.transformer.transform(map(tutorial_features, X))
 
 
-def crfsuite_fit(python, problem, C):
+class Attributes:
+    """Our features as CRFsuite takes them: the names of those that a word has."""
+
+    def fit_transform(self, X):
+        self.features = WordFeatures()
+        return named(self.features.fit_transform(X))
+
+    def transform(self, X):
+        return named(self.features.transform(X))
+
+
+def named(items):
+    """Numbers of features as their names, which take less time to read."""
+    return [
+        [list(map(str, row)) for row in np.split(x.indices, x.indptr[1:-1])]
+        for x in items
+    ]
+
+
+class Dicts:
+    """The tutorial's dicts."""
+
+    def fit_transform(self, X):
+        return self.transform(X)
+
+    def transform(self, X):
+        return [tutorial_features(x) for x in X]
+
+
+MAKERS = {
+    "library, tutorial": Tutorial,
+    "library, WordFeatures": WordFeatures,
+    "CRFsuite, tutorial": Dicts,
+    "CRFsuite, WordFeatures": Attributes,
+}
+
+
+def crfsuite_fit(python, make, problem, C):
     X, y, X_test, _ = problem
     start = process_time()
-    tokens = [tutorial_features(x) for x in X]
+    features = make()
+    tokens = features.fit_transform(X)
     of_features = process_time() - start
     start = process_time()
-    tokens_test = [tutorial_features(x) for x in X_test]
+    tokens_test = features.transform(X_test)
     of_tagging = process_time() - start
     params = {"c1": 0.0, "c2": 0.5 / C, "feature.possible_transitions": 1}
     with tempfile.TemporaryDirectory() as folder:
@@ -142,14 +190,88 @@ def deviation(score, y, first, second, rng, n=100):
     return np.std(found, ddof=1)
 
 
+def measure(problem, C, names, python, rng):
+    """The rows of a table, by their names."""
+    y_test = problem[3]
+    _, score = score_of(y_test)
+    base, rows = None, {}
+    for name in dict.fromkeys(["library, tutorial", *names]):
+        make = MAKERS[name]
+        if name.startswith("library"):
+            tags, *seconds = own_fit(make, problem, C)
+        elif python:
+            tags, *seconds = crfsuite_fit(python, make, problem, C)
+        else:
+            continue
+        base = tags if base is None else base
+        difference = score(y_test, tags) - score(y_test, base)
+        error = deviation(score, y_test, tags, base, rng)
+        told = f"{difference:+.2f} ± {error:.2f}"
+        rows[name] = [f"{C:g}", f"{score(y_test, tags):.2f}", told, *seconds]
+    return rows
+
+
+def with_costs(problem, C, costs, rng):
+    """Rows of precision and recall, for costs of labels where there are entities."""
+    X, y, X_test, y_test = problem
+    features = WordFeatures()
+    items, items_test = features.fit_transform(X), features.transform(X_test)
+    tags = sorted({tag for own in y for tag in own})
+    base, rows = None, []
+    for cost in costs:
+        weights = {tag: 1.0 if tag == "O" else cost for tag in tags} if cost else None
+        model = CRFClassifier("chain", C=C, class_weight=weights, random_state=0)
+        found = fit_quietly(model, items, y).predict(items_test)
+        scores = [
+            100 * score(y_test, found)
+            for score in (entity_precision_score, entity_recall_score, entity_f1_score)
+        ]
+        base = found if base is None else base
+        error = 100 * deviation(entity_f1_score, y_test, found, base, rng)
+        told = f"{scores[2]:.1f} ± {error:.1f}"
+        rows.append([f"{cost:g}", *(f"{own:.1f}" for own in scores[:2]), told])
+    return rows
+
+
+def show(found):
+    for name, own in found.items():
+        if "costs" in own:
+            print(f"{name}, with costs of wrong labels where entities are, C=1\n")
+            header = ["cost", "precision", "recall", "F1 ± error of its difference"]
+            print_table(header, own["costs"])
+        print(f"{name}: {own['about']}\n")
+        rows = [
+            [what, *own["rows"][C][what]]
+            for C in sorted(own["rows"], key=float)
+            for what in MAKERS
+            if what in own["rows"][C]
+        ]
+        print_table(
+            ["", "C", own["score"], "beside the tutorial's", "s features", "s training",
+             "s tagging"],
+            rows,
+        )  # fmt: skip
+
+
+def write(found):
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    RESULTS.write_text(f"{text}\n", encoding="utf-8")
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--corpora", nargs="*", choices=CORPORA, default=[*CORPORA])
     parser.add_argument(
         "--files", nargs=3, action="append", default=[], metavar=("NAME", "TRAIN", "TEST")
     )
-    parser.add_argument("--Cs", type=float, nargs="+", default=[0.3, 1.0, 3.0])
+    parser.add_argument("--Cs", type=float, nargs="*", default=[1.0])
+    parser.add_argument("--only", nargs="+", choices=MAKERS, default=[*MAKERS])
+    parser.add_argument("--costs", type=float, nargs="*", default=[])
+    parser.add_argument("--show", action="store_true", help="print what is known")
     args = parser.parse_args()
+    found = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    if args.show:
+        return show(found)
     python = peer_python("CRFSUITE_PYTHON", "pycrfsuite")
     problems = {name: load(name, args.data) for name in args.corpora}
     problems |= {name: read_both(paths) for name, *paths in args.files}
@@ -157,30 +279,18 @@ def main():
     for name, problem in problems.items():
         if problem is None:
             continue
-        y_test = problem[3]
-        title, score = score_of(y_test)
-        rows = []
-        for C in args.Cs:
-            fits = {
-                "library, tutorial": own_fit(Tutorial, problem, C),
-                "library, WordFeatures": own_fit(WordFeatures, problem, C),
-            }
-            if python:
-                fits["CRFsuite, tutorial"] = crfsuite_fit(python, problem, C)
-            base = fits["library, tutorial"][0]
-            for what, (tags, *seconds) in fits.items():
-                difference = score(y_test, tags) - score(y_test, base)
-                error = deviation(score, y_test, tags, base, rng)
-                told = f"{difference:+.2f} ± {error:.2f}"
-                own = f"{score(y_test, tags):.2f}"
-                rows.append([what, f"{C:g}", own, told, *seconds])
         n_words = sum(map(len, problem[0]))
-        print(f"{name}: {len(problem[0])} sentences, {n_words} words\n")
-        print_table(
-            ["", "C", title, "beside the tutorial's", "s features", "s training",
-             "s tagging"],
-            rows,
-        )  # fmt: skip
+        own = found.setdefault(name, {"rows": {}})
+        own["about"] = f"{len(problem[0])} sentences, {n_words} words"
+        own["score"] = score_of(problem[3])[0]
+        if args.costs:
+            own["costs"] = with_costs(problem, 1.0, args.costs, rng)
+        for C in args.Cs:
+            rows = own["rows"].setdefault(f"{C:g}", {})
+            rows |= measure(problem, C, args.only, python, rng)
+            write(found)
+        write(found)
+    return show(found)
 
 
 if __name__ == "__main__":

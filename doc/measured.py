@@ -93,7 +93,7 @@ TOPICS = {
     "sequences": (
         "Sequences",
         "ocr_pass ocr_gap prototypes ocr_crfsuite conll crf elastic_net given_scores "
-        "stacked embeddings reading tagging growing_data slack_chain many_labels "
+        "stacked words embeddings reading tagging growing_data slack_chain many_labels "
         "parallel workers scaling",
     ),
     "rows": (

@@ -484,7 +484,7 @@ def search():
     return GridSearchCV(model, {"crfclassifier__C": [1.0]}, cv=2)
 
 
-MBR = CRFClassifier("chain", decoding="mbr", random_state=0)
+MBR = CRFClassifier("chain", solver_options={"decoding": "mbr"}, random_state=0)
 DICTS = [[{"w": word} for word in x] for x in WORDS]
 ROWS = np.eye(4), [0, 1, 0, 1]
 TREES = [(np.eye(2), [-1, 0]), (np.eye(3)[:, :2], [-1, 0, 0])]

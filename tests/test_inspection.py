@@ -1,5 +1,7 @@
 """Explanations add up to differences of scores; pairs of labels beside enumeration."""
 
+import sys
+
 import numpy as np
 import pytest
 from _options import placed
@@ -8,7 +10,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
-from sklearn_structsvm.inspection import explain, top_features
+from sklearn_structsvm.inspection import explain, top_features, transition_table
 from sklearn_structsvm.preprocessing import SplitMatrix, WordFeatures
 from sklearn_structsvm.structures import ChainStructure, TreeStructure
 
@@ -105,6 +107,34 @@ def test_contributions_have_the_names_of_the_pipeline():
     sizes = [abs(value) for value in weights.values()]
     assert sizes == sorted(sizes, reverse=True)
     assert len(top_features(model, "NOUN", n_features=3)) == 3
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_tables_have_the_weights_with_their_names(name):
+    pandas = pytest.importorskip("pandas")
+    model, _ = tagger(name)
+    found = top_features(model, "I-x", n_features=2)
+    frame = top_features(model, "I-x", n_features=2, as_frame=True)
+    expected = pandas.DataFrame(found, columns=["feature", "weight"])
+    pandas.testing.assert_frame_equal(frame, expected)
+    table = transition_table(model)
+    assert table.index.tolist() == table.columns.tolist() == LABELS
+    structure = model.structure_
+    weights = structure.weight_parts(model.coef_).get("transition", np.zeros((3, 3)))
+    allowed = np.ones((3, 3), dtype=bool)
+    if structure.allowed_ is not None:
+        allowed = structure.allowed_[:3, :3]
+    expected = np.where(allowed, weights, -np.inf)
+    assert np.array_equal(table.to_numpy(), expected)
+
+
+def test_tables_without_pandas_say_what_is_missing(monkeypatch):
+    model, _ = tagger("chain")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="transition_table needs pandas"):
+        transition_table(model)
+    with pytest.raises(ImportError, match=r"top_features\(as_frame=True\) needs pandas"):
+        top_features(model, "O", as_frame=True)
 
 
 def test_what_cannot_be_explained_is_refused():

@@ -79,7 +79,9 @@ SVMS = {
 CRFS = {
     "crf": CRFClassifier(random_state=0),
     "crf-cv": CRFClassifierCV(Cs=2, cv=2, random_state=0),
-    "crf-mbr": CRFClassifier(decoding="mbr", fit_intercept=False, random_state=0),
+    "crf-mbr": CRFClassifier(
+        fit_intercept=False, random_state=0, solver_options={"decoding": "mbr"}
+    ),
 }
 COSTLY = {
     "binary": BinaryStructure(label_costs=[[0, 1], [4, 0]]),
@@ -158,10 +160,10 @@ def check_linear(model, X, real):
         expected = model.predict_proba(X)
         # Softmax and sigmoid stretch no difference; their own rounding comes on top.
         values, off = expected, 2 * off.max() + 64 * np.finfo(real).eps
-        if model.decoding == "mbr" and several:
+        if model._decoding == "mbr" and several:
             absent, present = model.structure_.label_costs_.T
             values, off = expected * present - (1 - expected) * absent, 8 * off
-        elif model.decoding == "mbr":
+        elif model._decoding == "mbr":
             values, off = -(expected @ model.structure_.label_costs_), 16 * off
         elif several:
             values = expected - 0.5
@@ -193,8 +195,10 @@ def test_linear_classifiers_of_rows(estimator, kind, real):
 @pytest.mark.parametrize("kind", COSTLY)
 def test_decoding_by_least_expected_cost(kind, real):
     X = features()
-    model = CRFClassifier(COSTLY[kind], C=0.1, decoding="mbr").fit(X, labels_of(kind, X))
-    likeliest = clone(model).set_params(decoding="map").fit(X, labels_of(kind, X))
+    model = CRFClassifier(COSTLY[kind], C=0.1, solver_options={"decoding": "mbr"})
+    model.fit(X, labels_of(kind, X))
+    likeliest = clone(model).set_params(solver_options__decoding="map")
+    likeliest.fit(X, labels_of(kind, X))
     # Farther and farther away there are rows of every probability, so of those between
     # the thresholds, even if almost all labels are the same.
     far = features(1000, seed=5) * np.geomspace(1.0, 30.0, 1000)[:, None]

@@ -122,7 +122,9 @@ def test_the_estimator_is_what_fit_returns_and_tells_what_it_learned() -> None:
 
 def test_probabilities_of_sequences_are_arrays() -> None:
     X, y = make_chains(n_samples=8, random_state=new_seed())
-    model = CRFClassifier("chain", solver="lbfgs", decoding="mbr", tol=0.1).fit(X, y)
+    options = {"decoding": "mbr"}
+    model = CRFClassifier("chain", solver="lbfgs", tol=0.1, solver_options=options)
+    model.fit(X, y)
     assert_type(model, CRFClassifier)
     assert_type(model.predict_proba(X), np.ndarray)
     assert_type(model.log_likelihood(X, y), np.ndarray)

@@ -105,7 +105,7 @@ for word, p in zip(words[0], probabilities[0], strict=True):
 # minimizes the expected number of wrong letters, but fewer words are entirely right.
 
 for decoding in ("map", "mbr"):
-    predicted = field.set_params(decoding=decoding).predict(X_test)
+    predicted = field.set_params(solver_options__decoding=decoding).predict(X_test)
     words_right = list(map(np.array_equal, predicted, y_test))
     accuracy = token_accuracy_score(y_test, predicted)
     print(f"{decoding}: letters {accuracy:.3f}, words {np.mean(words_right):.3f} right")

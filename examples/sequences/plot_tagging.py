@@ -137,12 +137,15 @@ tagger = joblib.load(file)
 # %%
 # A new sentence
 # --------------
-# The plot shows the tags and the probability of each tag at each word. "near" did not
+# The plot shows the tags and the probability of each tag at each word and, above, what
+# speaks most for the tag of each word and against the second best one. "near" did not
 # occur in training, "May" can be a first name or part of a place name, and "Westiley"
 # can be either.
 
 words = "yesterday May met Lena Holley near Westiley".split()
-display = TaggingDisplay.from_estimator(tagger, words, tokens=words, k=3)
+display = TaggingDisplay.from_estimator(
+    tagger, words, tokens=words, k=3, n_contributions=3
+)
 plt.show()
 
 # %%
@@ -157,8 +160,8 @@ for tagging, p in zip(taggings[0], probabilities[0], strict=True):
     )
 
 # %%
-# Why is "Westiley" what it is said to be? What speaks most for its tag and against the
-# second best one:
+# Why is "Westiley" what it is said to be? The contributions are numbers that sum to the
+# difference of two scores:
 
 why = explain(tagger, words)[-1]
 print(f"{why.label}, not {why.other}: {why.difference:.2f} = the sum of")

@@ -20,6 +20,9 @@ CONLLU = "id form lemma upos xpos feats head deprel deps misc".split()
 CONLLU_ID = re.compile(r"\d+(?:[-.]\d+)?")
 NO_WORD = re.compile(r"\d+[-.]\d+")
 DOCUMENT = "-DOCSTART-"
+BLANKS = re.compile("[ \t]+")
+# What compressed files begin with.
+GZIP = b"\x1f\x8b"
 # Places that a message names.
 MAX_NAMED = 5
 
@@ -44,7 +47,7 @@ def read_conll(
     Parameters
     ----------
     file : str, path or iterable of str
-        The file, which may be compressed by gzip (".gz"), or its lines.
+        The file, which may be compressed by gzip, or its lines.
     columns : list of int or str, or None, default=None
         Columns of a word, its form first, by number (from 0, or from the end by negative
         numbers) or by name. Names are those of CoNLL-U ("form", "lemma", "upos", "xpos",
@@ -66,8 +69,8 @@ def read_conll(
     Raises
     ------
     ValueError
-        If a line has not as many columns as the first one, or a column does not exist.
-        The message has the number of the line.
+        If a line has not as many columns as the first one, a column does not exist, or
+        the file has another encoding. The message has the number of the line.
 
     Warns
     -----
@@ -89,13 +92,18 @@ def read_conll(
     >>> X[0], y[0]
     ([('He', 'PRP'), ('reckons', 'VBZ')], ['B-NP', 'B-VP'])
     """
-    with _opened(file, "rt", encoding) as lines:
-        first = next(lines, "")
-        first = first.removeprefix("\ufeff")
-        if first.lstrip().startswith("<"):
-            X, y, places = _read_xml(first + "".join(lines), target)
-        else:
-            X, y, places = _read_lines(_chained(first, lines), columns, target)
+    try:
+        with _opened(file, "rt", encoding) as lines:
+            first = next(lines, "").removeprefix("\ufeff")
+            if first.lstrip().startswith("<"):
+                X, y, places = _read_xml(first + "".join(lines), target)
+            else:
+                X, y, places = _read_lines(_chained(first, lines), columns, target)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} is not encoded as {encoding}: it has the byte "
+            f"{error.object[error.start]:#x}. Pass encoding='latin-1' or 'utf-16'."
+        ) from error
     if y is not None:
         _warn_of_odd_tags(y, places)
     return X, y
@@ -108,6 +116,9 @@ def _opened(file, mode, encoding):
         yield iter(file) if mode == "rt" else file
         return
     is_packed = Path(file).suffix == ".gz"
+    if mode == "rt":
+        with open(file, "rb") as stream:
+            is_packed = stream.read(len(GZIP)) == GZIP
     opened: Any = gzip.open if is_packed else open
     with opened(file, mode, encoding=encoding, newline=None) as stream:
         yield iter(stream) if mode == "rt" else stream
@@ -133,7 +144,8 @@ def _read_lines(lines, columns, target):
         words, tags, numbers = [], [], []
 
     for number, line in enumerate(lines, 1):
-        line = line.rstrip("\r\n")
+        # Files that were joined have byte order marks within.
+        line = line.rstrip("\r\n").removeprefix("\ufeff")
         if not line.strip():
             end_sentence()
             continue
@@ -208,7 +220,8 @@ class _Layout:
             )
 
     def split(self, line):
-        return line.split("\t") if self.separator else line.split()
+        # Words may contain other spaces, such as the one in "10 000" that never breaks.
+        return line.split("\t") if self.separator else BLANKS.split(line.strip(" \t"))
 
     def place(self, column, name):
         if isinstance(column, str):

@@ -24,7 +24,7 @@ class RemoteProblem:
     has_hidden = False
     # The weight of that example.
     weights = np.ones(1)
-    risk = None
+    risk = costs = None
 
     def __init__(self, structure, total, workers, sizes, bind, example, largest):
         self.structure, self.total = structure, total

@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions
+from sklearn_structsvm._utils.labels import class_weight_vector, label_cost_matrix
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import (
     BLOCK_OPTIONS,
     BLOCKS_OF_ONE_C,
     GAP_CHECKS,
+    Option,
 )
 from sklearn_structsvm.estimators.dual_ascent import MOST_MEMORY
 from sklearn_structsvm.estimators.method import Method
@@ -105,8 +107,14 @@ class CRFClassifier(ProbabilisticClassifier):
         in `LogisticRegression`, the intercept is the weight of a constant feature, so it
         is regularized.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes. They multiply the weights of the examples of a class. Only
-        for flat structures with one label per example.
+        Weights of the classes. They multiply the weights of the examples of a class or,
+        for chains, trees and graphs, the costs of the positions with that true label.
+    label_costs : array-like of shape (n_classes, n_classes) or None, default=None
+        Costs of training (softmax-margin): where a class (row) is the true label, the
+        cost of each class (column) is added to its score, in the order of `classes_`.
+        High costs of a rare class find more of it, at less precision. None means no costs
+        or, with a `class_weight` for chains, trees and graphs, 1 off the diagonal. Must
+        be None for multilabel data.
     solver : {"auto", "dual", "lbfgs", "newton"}, default="auto"
         The optimization algorithm.
 
@@ -123,10 +131,6 @@ class CRFClassifier(ProbabilisticClassifier):
 
         With ``l1_ratio > 0``, "lbfgs" is OWL-QN [3]_, which takes many more passes. It
         needs ``l1_ratio < 1``, as does Dask.
-    decoding : {"map", "mbr"}, default="map"
-        What `predict` returns: the most probable labeling, or ("mbr", minimum Bayes risk)
-        that with the smallest expected loss, without costs the most probable label at
-        each position. It may be changed after `fit`.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000
@@ -146,6 +150,11 @@ class CRFClassifier(ProbabilisticClassifier):
     solver_options : dict or None, default=None
         Rarely needed options, such as ``{"max_time": 60}``:
 
+        decoding : {"map", "mbr"}, default="map"
+            What `predict` returns. "map" is the most probable labeling. "mbr" (minimum
+            Bayes risk) is the labeling with the smallest expected loss, by the Hamming
+            loss or the label costs of the structure. For the Hamming loss it consists of
+            the most probable label at each position. It may be changed after `fit`.
         intercept_scaling : float, default=1.0
             Value of the constant feature. Larger values regularize the intercept less.
         classes : array-like or None, default=None
@@ -233,6 +242,11 @@ class CRFClassifier(ProbabilisticClassifier):
     ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` has the same
     features.
 
+    With costs :math:`c(y_i, y)`, summed over positions, the loss of an example is the
+    softmax-margin [6]_ :math:`\log \sum_y \exp(\langle w, \phi(x_i, y) - \phi(x_i, y_i)
+    \rangle + c(y_i, y))`. `objective_` and its bound are those of this loss, and
+    probabilities are those of the weights without costs.
+
     For graphs with cycles, an upper bound takes the place of the logarithm of the sum
     over all labelings: the tree-reweighted one [5]_, minimized along with the weights.
     `objective_` is that of the bound, `dual_gap_` certifies the convex problem with it,
@@ -261,6 +275,8 @@ class CRFClassifier(ProbabilisticClassifier):
        functions", SIAM Journal on Optimization 24, 2014.
     .. [5] Wainwright, Jaakkola, Willsky, "A new class of upper bounds on the log
        partition function", IEEE Trans. Information Theory 51, 2005.
+    .. [6] Gimpel, Smith, "Softmax-margin CRFs: training log-linear models with cost
+       functions", NAACL 2010.
     """
 
     takes_hidden_labels = True
@@ -285,9 +301,13 @@ class CRFClassifier(ProbabilisticClassifier):
         **BLOCKS_OF_ONE_C,
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "dual", "lbfgs", "newton"})],
-        "decoding": [StrOptions(set(DECODINGS))],
+        "label_costs": ["array-like", None],
     }
-    _option_table = BLOCK_OPTIONS | GAP_CHECKS
+    _option_table: ClassVar = {
+        **BLOCK_OPTIONS,
+        **GAP_CHECKS,
+        "decoding": Option("map", [StrOptions(set(DECODINGS))]),
+    }
 
     def __init__(
         self,
@@ -297,8 +317,8 @@ class CRFClassifier(ProbabilisticClassifier):
         l1_ratio: float = 0.0,
         fit_intercept: bool = True,
         class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+        label_costs: ArrayLike | None = None,
         solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
-        decoding: Literal["map", "mbr"] = "map",
         tol: float = 1e-3,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -312,8 +332,8 @@ class CRFClassifier(ProbabilisticClassifier):
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.label_costs = label_costs
         self.solver = solver
-        self.decoding = decoding
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -365,7 +385,7 @@ class CRFClassifier(ProbabilisticClassifier):
         return "solver='auto'" if self.solver in ("dual", "lbfgs") else ""
 
     def _method(self, problem, previous):
-        self._check_class_weight(problem.structure)
+        self._bind_costs(problem)
         refuse_bounds(problem.structure, type(self).__name__)
         start = find_warm_start(self, problem, previous, ("weights",))
         if start.kept is not None:
@@ -398,7 +418,7 @@ class CRFClassifier(ProbabilisticClassifier):
             curvature = problem.make_curvature()
             data = oracle, weights, curvature.at, lam, self.l1_ratio
             options["rounding"] = problem.rounding
-            options["nodes"] = partial(rows_of_nodes, problem, curvature)
+            options["nodes"] = nodes_of(problem, curvature)
             solve = partial(run_chain_newton, *data, **options)
             return Method("Newton's method", solve, **kept)
         if solver == "newton":
@@ -421,7 +441,10 @@ class CRFClassifier(ProbabilisticClassifier):
     def _dual_ascent(self, problem, oracle, start, is_same_C):
         lam, limits = problem.lam(self.C), self._limits()
         n_threads = limits["n_threads"]
-        ascent = MarginalAscent(oracle, problem.weights, lam, self.l1_ratio)
+        has_costs = problem.costs is not None
+        ascent = MarginalAscent(
+            oracle, problem.weights, lam, self.l1_ratio, has_costs=has_costs
+        )
         ascent.rounding = problem.rounding
         state = start.state
         if state is not None:
@@ -515,7 +538,7 @@ class CRFClassifier(ProbabilisticClassifier):
         if concave is not None:
             bend = problem.make_curvature(problem.allowed).at
         data = oracle, weights, curvature.at, lam, self.l1_ratio
-        nodes = partial(rows_of_nodes, problem, curvature)
+        nodes = nodes_of(problem, curvature)
         return ChainNewtonSteps(
             *data, n_threads, w0, problem.rounding, nodes, concave, bend
         )
@@ -580,13 +603,25 @@ class CRFClassifier(ProbabilisticClassifier):
             return "newton" if has_newton else "lbfgs"
         return "dual"
 
-    def _check_class_weight(self, structure):
-        if self.class_weight is not None and not structure.flat:
+    def _bind_costs(self, problem):
+        """Set the costs that are added to scores in training, if there are any."""
+        structure, costs = problem.structure, self.label_costs
+        weight = None if structure.flat else self.class_weight
+        if costs is None and weight is None:
+            return
+        name = "class_weight" if costs is None else "label_costs"
+        if problem.is_remote:
+            raise ValueError(f"{name} of {structure!r} needs data in memory.")
+        if structure.multi_label:
             raise ValueError(
-                f"class_weight cannot be used with {type(structure).__name__} here, "
-                "because the likelihood is that of whole labelings. Use sample_weight, "
-                "or decoding='mbr' with label_costs of the structure."
+                "label_costs are those of one label in the place of another, and "
+                f"{type(structure).__name__} has several labels: leave it at None."
             )
+        if weight is not None:
+            labels = problem.targets.known_labels(structure)
+            weight = class_weight_vector(weight, structure.classes_, labels)
+        n_classes = len(structure.classes_)
+        problem.costs = label_cost_matrix(costs, n_classes, weight)
 
 
 def is_too_large(oracle):
@@ -607,10 +642,20 @@ def make_log_loss(problem, n_threads):
     """The risk of a flat problem."""
     structure = problem.structure
     options = {"bias": structure.bias_, "n_threads": n_threads}
+    if problem.costs is not None:
+        codes = structure._encode(problem.y)
+        options["shift"] = structure._added_scores(problem.costs)[codes]
     if structure.multi_class:
         options["n_classes"] = len(structure.classes_)
         return problem.make_risk(Multinomial, options)
     return problem.make_risk(Logistic, options)
+
+
+def nodes_of(problem, curvature):
+    """What makes rows of positions. None with costs, which these rows do not have."""
+    if problem.costs is not None:
+        return None
+    return partial(rows_of_nodes, problem, curvature)
 
 
 def rows_of_nodes(problem, curvature, w):

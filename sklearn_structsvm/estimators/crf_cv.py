@@ -68,7 +68,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
 
         intercept_scaling, classes : optional
             See `CRFClassifier`.
-        solver, sampling, acceleration, decoding : optional
+        label_costs, solver, sampling, acceleration, decoding : optional
             See `CRFClassifier`.
         max_time, gap_check_interval : optional
             See `CRFClassifier`. `tol`, `max_iter` and `max_time` apply to each fit.
@@ -131,7 +131,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
         **{
             name: constraint
             for name, constraint in CRFClassifier._parameter_constraints.items()
-            if name not in ("C", "l1_ratio", "warm_start", "solver", "decoding")
+            if name not in ("C", "l1_ratio", "warm_start", "solver", "label_costs")
         },
         **CV_CONSTRAINTS,
         "l1_ratios": ["array-like", None],
@@ -139,7 +139,7 @@ class CRFClassifierCV(CrossValidatedMixin, ProbabilisticClassifier):
     _option_table: ClassVar = {
         **CRFClassifier._option_table,
         "solver": Option("auto", CRFClassifier._parameter_constraints["solver"]),
-        "decoding": Option("map", CRFClassifier._parameter_constraints["decoding"]),
+        "label_costs": Option(None, CRFClassifier._parameter_constraints["label_costs"]),
     }
 
     def __init__(

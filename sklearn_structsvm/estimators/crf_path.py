@@ -77,7 +77,7 @@ class CRFPath:
         **{
             name: constraint
             for name, constraint in CRFClassifier._parameter_constraints.items()
-            if name not in ("C", "decoding", "verbose", "warm_start")
+            if name not in ("C", "verbose", "warm_start")
         },
         "Cs": CS_CONSTRAINT,
     },
@@ -93,6 +93,7 @@ def crf_path(
     l1_ratio: float = 0.0,
     fit_intercept: bool = True,
     class_weight: dict[Any, Any] | Literal["balanced"] | None = None,
+    label_costs: ArrayLike | None = None,
     solver: Literal["auto", "dual", "lbfgs", "newton"] = "auto",
     tol: float = 1e-3,
     max_iter: int = 1000,
@@ -130,7 +131,7 @@ def crf_path(
         from 0.001 to 100 without, or if no weight ever leaves zero.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty, from 0 (squared L2 norm) to 1 (L1 norm).
-    fit_intercept, class_weight : optional
+    fit_intercept, class_weight, label_costs : optional
         See `CRFClassifier`. The intercept is penalized, so that it is among the weights
         that are zero up to :math:`C_0`.
     solver : optional
@@ -187,12 +188,15 @@ def crf_path(
     True
     """
     given_grid(Cs)
-    check_options("crf_path", solver_options, CRFClassifier._option_table)
+    options = dict(CRFClassifier._option_table)
+    del options["decoding"]
+    check_options("crf_path", solver_options, options)
     estimator = CRFClassifier(
         structure,
         l1_ratio=l1_ratio,
         fit_intercept=fit_intercept,
         class_weight=class_weight,
+        label_costs=label_costs,
         solver=solver,
         tol=tol,
         max_iter=max_iter,
@@ -202,7 +206,7 @@ def crf_path(
     )
     estimator._check_parameters()
     problem = bind_local(estimator, X, y, sample_weight)
-    estimator._check_class_weight(problem.structure)
+    estimator._bind_costs(problem)
     # This rejects solvers and L1 penalties that the structure does not support.
     estimator._resolved_solver(problem, None)
     first = _first_C(estimator, problem) if l1_ratio > 0.0 else 0.0

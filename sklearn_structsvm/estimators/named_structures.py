@@ -106,10 +106,15 @@ def wants_indicator(structure):
 
 
 def class_options(estimator, structure):
-    """`classes` and `class_weight` for a structure that has classes, {} for others."""
+    """`classes` and `class_weight` for a structure that has classes, {} for others.
+
+    Costs of its own loss are weighted, but not those that a likelihood is trained with.
+    """
     classes, class_weight = estimator._options.classes, estimator.class_weight
     options = {"classes": classes, "class_weight": class_weight}
     if structure.has_classes:
+        if estimator.has_costs_of_training and not structure.flat:
+            options["class_weight"] = None
         return options
     for name, value in options.items():
         if value is not None:

@@ -57,7 +57,8 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None):
     if dual is None:
         then = newton and (lambda w: newton(lam, n_threads, w, make_concave()))
         return _primal_steps(estimator, first, then, start)
-    ascent = MarginalAscent(dual, weights, lam)
+    has_costs = problem.costs is not None
+    ascent = MarginalAscent(dual, weights, lam, has_costs=has_costs)
     ascent.rounding = problem.rounding
     if start.state is not None:
         # Without the center of an acceleration.

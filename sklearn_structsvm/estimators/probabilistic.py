@@ -27,6 +27,8 @@ DECODINGS = ("map", "mbr")
 class ProbabilisticClassifier(StructuredClassifier):
     """Predictions from p(y | x) of a conditional random field with given weights."""
 
+    has_costs_of_training = True
+
     @property
     def _decoding(self):
         """The value of `decoding`, a parameter or an option."""

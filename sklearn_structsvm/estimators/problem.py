@@ -154,6 +154,7 @@ class LocalProblem:
     """Training data in memory, bound to a fitted structure.
 
     `X` as checked. `targets`: y, and what is known of it. `weights` (n,): s_i / Σs.
+    `costs` (k, k) or None: what softmax-margin adds to the scores of wrong labels.
     `total`: Σs, so that λ = 1 / (C total). `given` (X, y): the same including empty
     examples, which fits do not see, and with hidden labels as they were passed. `risk`
     or None: the risk of a batch solver, after `make_risk`.
@@ -166,6 +167,7 @@ class LocalProblem:
     total: float
     given: tuple
     risk: object = None
+    costs: np.ndarray | None = None
 
     is_remote = False
 
@@ -214,9 +216,15 @@ class LocalProblem:
 
     def make_oracle(self):
         """A new dual state, for one solver only."""
-        if self.allowed is None:
-            return oracle_of(self.structure, self.X, self.y)
-        return oracle_of(self.structure, self.X, self.y, known=self.allowed)
+        known = {} if self.allowed is None else {"known": self.allowed}
+        return oracle_of(self.structure, self.X, self.y, **known | self._added())
+
+    def _added(self):
+        """The costs as arguments of an oracle."""
+        if self.costs is None:
+            return {}
+        known = {} if self.allowed is None else {"known": self.allowed}
+        return {"added": self.costs} | known
 
     def make_completions(self):
         """The oracle of the allowed labelings, if labels are hidden."""
@@ -239,12 +247,18 @@ class LocalProblem:
     def make_sums(self):
         """The oracle of the log-loss, weights of its blocks, and mean squares."""
         squares = self.structure._mean_squares(self.X, self.weights)
-        sums = self.structure._make_sums(self.X, self.y)
+        sums = self.structure._make_sums(self.X, self.y, **self._added())
         return sums, self.weights, squares
 
     def make_curvature(self, labels=None):
         """The second derivatives of the sums over labelings of a chain, or of some."""
-        return self.structure._make_curvature(self.X, self.weights, labels)
+        added = None
+        # Labels that may be true have no costs.
+        if self.costs is not None and labels is None:
+            added, rows = self.structure._costs(self.allowed, self.costs)
+            truth = self.structure._truth(self.X, self.y)
+            added = added[truth if rows is None else rows]
+        return self.structure._make_curvature(self.X, self.weights, labels, added)
 
     def make_risk(self, kind, options):
         """A risk of the class `kind`, with these further arguments."""

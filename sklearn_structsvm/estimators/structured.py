@@ -46,6 +46,8 @@ class StructuredClassifier(
     takes_hidden_labels = False
     # Whether y may hold parts of labelings that the structure completes itself.
     takes_completions = False
+    # Whether costs are those of training alone, beside those of the structure.
+    has_costs_of_training = False
     # Parameters that some estimators lack, and what a fit is without them.
     loss: Any = None
     penalty = "l2"

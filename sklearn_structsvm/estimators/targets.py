@@ -1,5 +1,7 @@
 """y of a fit to items: labelings, and what is known of them where labels are hidden."""
 
+import numpy as np
+
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.weights import check_weights
@@ -49,6 +51,15 @@ class Targets:
     def known(self):
         """What is known of each labeling, for fingerprints."""
         return self.y
+
+    def known_labels(self, structure):
+        """The labels of all nodes, one after another, that are known."""
+        labels = structure.joined_labels(self.y)
+        if self.allowed is None:
+            return labels
+        is_known = np.zeros(len(labels), dtype=bool)
+        is_known[self.allowed.nodes] = self.allowed.masks.sum(axis=1) == 1
+        return labels[is_known]
 
 
 class PartialTargets(Targets):

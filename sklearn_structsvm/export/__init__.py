@@ -97,7 +97,7 @@ def _steps_of(model):
     if getattr(classifier, "_decoding", "map") != "map":
         raise ValueError(
             f"decoding={classifier._decoding!r} needs sums over all labelings, and the "
-            "module has none. model.set_params(decoding='map') can be exported."
+            "module has none. set_params(solver_options__decoding='map') can be exported."
         )
     if not before:
         return None, classifier

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_dense, check_integer
 from sklearn_structsvm._utils.labels import plain
-from sklearn_structsvm._utils.mistakes import meant
+from sklearn_structsvm._utils.mistakes import meant, require
 from sklearn_structsvm._utils.pipelines import final_step, names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -138,7 +138,9 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
 _NEIGHBORS = {True: ("previous", "next"), False: ("parent", "child")}
 
 
-def top_features(estimator: Any, label: Any, *, n_features: int = 20) -> Any:
+def top_features(
+    estimator: Any, label: Any, *, n_features: int = 20, as_frame: bool = False
+) -> Any:
     """List the features with the largest weights of a label.
 
     Read more in the :ref:`User Guide <guide-explain>`.
@@ -151,15 +153,19 @@ def top_features(estimator: Any, label: Any, *, n_features: int = 20) -> Any:
         One of `classes_`.
     n_features : int, default=20
         Maximum number of features.
+    as_frame : bool, default=False
+        Whether to return a data frame, which needs pandas.
 
     Returns
     -------
-    list of (str, float)
+    list of (str, float), or pandas.DataFrame
         Names and weights, the largest absolute value first; those of zero are left out.
-        ``pandas.DataFrame(found, columns=["feature", "weight"])`` is a table.
+        The columns of a data frame are "feature" and "weight".
 
     Raises
     ------
+    ImportError
+        If a data frame is asked for and pandas is not installed.
     ValueError
         If `label` is not a class.
     TypeError
@@ -168,6 +174,7 @@ def top_features(estimator: Any, label: Any, *, n_features: int = 20) -> Any:
     See Also
     --------
     explain : What speaks for the labels of one prediction.
+    transition_table : The weights of pairs of labels.
     sklearn_structsvm.plotting.ChainWeightsDisplay : The weights of all labels.
 
     Examples
@@ -184,6 +191,7 @@ def top_features(estimator: Any, label: Any, *, n_features: int = 20) -> Any:
     ['the']
     """
     check_integer("n_features", n_features, 1)
+    pandas: Any = as_frame and require("pandas", "top_features(as_frame=True)")
     model, names = _tagger(estimator)
     labels = model.classes_.tolist()
     if label not in labels:
@@ -193,12 +201,64 @@ def top_features(estimator: Any, label: Any, *, n_features: int = 20) -> Any:
         )
     structure = model.structure_
     emission = structure.weight_parts(model.coef_).get("emission")
-    if emission is None or structure.emission == "given":
-        return []
-    weights = emission[:, labels.index(label)]
+    weights = np.zeros(0)
+    if emission is not None and structure.emission != "given":
+        weights = emission[:, labels.index(label)]
     # Stable, so that equal weights are in the order of the features.
     heaviest = np.argsort(-np.abs(weights), kind="stable")[:n_features]
-    return [(str(names(j)), float(weights[j])) for j in heaviest if weights[j]]
+    found = [(str(names(j)), float(weights[j])) for j in heaviest if weights[j]]
+    return pandas.DataFrame(found, columns=["feature", "weight"]) if as_frame else found
+
+
+def transition_table(estimator: Any) -> Any:
+    """Make a data frame of the weights of pairs of neighboring labels.
+
+    Read more in the :ref:`User Guide <guide-explain>`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator over a ChainStructure or TreeStructure
+        Such as `CRFClassifier`, or a pipeline that ends in one.
+
+    Returns
+    -------
+    pandas.DataFrame of shape (n_classes, n_classes)
+        A row for each label of the previous position, or of the parent, and a column for
+        each label after it; -inf for pairs that the structure forbids, and 0 for all
+        others if it has no weights of pairs.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    TypeError
+        If the estimator has no chain or tree structure.
+
+    See Also
+    --------
+    top_features : The largest weights of a label.
+    sklearn_structsvm.plotting.ChainWeightsDisplay : A drawing of both.
+
+    Examples
+    --------
+    >>> from sklearn_structsvm import CRFClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> from sklearn_structsvm.inspection import transition_table
+    >>> X, y = make_chains(n_samples=20, n_classes=3, random_state=0)
+    >>> model = CRFClassifier("chain", random_state=0).fit(X, y)
+    >>> transition_table(model).shape  # doctest: +SKIP
+    (3, 3)
+    """
+    pandas = require("pandas", "transition_table")
+    model, _ = _tagger(estimator)
+    structure, k = model.structure_, len(model.classes_)
+    parts = structure.weight_parts(as_dense(model.coef_, structure.n_weights_))
+    weights = np.array(parts.get("transition", np.zeros((k, k))))
+    if structure.allowed_ is not None:
+        weights[~structure.allowed_[:k, :k]] = -np.inf
+    labels = model.classes_.tolist()
+    index = pandas.Index(labels, name="previous")
+    return pandas.DataFrame(weights, index=index, columns=labels)
 
 
 def _tagger(estimator):

@@ -7,10 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_structsvm._utils.borders import as_floats, check_sequence, check_shape
+from sklearn_structsvm._utils.borders import (
+    as_floats,
+    check_integer,
+    check_sequence,
+    check_shape,
+)
 from sklearn_structsvm._utils.labels import encode
 from sklearn_structsvm._utils.pipelines import final_step
 from sklearn_structsvm._utils.snapshots import snapshot
+from sklearn_structsvm.inspection import explain
 from sklearn_structsvm.plotting._common import (
     NO_MATH,
     Display,
@@ -32,6 +38,8 @@ _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
 # In heights of a label, too: the bar and the text of an entity are this far above the
 # middle of the first label, and the room for them is so high.
 _BAR, _TEXT, _SPANS = 0.7, 1.25, 1.25
+# In inches: the width of a letter of a contribution.
+_LETTER = 0.075
 # Line styles of the labelings: colors alone do not tell them apart.
 _LINES = "-", "--", ":", "-."
 
@@ -45,7 +53,8 @@ class TaggingDisplay(Display):
     Columns are positions, rows are labels, and darker cells are more probable. Lines show
     the most probable labelings of the whole sequence, with a solid line for the best one.
     The legend shows their probabilities. If the labels are tags of entities, those of the
-    prediction are above, each with its probability as a whole.
+    prediction are above, each with its probability as a whole. On request, what speaks
+    for each label of the prediction, and not for the next best one there, is above all.
 
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.
@@ -66,6 +75,8 @@ class TaggingDisplay(Display):
         Names of the positions. None means 0, 1, ...
     spans : list of (start, stop, type, probability), default=None
         Entities to draw above the labels, as `predict_spans` returns them.
+    explanations : list of Explanation, default=None
+        Contributions to draw above the positions, as `inspection.explain` returns them.
 
     Attributes
     ----------
@@ -79,12 +90,15 @@ class TaggingDisplay(Display):
         The labelings, with the most probable first.
     spans_ : list of matplotlib Text
         Type and probability of each entity.
+    explanations_ : list of matplotlib Text
+        The contributions of each position.
     text_ : ndarray of shape (n_classes, T)
         The matplotlib Text of each cell, or None if the probability is below 0.01.
 
     See Also
     --------
     ChainWeightsDisplay : The weights of the model.
+    sklearn_structsvm.inspection.explain : What speaks for the labels of a prediction.
 
     Examples
     --------
@@ -107,6 +121,7 @@ class TaggingDisplay(Display):
         tagging_proba: Sequence[float] | np.ndarray,
         tokens: Sequence[Any] | np.ndarray | None = None,
         spans: Sequence[Any] | None = None,
+        explanations: Sequence[Any] | None = None,
     ) -> None:
         self.labels = labels
         self.proba = proba
@@ -114,6 +129,7 @@ class TaggingDisplay(Display):
         self.tagging_proba = tagging_proba
         self.tokens = tokens
         self.spans = spans
+        self.explanations = explanations
 
     @classmethod
     def from_estimator(
@@ -123,6 +139,7 @@ class TaggingDisplay(Display):
         *,
         tokens: Sequence[Any] | np.ndarray | None = None,
         k: int = 3,
+        n_contributions: int = 0,
         ax: "Axes | None" = None,
         **imshow_kw: Any,
     ) -> Self:
@@ -138,6 +155,9 @@ class TaggingDisplay(Display):
             Names of the positions.
         k : int, default=3
             Maximum number of labelings to draw.
+        n_contributions : int, default=0
+            The number of the largest contributions to the label of each position to draw,
+            such as features and neighboring labels, by `inspection.explain`.
         ax : matplotlib Axes, default=None
             Axes to draw into. None makes a new figure.
         **imshow_kw : dict
@@ -156,6 +176,7 @@ class TaggingDisplay(Display):
             If the estimator does not provide probabilities of labelings.
         """
         ready_to_draw(ax, "TaggingDisplay.from_estimator")
+        check_integer("n_contributions", n_contributions, 0)
         check_is_fitted(estimator)
         model, X = final_step(estimator, [x])
         model = snapshot(model)
@@ -168,6 +189,12 @@ class TaggingDisplay(Display):
         spans = None
         if hasattr(model, "predict_spans") and has_tags(model.structure_):
             (spans,) = model.predict_spans(X)
+        explanations = None
+        if n_contributions:
+            explanations = [
+                own._replace(contributions=own.contributions[:n_contributions])
+                for own in explain(estimator, x)
+            ]
         display = cls(
             labels=model.classes_,
             proba=model.predict_proba(X)[0],
@@ -175,6 +202,7 @@ class TaggingDisplay(Display):
             tagging_proba=tagging_proba[0],
             tokens=tokens,
             spans=spans,
+            explanations=explanations,
         )
         return display.plot(ax=ax, **imshow_kw)
 
@@ -212,12 +240,14 @@ class TaggingDisplay(Display):
             rows.append(encode(tagging, labels, f"taggings[{rank}]"))
             check_shape(f"taggings[{rank}]", rows[-1], n_positions)
         tagging_proba = as_floats("tagging_proba", self.tagging_proba, len(rows))
+        told = [_words_of(own) for own in self.explanations or ()]
         is_new, ax = ax is None, axes_or_new(ax, "TaggingDisplay.plot")
         figure: Any = ax.figure
         if is_new:
             figure.set_size_inches(
                 _POSITION * n_positions + _FRAME,
-                _LABEL * (len(labels) + _SPANS * bool(self.spans)) + _FRAME,
+                _LABEL * (len(labels) + _SPANS * bool(self.spans)) + _FRAME
+                + _LETTER * max(map(_width, told), default=0),
             )
         style: dict[str, Any] = {
             "cmap": "Blues",
@@ -253,8 +283,30 @@ class TaggingDisplay(Display):
             label, middle = f"{type_}\n{p:.2f}", sum(ends) / 2
             text = ax.text(middle, -_TEXT, label, ha="center", va="center", **NO_MATH)
             self.spans_.append(text)
+        # One beside the other, and turned: names of features are long.
+        self.explanations_ = [
+            ax.text(
+                own.position, 1.02, words, transform=ax.get_xaxis_transform(),
+                rotation=90, ha="center", va="bottom", fontsize="x-small", **NO_MATH,
+            )
+            for own, words in zip(self.explanations or (), told, strict=True)
+        ]  # fmt: skip
         top = -0.5 - _SPANS * bool(self.spans)
         ax.set(xlim=(-0.5, n_positions - 0.5), ylim=(len(labels) - 0.5, top))
         figure.colorbar(self.image_, ax=ax, label="Probability of the label")
         show_legend_below(ax)
         return self._finish(ax)
+
+
+def _words_of(explanation):
+    """An explanation in lines: the labels, and what each contribution is."""
+    if explanation.other is None:
+        return f"{explanation.label}, no other"
+    lines = [f"{explanation.label}, not {explanation.other}"]
+    lines += [f"{value:+.2f} {name}" for name, value in explanation.contributions]
+    return "\n".join(lines)
+
+
+def _width(text):
+    """The letters of its longest line."""
+    return max(map(len, text.split("\n")))

@@ -12,7 +12,19 @@ class LogLoss(SmoothRisk):
     """A loss whose response P consists of the probabilities from the scores.
 
     With Y the indicator of the truth, B = p (P - Y).
+
+    `shift` (n_samples, n_scores) or None: costs of labels, which are added to the scores.
     """
+
+    shift = None
+
+    def shifted(self, Z):
+        """The scores with the costs."""
+        return Z if self.shift is None else Z + self.shift
+
+    def cost_of(self, B, scale):
+        """What the costs add to the dual's value."""
+        return 0.0 if self.shift is None else scale * float(np.vdot(B, self.shift))
 
     def curvatures(self, P):
         return self.weights[:, np.newaxis] * (P * (1.0 - P))
@@ -30,25 +42,29 @@ class Logistic(LogLoss):
     first of two classes), and 1 for 1.
     """
 
-    def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1):
+    def __init__(
+        self, X, y, sample_weight=None, *, bias=0.0, n_threads=1, shift=None
+    ):
         k = np.shape(y)[1] if np.ndim(y) == 2 else 1
         super().__init__(X, k, sample_weight, bias=bias, n_threads=n_threads)
+        self.shift = shift
         self.signs = signs_of(y, self.n_samples)
 
     def sample_losses(self, Z):
-        margins = self.signs * np.reshape(Z, self.signs.shape)
+        Z = np.reshape(Z, self.signs.shape)
+        margins = self.signs * self.shifted(Z)
         return np.logaddexp(0.0, -margins).sum(axis=1)
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
         """The tangent plane at Z for any direction, since B belongs to the gradient."""
         Z = np.reshape(Z, self.signs.shape)
         B = np.empty(Z.shape) if out is None else out
-        np.multiply(self.signs, expit(-self.signs * Z), out=B)
+        np.multiply(self.signs, expit(-self.signs * self.shifted(Z)), out=B)
         B *= -self.weights[:, np.newaxis]
         return B, self.value(Z) - float(np.vdot(B, Z))
 
     def respond(self, Z, out=None):
-        return self.value(Z), expit(Z, out=out)
+        return self.value(Z), expit(self.shifted(Z), out=out)
 
     def coefficients(self, P, out=None):
         B = np.subtract(P, self.signs > 0.0, out=out)
@@ -64,7 +80,8 @@ class Logistic(LogLoss):
         used = self.weights > 0.0
         p = self.weights[used]
         a = np.minimum(scale * np.abs(B[used]) / p[:, np.newaxis], 1.0)
-        return -float(p @ (xlogy(a, a) + xlogy(1.0 - a, 1.0 - a)).sum(axis=1))
+        entropy = -float(p @ (xlogy(a, a) + xlogy(1.0 - a, 1.0 - a)).sum(axis=1))
+        return entropy + self.cost_of(B, scale)
 
 
 class Multinomial(LogLoss):
@@ -76,11 +93,23 @@ class Multinomial(LogLoss):
     # The derivative of B_ic in another score z_ie is -p P_ic P_ie.
     is_coupled = True
 
-    def __init__(self, X, y, sample_weight=None, *, n_classes, bias=0.0, n_threads=1):
+    def __init__(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        n_classes,
+        bias=0.0,
+        n_threads=1,
+        shift=None,
+    ):
         super().__init__(X, n_classes, sample_weight, bias=bias, n_threads=n_threads)
+        self.shift = shift
         self.y = check_codes(y, self.n_samples, n_classes)
 
     def sample_losses(self, Z):
+        Z = self.shifted(Z)
         return softmax_losses(Z, self.y, np.empty(Z.shape), self.n_threads)
 
     def plane(self, Z, along=None, rtol=0.0, out=None):
@@ -91,7 +120,7 @@ class Multinomial(LogLoss):
 
     def respond(self, Z, out=None):
         P = np.empty(Z.shape) if out is None else out
-        losses = softmax_losses(Z, self.y, P, self.n_threads)
+        losses = softmax_losses(self.shifted(Z), self.y, P, self.n_threads)
         return float(self.weights @ losses), P
 
     def coefficients(self, P, out=None):
@@ -107,7 +136,7 @@ class Multinomial(LogLoss):
         Q = scale * B[used] / p[:, np.newaxis]
         Q[np.arange(len(p)), self.y[used]] += 1.0
         np.clip(Q, 0.0, 1.0, out=Q)
-        return -float(p @ xlogy(Q, Q).sum(axis=1))
+        return -float(p @ xlogy(Q, Q).sum(axis=1)) + self.cost_of(B, scale)
 
     def as_dual(self, B, low=0.0):
         """That of the true class is minus the sum of the others, to twice the digits."""

@@ -395,9 +395,12 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
         """The features of X as checked: matrices of the same columns, if known."""
         return ()
 
-    def _make_sums(self, X, y):
-        """The oracle of the log-loss and its gradient, which `has_sums`."""
-        return self.make_oracle(X, y)
+    def _make_sums(self, X, y, **added):
+        """The oracle of the log-loss and its gradient, which `has_sums`.
+
+        `added`: costs of labels that are added to their scores, if there are any.
+        """
+        return self.make_oracle(X, y, **added)
 
     def _mean_squares(self, X, weights):
         """About Σ_i p_i E φ_j(x_i, y)² for random labels y: the scale of each weight.

@@ -271,11 +271,18 @@ class ChainStructure(ForestStructure):
         return self._node_scores(x, parts), pairs
 
     def make_oracle(
-        self, X: Any, y: Any, allowed: Any = None, known: Any = None
+        self,
+        X: Any,
+        y: Any,
+        allowed: Any = None,
+        known: Any = None,
+        added: Any = None,
     ) -> BlockOracle:
         costs, cost_rows = self._costs(known)
-        nodes = self._node_features(X, allowed=allowed), self._starts(X)
-        labels = self._truth(X, y), costs
+        truth = self._truth(X, y)
+        features = self._node_features(X, allowed=allowed)
+        nodes = self._with_costs(features, truth, known, added), self._starts(X)
+        labels = truth, costs
         options = {
             "bias": self.bias,
             "first": self.first_bias,
@@ -295,12 +302,13 @@ class ChainStructure(ForestStructure):
         """Whether `_make_curvature` knows the features, which another model may give."""
         return not (self._is_given or self._has_both or self.edge_features)
 
-    def _make_curvature(self, X, weights, labels=None):
+    def _make_curvature(self, X, weights, labels=None, added=None):
         """The second derivatives of the log-loss of data as checked.
 
-        Or of the logarithms of the sums over labelings of these labels alone.
+        Or of the logarithms of the sums over labelings of these labels alone. `added`:
+        numbers that are added to the scores of all positions, or None.
         """
-        return ChainCurvature(self, X, weights, labels)
+        return ChainCurvature(self, X, weights, labels, added)
 
     def _forest(self, X):
         offsets = self._starts(X)

@@ -30,14 +30,18 @@ class ChainCurvature:
 
     `structure`: fitted; its features have weights (or there are none). `X` (list of
     {ndarray, sparse array}): as checked. `weights` (n_examples,): p_i. `labels`
-    (AllowedLabels or None): those that positions may have, if not all.
+    (AllowedLabels or None): those that positions may have, if not all. `added`
+    (n_positions, n_classes) or None: numbers that are added to the scores.
     """
 
-    def __init__(self, structure, X, weights, labels=None):
+    def __init__(self, structure, X, weights, labels=None, added=None):
         self.structure, self.labels = structure, labels
         lengths = np.array(structure._lengths(X))
         self.chosen = np.flatnonzero((lengths > 0) & (weights > 0.0))
         self.lengths, self.X, self.weights = lengths, X, weights
+        self.added = None
+        if added is not None:
+            self.added = np.split(added, np.cumsum(lengths)[:-1])
         self.k = len(structure.classes_)
 
     def at(self, w):
@@ -145,6 +149,8 @@ class ChainCurvature:
         """p(y_t) and p(y_t | y_{t-1}) for all t."""
         m, k, allowed = rows.shape[1], self.k, self.structure.allowed_
         theta = rows @ w[: m * k].reshape(m, k)
+        if self.added is not None:
+            theta += np.concatenate([self.added[i] for i in chosen])
         if self.labels is not None:
             masks = list(self.labels.take(chosen))
             theta[~np.concatenate(masks)] = -np.inf

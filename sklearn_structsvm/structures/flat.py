@@ -11,6 +11,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_structsvm._contract._oracle import BlockOracle
+from sklearn_structsvm._utils._matrix._added_scores import TableScores
+from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.arrays import (
     as_codes,
@@ -258,6 +260,18 @@ class _SingleLabel(FlatStructure):
         costs = marginals @ as_in(marginals, self.label_costs_)
         return self._labels(row_argmax(-costs))
 
+    def _added_scores(self, costs):
+        """What costs of labels add to scores: a line for each true class."""
+        raise NotImplementedError
+
+    def _with_costs(self, X, y, costs):
+        """Features of rows, which add these costs to scores; None adds nothing."""
+        features = as_features(X)
+        if costs is None:
+            return features
+        codes = self._encode(y).astype(np.intp)
+        return FeaturesBeside(features, TableScores(self._added_scores(costs), codes))
+
     def _class_scores(self, X, w):
         """⟨w, φ(x, y)⟩ of all classes."""
         return self.decision_function(X, w)
@@ -318,8 +332,13 @@ class BinaryStructure(_SingleLabel):
         indicator = self._encode(y)[:, np.newaxis].astype(np.int8)
         return indicator, np.array([[self.label_costs_[0, 1], self.label_costs_[1, 0]]])
 
-    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        return MultilabelOracle(as_features(X), *self._coded(y), self.bias_)
+    def make_oracle(self, X: Any, y: Any, added: Any = None) -> BlockOracle:
+        features = self._with_costs(X, y, added)
+        return MultilabelOracle(features, *self._coded(y), self.bias_)
+
+    def _added_scores(self, costs):
+        # The score is that of the second class, and the first has none.
+        return np.array([[costs[0, 1]], [-costs[1, 0]]])
 
     def _class_scores(self, X, w):
         return with_zeros(self.decision_function(X, w))
@@ -382,8 +401,12 @@ class MulticlassStructure(_SingleLabel):
     def _coded(self, y):
         return self._encode(y), self.label_costs_
 
-    def make_oracle(self, X: Any, y: Any) -> BlockOracle:
-        return MulticlassOracle(as_features(X), *self._coded(y), self.bias_)
+    def make_oracle(self, X: Any, y: Any, added: Any = None) -> BlockOracle:
+        features = self._with_costs(X, y, added)
+        return MulticlassOracle(features, *self._coded(y), self.bias_)
+
+    def _added_scores(self, costs):
+        return costs
 
     def _predict(self, scores):
         return row_argmax(scores)

@@ -360,10 +360,14 @@ class GraphStructure(SumBounds):
         weights = split_weights(y)[1]
         return labels if weights is None else (labels, weights)
 
+    def _added_costs(self, y, costs):
+        """What costs of labels add to the scores of all nodes."""
+        weights = np.concatenate(list(map(_given_weights, y)))
+        return weights[:, np.newaxis] * costs[self._encode(y)]
+
     def _node_weights(self, y):
         """Loss of an error at each node."""
-        labels, weights = split_weights(y)
-        weights = np.ones(len(labels)) if weights is None else weights
+        weights = _given_weights(y)
         total = weights.sum()
         return weights / total if self.normalize_loss and total > 0 else weights
 
@@ -538,3 +542,9 @@ class GraphStructure(SumBounds):
         if len(self.classes_) != 2 or len(decoded) == T or not (decoded[:T] == 2).any():
             return self.classes_[decoded[:T]]
         return half_integral_point(decoded, T, x[1])
+
+
+def _given_weights(y):
+    """The weights of nodes that a labeling may have, or ones."""
+    labels, weights = split_weights(y)
+    return np.ones(len(labels)) if weights is None else weights

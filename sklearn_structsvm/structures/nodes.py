@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils._matrix._barred_scores import BarredScores
+from sklearn_structsvm._utils._matrix._added_scores import BarredScores, TableScores
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import (
@@ -241,16 +241,26 @@ class NodeStructure(Structure):
         """The same with other labels."""
         return labels
 
-    def _costs(self, allowed):
+    def _costs(self, allowed, costs=None):
         """Costs of labels for an oracle, and each node's row of them.
 
-        The cost of a label is its smallest cost over the allowed labels.
+        The cost of a label is its smallest cost over the allowed labels. `costs` are
+        those of `label_costs_` by default.
         """
+        costs = self.label_costs_ if costs is None else costs
         if allowed is None:
-            return self.label_costs_, None
+            return costs, None
         masks, rows = np.unique(np.concatenate(allowed), axis=0, return_inverse=True)
-        costs = [self.label_costs_[mask].min(axis=0) for mask in masks]
+        costs = [costs[mask].min(axis=0) for mask in masks]
         return np.array(costs), rows.ravel().astype(np.intc)
+
+    def _with_costs(self, features, truth, known, costs, order=slice(None)):
+        """Features of nodes, in an order, which add these costs to scores; None: none."""
+        if costs is None:
+            return features
+        table, rows = self._costs(known, costs)
+        rows = np.asarray(truth if rows is None else rows, dtype=np.intp)[order]
+        return FeaturesBeside(features, TableScores(table, rows))
 
     @property
     def _is_given(self):

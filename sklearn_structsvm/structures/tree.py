@@ -164,15 +164,21 @@ class TreeStructure(ForestStructure):
             )
 
     def make_oracle(
-        self, X: Any, y: Any, allowed: Any = None, known: Any = None
+        self,
+        X: Any,
+        y: Any,
+        allowed: Any = None,
+        known: Any = None,
+        added: Any = None,
     ) -> BlockOracle:
         costs, cost_rows = self._costs(known)
         offsets = self._starts(X)
         order, parents = _deepest_first(X, offsets)
         own = order - np.repeat(offsets[:-1], np.diff(offsets))
         labels = self._truth(X, y)
+        features = self._node_features(X, own, allowed)
         return TreeOracle(
-            self._node_features(X, own, allowed),
+            self._with_costs(features, labels, known, added, order),
             offsets,
             parents,
             None if labels is None else labels[order],

@@ -116,9 +116,10 @@ class BoundedLogLoss:
 
     can_tighten = True
 
-    def __init__(self, structure, X, y):
+    def __init__(self, structure, X, y, added=None):
         self.structure, self.graphs = structure, ReweightedGraphs(structure, X)
         self.labels = structure._encode(y, self.graphs.offsets)
+        self.added = None if added is None else structure._added_costs(y, added)
         self.n_weights = structure.n_weights_
 
     def log_loss(self, weights, w, n_threads=1):
@@ -141,6 +142,8 @@ class BoundedLogLoss:
     def _at(self, p, w, max_rounds, tol, n_threads):
         graphs = self.graphs
         theta, tables = graphs.potentials(w)
+        if self.added is not None:
+            theta += self.added
         results, nodes, pairs = graphs.sums(theta, tables, max_rounds, tol, n_threads)
         scores, places = graphs.scores(theta, tables, self.labels)
         nodes[np.arange(len(nodes)), self.labels] -= 1.0
@@ -159,8 +162,8 @@ class SumBounds(NodeStructure):
     # They are bounds if there are cycles.
     has_sums = False
 
-    def _make_sums(self, X, y):
-        return BoundedLogLoss(self, X, y)
+    def _make_sums(self, X, y, **added):
+        return BoundedLogLoss(self, X, y, **added)
 
     def marginals(
         self, X: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None

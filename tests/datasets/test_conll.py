@@ -64,18 +64,40 @@ def test_columns_before_the_tags_are_those_of_words():
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("separator", [" ", "\t", "   "])
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "packed.txt"])
 def test_files_are_read_however_they_were_written(tmp_path, end, mark, separator, name):
     text = mark + CONLL2000.replace(" ", separator).replace("\n", end)
     data = text.encode()
     path = tmp_path / name
-    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    path.write_bytes(gzip.compress(data) if name != "a.txt" else data)
     for file in (path, str(path)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             assert read_conll(file) == (X2000, Y2000)
     if end == "\r\n":
         assert read(text) == (X2000, Y2000)
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u202f", "\u2009", "\x85"])
+@pytest.mark.parametrize("separator", [" ", "  ", "\t"])
+def test_words_may_contain_spaces_that_separate_nothing(separator, space):
+    word = f"10{space}000"
+    lines = [f"{word}{separator}B-x", f"a{separator}B-x", f"{word}{separator}B-x"]
+    assert read_conll(lines) == ([[word, "a", word]], [["B-x"] * 3])
+
+
+def test_marks_within_joined_files_are_no_part_of_words():
+    X, _ = read_conll(["\ufeffa B-x", "", "\ufeffa B-x"])
+    assert X == [["a"], ["a"]]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_another_encoding_is_named_and_can_be_passed(tmp_path, encoding):
+    path = tmp_path / "a.txt"
+    path.write_text("é B-x\né B-x\n", encoding=encoding)
+    with pytest.raises(ValueError, match=r"a\.txt is not encoded as utf-8.*encoding="):
+        read_conll(path)
+    assert read_conll(path, encoding=encoding) == ([["é", "é"]], [["B-x", "B-x"]])
 
 
 def test_words_of_conllu_are_read_and_no_tokens_comments_or_empty_nodes():

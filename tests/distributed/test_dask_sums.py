@@ -133,7 +133,8 @@ def test_graphs_are_summed_in_memory_only():
         ({"solver": "newton"}, "solver='newton' needs data in memory"),
         ({"warm_start": True}, "warm_start=True needs data in memory"),
         ({"structure": PairwiseMultilabelStructure()}, "needs a structure that can sum"),
-        ({"class_weight": "balanced"}, "class_weight cannot be used with ChainStructure"),
+        ({"class_weight": "balanced"}, r"class_weight of .* needs data in memory"),
+        ({"label_costs": 1.0 - np.eye(3)}, r"label_costs of .* needs data in memory"),
     ],
     ids=str,
 )

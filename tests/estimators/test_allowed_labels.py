@@ -214,7 +214,7 @@ def test_sums_are_those_over_the_allowed(name, repeat, scale):
     proba = model.predict_proba(X, allowed=masks)
     logs = model.predict_log_proba(X, allowed=masks)
     entropies = model.entropy(X, allowed=masks)
-    risks = model.set_params(decoding="mbr").predict(X, allowed=masks)
+    risks = model.set_params(solver_options__decoding="mbr").predict(X, allowed=masks)
     best, k_proba = model.predict_k_best(X, k=2, allowed=masks)
     likelihoods = model.log_likelihood(X, [own[0] for own in best], allowed=masks)
     # Of labelings without a thought of what is allowed.

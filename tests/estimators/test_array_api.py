@@ -52,7 +52,7 @@ LINEAR = [
     BMRMClassifier(),
     PragamClassifier(),
     CRFClassifier(),
-    CRFClassifier(decoding="mbr"),
+    CRFClassifier(solver_options={"decoding": "mbr"}),
     CRFClassifierCV(Cs=[0.1, 1.0], cv=2),
 ]
 OTHERS = [

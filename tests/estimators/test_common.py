@@ -47,7 +47,7 @@ FLAT = [
     SlackRescaledSSVM(BinaryStructure(), solver="sgd"),
     SlackRescaledSSVM(solver="cutting_plane"), SlackRescaledSSVM(solver="one_slack"),
     CRFClassifier(), CRFClassifier(solver="dual"),
-    CRFClassifier(MulticlassStructure(), decoding="mbr"),
+    CRFClassifier(MulticlassStructure(), solver_options={"decoding": "mbr"}),
     CRFClassifier(BinaryStructure(), solver="lbfgs"),
     CRFClassifierCV(Cs=[0.01, 0.1], cv=2, tol=1e-12), SubLBFGSClassifier(),
     SubLBFGSClassifier(solver="hybrid"),

@@ -129,7 +129,9 @@ def test_mbr_decoding_has_the_least_expected_loss(kind):
         structure = MultilabelStructure(label_costs=[[1, 3], [2, 1], [1, 1]])
     elif kind in SEQUENCES:
         structure = clone(structure).set_params(label_costs=COSTS)
-    model = CRFClassifier(structure, C=0.1, decoding="mbr", random_state=0).fit(X, y)
+    model = CRFClassifier(
+        structure, C=0.1, random_state=0, solver_options={"decoding": "mbr"}
+    ).fit(X, y)
     predicted = model.predict(X)
     for i in range(6):
         labelings, log_p = enumerated(model, X[i])
@@ -144,7 +146,7 @@ def test_mbr_decoding_has_the_least_expected_loss(kind):
         chosen = [np.array_equal(labels, predicted[i]) for labels in labelings]
         assert risks[chosen.index(True)] == pytest.approx(min(risks), abs=1e-9)
     # It is not the most probable one everywhere, and is set without another fit.
-    by_map = model.set_params(decoding="map").predict(X)
+    by_map = model.set_params(solver_options__decoding="map").predict(X)
     assert len(by_map) == len(predicted)
 
 
@@ -561,18 +563,10 @@ def test_a_structure_without_sums_is_refused_and_others_are_named(structure):
         CRFClassifier(structure).fit(X, y)
 
 
-def test_class_weights_of_positions_are_refused():
-    X, y = chains()
-    with pytest.raises(
-        ValueError, match="class_weight cannot be used with ChainStructure"
-    ):
-        CRFClassifier(class_weight="balanced").fit(X, y)
-
-
 def test_a_decoding_that_does_not_exist_is_refused():
     model, X, y = fitted("chain")
     with pytest.raises(ValueError, match="decoding must be one of 'map', 'mbr'"):
-        model.set_params(decoding="mpa").predict(X)
+        model.set_params(solver_options__decoding="mpa").predict(X)
     with pytest.raises(ValueError, match="decoding"):
         model.fit(X, y)
 

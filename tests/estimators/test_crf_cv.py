@@ -34,8 +34,11 @@ def test_the_final_fit_is_that_at_the_chosen_c(kind):
     means = model.scores_path_.mean(axis=1)
     assert model.C_ == CS[int(np.flatnonzero(means == means.max())[0])]
     single = CRFClassifier(
-        problem.structure, C=model.C_, decoding="mbr", random_state=0,
-        solver_options={"classes": None if "multilabel" in kind else model.classes_},
+        problem.structure, C=model.C_, random_state=0,
+        solver_options={
+            "decoding": "mbr",
+            "classes": None if "multilabel" in kind else model.classes_,
+        },
     ).fit(problem.X, problem.y)  # fmt: skip
     np.testing.assert_array_equal(model.coef_, single.coef_)
     for name in ("objective_", "dual_gap_", "n_iter_", "solver_"):
@@ -127,8 +130,6 @@ def test_what_has_no_sums_is_refused():
         ValueError, match="CRFClassifierCV needs a structure that can sum"
     ):
         CRFClassifierCV(PairwiseMultilabelStructure()).fit(problem.X, problem.y)
-    with pytest.raises(ValueError, match="class_weight cannot be used"):
-        cv_model(problem, class_weight="balanced").fit(problem.X, problem.y)
     for name in ("predict_proba", "entropy", "predict_k_best"):
         assert hasattr(CRFClassifierCV(ChainStructure()), name)
 

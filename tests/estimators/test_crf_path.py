@@ -193,8 +193,8 @@ def test_data_that_make_no_path_are_refused():
     labels[0][0] = MISSING
     with pytest.raises(ValueError, match="labels that are not known.*use l1_ratio=0"):
         crf_path(problem.X, labels, structure="chain", l1_ratio=1.0)
-    with pytest.raises(ValueError, match="class_weight cannot be used"):
-        crf_path(problem.X, problem.y, class_weight="balanced", l1_ratio=1.0)
+    with pytest.raises(ValueError, match="label_costs must have shape"):
+        crf_path(problem.X, problem.y, label_costs=[[0.0]], l1_ratio=1.0)
     with pytest.raises(ValueError, match="solver='newton' requires"):
         path_of("tree", solver="newton")
     with pytest.raises(ValueError, match="l1_ratio=0"):

@@ -79,7 +79,9 @@ ESTIMATORS = {type(one).__name__: one for one in EVERY_ESTIMATOR} | {
     "chain-BCFWClassifierCV": BCFWClassifierCV("chain", Cs=[0.1, 1.0], cv=2, **ROUGH),
     "chain-BMRMClassifier": BMRMClassifier(structure="chain", **ROUGH),
     "chain-CRFClassifier": CRFClassifier("chain", **ROUGH),
-    "chain-CRFClassifier-mbr": CRFClassifier("chain", decoding="mbr", **ROUGH),
+    "chain-CRFClassifier-mbr": CRFClassifier(
+        "chain", solver_options={"decoding": "mbr"}, **ROUGH
+    ),
     "chain-CRFClassifierCV": CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, **ROUGH),
     "chain-ConformalClassifier": ConformalClassifier(
         CRFClassifier("chain", **ROUGH),

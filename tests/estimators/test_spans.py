@@ -99,7 +99,7 @@ def test_all_spans_have_the_sums_of_their_labelings(name, with_masks):
 def test_spans_of_the_prediction(name, scale):
     model, X = make_tagger(name, new_rng(1), scale)
     for decoding in ("map", "mbr"):
-        model.set_params(decoding=decoding)
+        model.set_params(solver_options__decoding=decoding)
         found, labelings = model.predict_spans(X), model.predict(X)
         for x, spans, labels in zip(X, found, labelings, strict=True):
             entities = entities_of(labels, scheme_of(model))

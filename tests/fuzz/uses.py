@@ -393,6 +393,13 @@ def check_objective(use):
         scores = np.array([structure.joint_feature(x, own) @ w for own in listed])
         scores -= structure.joint_feature(x, labels) @ w
         if name == "CRFClassifier":
+            costs = getattr(model, "label_costs", None)
+            if costs is not None:
+                truth, *codes = (
+                    np.searchsorted(model.classes_, np.atleast_1d(own))
+                    for own in (labels, *listed)
+                )
+                scores = scores + [np.asarray(costs)[truth, own].sum() for own in codes]
             total += weight * logsumexp(scores)
         else:
             loss = [structure.loss(labels, own) for own in listed]

@@ -9,8 +9,10 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.inspection import explain
 from sklearn_structsvm.plotting import TaggingDisplay
-from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
+from sklearn_structsvm.structures import ChainStructure
 
 draw = TaggingDisplay.from_estimator
 
@@ -54,6 +56,32 @@ def test_a_pipeline_transforms_the_sentence_and_tokens_name_it():
     assert ticks(display.ax_.xaxis) == ["the", "cat", "sleeps"]
     assert_allclose(display.proba, model.predict_proba(sentences[:1])[0])
     assert display.plot(ax=display.figure_.subplots()) is display
+
+
+def test_contributions_stand_above_the_positions_that_they_explain():
+    sentences = [["the", "cat", "sleeps"], ["a", "dog"]]
+    tags = [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]
+    model = make_pipeline(WordFeatures(), CRFClassifier("chain", random_state=0))
+    model.fit(sentences, tags)
+    display = draw(model, ["a", "cat"], n_contributions=2)
+    found = explain(model, ["a", "cat"])
+    for own, text in zip(found, display.explanations_, strict=True):
+        first, *lines = text.get_text().split("\n")
+        assert first == f"{own.label}, not {own.other}"
+        expected = [f"{value:+.2f} {name}" for name, value in own.contributions[:2]]
+        assert lines == expected
+        assert text.get_position()[0] == own.position
+    assert draw(model, ["a", "cat"]).explanations_ == []
+    with pytest.raises(ValueError, match="n_contributions must be"):
+        draw(model, ["a", "cat"], n_contributions=-1)
+
+
+def test_a_label_that_alone_is_possible_has_no_contributions():
+    X, y = [np.eye(2), -np.eye(2)], [["B-x", "I-x"], ["O", "O"]]
+    structure = ChainStructure(transitions="bio")
+    model = CRFClassifier(structure, C=10.0, random_state=0).fit(X, y)
+    texts = draw(model, X[0], n_contributions=1).explanations_
+    assert texts[0].get_text() == "B-x, no other"
 
 
 def test_as_many_labelings_as_there_are():

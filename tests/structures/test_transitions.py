@@ -347,8 +347,10 @@ MODELS = [
     SlackRescaledSSVM(max_iter=30, tol=0.05, solver_options={"search": "bisecting"}),
     PragamClassifier(max_iter=50, tol=0.05),
     CRFClassifier(max_iter=100, tol=0.05),
-    CRFClassifier(max_iter=100, tol=0.05, decoding="mbr"),
-    CRFClassifier(max_iter=100, tol=0.05, solver="lbfgs", decoding="mbr"),
+    CRFClassifier(max_iter=100, tol=0.05, solver_options={"decoding": "mbr"}),
+    CRFClassifier(
+        max_iter=100, tol=0.05, solver="lbfgs", solver_options={"decoding": "mbr"}
+    ),
 ]
 
 

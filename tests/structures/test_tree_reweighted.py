@@ -245,7 +245,7 @@ def test_sparse_features_are_as_good_as_arrays_and_scores_may_stand_beside_them(
 
 def test_predictions_by_marginals_have_the_most_probable_labels():
     X, y = small_grids()
-    model = CRFClassifier("graph", decoding="mbr").fit(X, y)
+    model = CRFClassifier("graph", solver_options={"decoding": "mbr"}).fit(X, y)
     for labels, proba in zip(model.predict(X), model.predict_proba(X), strict=True):
         np.testing.assert_array_equal(labels, model.classes_[proba.argmax(axis=1)])
     allowed = [[{0, 1}] + [None] * (len(y_i) - 1) for y_i in y]

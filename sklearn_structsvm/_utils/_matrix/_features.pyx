@@ -226,6 +226,9 @@ cdef class FeaturesBeside(Features):
     def n_entries(self, offsets):
         return self.left.n_entries(offsets) + self.right.n_entries(offsets)
 
+    def row_norms(self):
+        return self.left.row_norms() + self.right.row_norms()
+
     def add_grams(self, const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] places,
                   double[::1] grams):
         self.left.add_grams(offsets, places, grams)

@@ -4,7 +4,9 @@ The dual of λ/2 ‖w‖² + Σ_i p_i log Σ_y exp ⟨θ_i, μ(y) - μ(y_i)⟩ i
 with the entropy H(α_i) instead of the loss ℓ_i, and a block's gap is p_i times the
 Kullback-Leibler divergence of α_i from the distribution that the weights give. So α_i is
 stored as a distribution of that kind, by its log factors η_i, with its marginals in ν_i
-and its entropy in ℓ_i.
+and its entropy in ℓ_i. If costs c_i are added to the scores (the softmax-margin of
+Gimpel, Smith, "Softmax-margin CRFs", NAACL 2010), they are part of θ_i, and the dual has
+the terms ⟨c_i, ν_i⟩, too.
 
 A step goes from η to η' = η + γ (θ - η), and the marginals move by Δ. With
 A = ⟨θ - η, Δ⟩, which is >= 0, and the squared norm Q of Δ's joint feature, the dual grows
@@ -85,17 +87,22 @@ cdef class MarginalAscent(BlockDual):
         An oracle that `has_sums`, with its initial dual state.
     weights, lam, l1_ratio, whole
         As for `BlockDual`.
+    has_costs : bool
+        Whether scores have parts that do not depend on the weights.
     """
 
     cdef readonly long long n_steps
+    cdef bint has_costs
     cdef Py_ssize_t[::1] starts
     cdef double[::1] factors, tilted, lengths
 
     def __init__(self, BlockOracle oracle, const double[::1] weights, double lam,
-                 double l1_ratio=0.0, MarginalAscent whole=None):
+                 double l1_ratio=0.0, MarginalAscent whole=None,
+                 bint has_costs=False):
         cdef Py_ssize_t i, n = oracle.n_blocks
         super().__init__(oracle, weights, lam, l1_ratio=l1_ratio, whole=whole)
         self.n_steps = 0
+        self.has_costs = has_costs
         if self.is_part:
             self.starts, self.factors = whole.starts, whole.factors
             self.lengths, self.tilted = whole.lengths, np.zeros_like(whole.tilted)
@@ -198,6 +205,25 @@ cdef class MarginalAscent(BlockDual):
         """The γ that the next step on each block tries first."""
         return np.asarray(self.lengths)
 
+    def cost_terms(self):
+        """⟨c_i, ν_i⟩ of all blocks for the costs c_i, the scores of zero weights."""
+        cdef Py_ssize_t i
+        terms = np.zeros(self.oracle.n_blocks)
+        if not self.has_costs:
+            return terms
+        cdef double[::1] out = terms, zero = np.zeros(max(self.oracle.n_weights, 1))
+        with nogil:
+            for i in range(self.oracle.n_blocks):
+                if self.p[i] > 0.0:
+                    self.oracle.potentials(i, &zero[0], &self.work[0])
+                    self.oracle.block_score(i, &self.work[0], &out[i])
+        return terms
+
+    @property
+    def loss(self):
+        """Σ_i p_i (H_i + ⟨c_i, ν_i⟩)."""
+        return float(np.dot(self.p, self.loss_bar) + np.dot(self.p, self.cost_terms()))
+
     def true_log_losses(self):
         """-log α_i(y_i) of all blocks."""
         cdef Py_ssize_t i
@@ -235,12 +261,12 @@ cdef class MarginalAscent(BlockDual):
         entropies, losses = np.asarray(self.loss_bar), self.true_log_losses()
         likely = np.exp(-losses)
         rest = entropies - likely * losses
-        values = []
+        costs, values = float(np.dot(self.p, self.cost_terms())), []
         for share in shares[:1] if self.l1_ratio == 1.0 else shares:
             truth = 1.0 - share + share * likely
             mixed = share * (rest - (1.0 - likely) * np.log(max(share, TINY)))
             mixed -= truth * np.log(np.maximum(truth, TINY))
-            value = np.dot(self.p, mixed - entropies)
+            value = np.dot(self.p, mixed - entropies) + (share - 1.0) * costs
             if self.l1_ratio < 1.0:
                 beyond = np.maximum(share * sizes - self.l1_ratio, 0.0)
                 value -= 0.5 * self.lam * beyond.dot(beyond) / (1.0 - self.l1_ratio)
@@ -257,7 +283,7 @@ cdef class MarginalAscent(BlockDual):
             if self.p[i] > 0.0:
                 size = <int> (self.starts[i + 1] - self.starts[i])
                 total += self.p[i] * dasum(&size, &self.factors[self.starts[i]], &one)
-        return total
+        return total + float(np.dot(self.p, np.abs(self.cost_terms())))
 
     @property
     def largest_factor(self):
@@ -322,7 +348,8 @@ cdef class MarginalAscent(BlockDual):
     def part(self, weights):
         """The part of the iterate made of the blocks with nonzero `weights`."""
         return MarginalAscent(
-            self.oracle, weights, self.lam, self.l1_ratio, whole=self)
+            self.oracle, weights, self.lam, self.l1_ratio, whole=self,
+            has_costs=self.has_costs)
 
     def begin_pass_of(self, MarginalAscent part):
         """Pass the latest gaps on to a part."""

@@ -80,6 +80,7 @@ class FeasibleShares:
         image = np.abs(image_of(ascent, shares)) + rounding.of_means / ascent.lam
         shares /= max(image.max(initial=0.0), 1.0)
         mixed = mixed_entropies(entropies, ascent.true_log_losses(), shares)
+        mixed += shares * ascent.cost_terms()
         value = float(p @ mixed)
         return shares, value - rounding.of_values(0.0, value, ascent.size_of_losses)
 

@@ -1,15 +1,56 @@
-"""Penalties for the labels that a row may not have, whatever the weights are."""
+"""Scores that are added to those of rows, whatever the weights are."""
 import numpy as np
 
-from sklearn_structsvm._utils.borders import check_shape
+from sklearn_structsvm._utils.borders import check_indices, check_shape
 
 from sklearn_structsvm._utils._matrix._features cimport Features
 
 
-cdef class BarredScores(Features):
-    """No features, but a penalty where a row's label is not allowed.
+cdef class AddedScores(Features):
+    """No features and no weights: a subclass contributes nothing but scores."""
 
-    There are no weights, so this contributes nothing but scores.
+    def n_entries(self, offsets):
+        return np.zeros(len(offsets) - 1, dtype=np.intp)
+
+    def add_grams(self, offsets, places, grams):
+        pass
+
+    def row_norms(self):
+        return np.zeros(self.n_rows)
+
+
+cdef class TableScores(AddedScores):
+    """The scores that a table has for each row, such as the costs of its labels.
+
+    Parameters
+    ----------
+    table : ndarray of shape (m, k)
+    lines : ndarray of shape (n_rows,), dtype intp
+        The line of the table with the scores of each row.
+    """
+
+    cdef const double[:, ::1] table
+    cdef const Py_ssize_t[::1] lines
+
+    def __init__(self, const double[:, ::1] table, const Py_ssize_t[::1] lines):
+        check_indices("lines", lines, table.shape[0])
+        self.n_rows, self.n_features = lines.shape[0], 0
+        self.table, self.lines = table, lines
+
+    cdef int add_scores(
+            self, Py_ssize_t start, Py_ssize_t stop, const double* weights,
+            Py_ssize_t k, double* out) except -1 nogil:
+        cdef Py_ssize_t i, j
+        cdef const double* added
+        for i in range(start, stop):
+            added = &self.table[self.lines[i], 0]
+            for j in range(k):
+                out[(i - start) * k + j] += added[j]
+        return 0
+
+
+cdef class BarredScores(AddedScores):
+    """A penalty where a row's label is not allowed.
 
     Parameters
     ----------
@@ -57,9 +98,3 @@ cdef class BarredScores(Features):
                 # Without a branch, which would be unpredictable.
                 row[j] -= penalty * <double> (1 - <int> self.allowed[i, j])
         return 0
-
-    def n_entries(self, offsets):
-        return np.zeros(len(offsets) - 1, dtype=np.intp)
-
-    def add_grams(self, offsets, places, grams):
-        pass

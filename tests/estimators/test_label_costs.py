@@ -1,0 +1,324 @@
+"""Costs of labels in conditional random fields: the softmax-margin, by enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from _seeds import new_rng
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from sklearn_structsvm import CRFClassifier, CRFClassifierCV, crf_path
+from sklearn_structsvm.structures import (
+    MISSING,
+    BinaryStructure,
+    ChainStructure,
+    GraphStructure,
+    MulticlassStructure,
+    MultilabelStructure,
+    TreeStructure,
+)
+
+K = 3
+STRUCTURES = {
+    "chain": ChainStructure(),
+    "chain, some pairs": ChainStructure(transitions=[("b", "c")]),
+    "tree": TreeStructure(),
+    "graph": GraphStructure(),
+    "binary": BinaryStructure(),
+    "multiclass": MulticlassStructure(),
+}
+SOLVERS = {
+    "chain": ("auto", "dual", "lbfgs", "newton"),
+    "chain, some pairs": ("dual", "lbfgs", "newton"),
+    "tree": ("auto", "dual", "lbfgs"),
+    "graph": ("lbfgs",),
+    "binary": ("auto", "dual", "lbfgs", "newton"),
+    "multiclass": ("auto", "dual", "lbfgs", "newton"),
+}
+
+
+def draw(kind, rng, n=6):
+    """X, y, and costs."""
+    k = 2 if kind == "binary" else K
+    names = np.array(["a", "b", "c"])[:k]
+    costs = rng.uniform(0.0, 4.0, size=(k, k))
+    np.fill_diagonal(costs, 0.0)
+    if kind in ("binary", "multiclass"):
+        X = rng.normal(size=(3 * n, 3))
+        return X, np.concatenate([names, rng.choice(names, 3 * n - k)]), costs
+    sizes = rng.integers(1, 5, size=n)
+    sizes[0] = k
+    X = [rng.normal(size=(size, 2)) for size in sizes]
+    y = [rng.choice(names, size) for size in sizes]
+    y[0] = names[::-1].copy()
+    if kind == "chain, some pairs":
+        y = [np.sort(labels)[::-1] for labels in y]
+    parents = [np.array([-1, *rng.integers(0, range(1, len(x)))]) for x in X]
+    if kind == "tree":
+        X = list(zip(X, parents, strict=True))
+    if kind == "graph":
+        # Their bounds are exact.
+        edges = [np.column_stack([own[1:], np.arange(1, len(own))]) for own in parents]
+        X = list(zip(X, edges, strict=True))
+    return X, y, costs
+
+
+class Listed:
+    """The normalized objective over all labelings."""
+
+    def __init__(self, model, X, y, costs, s, allowed=None):
+        structure = model.structure_
+        if structure.flat:
+            X, y = list(X), list(y)
+        else:
+            X, y = structure.check_data(X, y)
+        places = {label: c for c, label in enumerate(model.classes_.tolist())}
+        self.p, total = s / s.sum(), s.sum()
+        self.lam, self.l1_ratio = 1.0 / (model.C * total), model.l1_ratio
+        self.terms = []
+        for i, (x, truth) in enumerate(zip(X, y, strict=True)):
+            all_of = list(self.labelings(structure, x))
+            phi = np.array([structure.joint_feature(x, own) for own in all_of])
+            codes = np.array([[places[c] for c in np.atleast_1d(own)] for own in all_of])
+            sets = [[places[c]] for c in np.atleast_1d(truth)]
+            if allowed is not None:
+                sets = [[places[c] for c in own] for own in allowed[i]]
+            table = np.array([costs[own].min(axis=0) for own in sets])
+            cost = table[np.arange(len(sets)), codes].sum(axis=1)
+            is_true = [
+                all(c in own for c, own in zip(row, sets, strict=True)) for row in codes
+            ]
+            self.terms.append((phi, cost, np.array(is_true)))
+
+    @staticmethod
+    def labelings(structure, x):
+        if isinstance(structure, GraphStructure):
+            return map(np.array, product(structure.classes_, repeat=len(x[0])))
+        return structure.labelings(x)
+
+    def smooth(self, w):
+        """Everything but the L1 norm, and its gradient."""
+        ridge = self.lam * (1.0 - self.l1_ratio)
+        value, gradient = 0.5 * ridge * w @ w, ridge * w
+        for p, (phi, cost, is_true) in zip(self.p, self.terms, strict=True):
+            scores, own = phi @ w + cost, phi[is_true] @ w
+            every, ours = logsumexp(scores), logsumexp(own)
+            value += p * (every - ours)
+            shares = np.exp(scores - every)
+            shares[is_true] -= np.exp(own - ours)
+            gradient = gradient + p * shares @ phi
+        return value, gradient
+
+    def __call__(self, w):
+        return self.smooth(w)[0] + self.l1_ratio * self.lam * np.abs(w).sum()
+
+    def optimum(self):
+        """A value that is not below the minimum, and next to it."""
+        d, l1 = self.terms[0][0].shape[1], self.l1_ratio * self.lam
+
+        def value(parts):
+            found, gradient = self.smooth(parts[:d] - parts[d:])
+            ends = np.concatenate([gradient, -gradient]) + l1
+            return found + l1 * parts.sum(), ends
+
+        found = minimize(
+            value, np.zeros(2 * d), jac=True, method="L-BFGS-B",
+            bounds=[(0.0, None)] * (2 * d),
+            options={"gtol": 1e-9, "ftol": 0.0, "maxiter": 10**4, "maxfun": 10**5},
+        )  # fmt: skip
+        return self(found.x[:d] - found.x[d:])
+
+
+def weights_of(model):
+    w = model.structure_.join_weights(model.coef_, getattr(model, "intercept_", None))
+    return np.ravel(w)
+
+
+CASES = [
+    (kind, solver, l1_ratio)
+    for kind in STRUCTURES
+    for solver in SOLVERS[kind]
+    for l1_ratio in (0.0, 0.5, 1.0)
+    if not (l1_ratio and (kind == "graph" or (l1_ratio == 1.0 and solver == "lbfgs")))
+]
+
+
+@pytest.mark.parametrize(("kind", "solver", "l1_ratio"), CASES)
+def test_a_fit_ends_at_the_certified_minimum_of_the_listed_objective(
+    kind, solver, l1_ratio
+):
+    rng = new_rng()
+    X, y, costs = draw(kind, rng)
+    s = rng.uniform(0.5, 2.0, size=len(y))
+    C = 10.0 ** rng.uniform(-1.0, 0.5)
+    model = CRFClassifier(
+        STRUCTURES[kind], C=C, l1_ratio=l1_ratio, label_costs=costs, solver=solver,
+        tol=1e-6, max_iter=20_000, random_state=0,
+    ).fit(X, y, s)  # fmt: skip
+    listed = Listed(model, X, y, costs, s)
+    assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
+    assert model.dual_gap_ <= 1e-6
+    assert model.dual_objective_ <= listed.optimum() + 1e-9
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_sums_with_costs_and_their_gradient_are_those_of_the_list(kind):
+    rng = new_rng()
+    X, y, costs = draw(kind, rng)
+    model = CRFClassifier(STRUCTURES[kind], max_iter=1, tol=1e3, random_state=0)
+    model.fit(X, y)
+    structure, p = model.structure_, rng.dirichlet(np.ones(len(y)))
+    listed = Listed(model, X, y, costs, p)
+    w = rng.normal(size=structure.n_weights_)
+    if not structure.flat:
+        X, y = structure.check_data(X, y)
+    sums = structure._make_sums(X, y, added=costs)
+    value, gradient = sums.log_loss(p, w)
+    listed.lam = 0.0
+    expected, slope = listed.smooth(w)
+    assert value == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(gradient, slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["dual", "lbfgs", "newton"])
+@pytest.mark.parametrize("kind", ["chain", "tree", "binary", "multiclass"])
+def test_costs_of_zero_change_no_bit(kind, solver):
+    if solver not in SOLVERS[kind]:
+        return
+    X, y, costs = draw(kind, new_rng())
+    plain = CRFClassifier(STRUCTURES[kind], solver=solver, random_state=0).fit(X, y)
+    model = CRFClassifier(
+        STRUCTURES[kind], solver=solver, label_costs=0.0 * costs, random_state=0
+    ).fit(X, y)
+    assert np.array_equal(model.coef_, plain.coef_)
+    assert model.dual_objective_ == plain.dual_objective_
+    found = zip(model.predict(X), plain.predict(X), strict=True)
+    assert all(np.array_equal(a, b) for a, b in found)
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
+def test_class_weights_multiply_the_costs_of_nodes(kind):
+    X, y, costs = draw(kind, new_rng())
+    weights = {"a": 3.0, "c": 0.5}
+    factors = np.array([[3.0], [1.0], [0.5]])
+    for own in (costs, None):
+        base = 1.0 - np.eye(K) if own is None else own
+        model = CRFClassifier(
+            STRUCTURES[kind], label_costs=own, class_weight=weights, random_state=0
+        ).fit(X, y)
+        other = CRFClassifier(
+            STRUCTURES[kind], label_costs=factors * base, random_state=0
+        ).fit(X, y)
+        assert np.array_equal(model.coef_, other.coef_)
+        # Decisions of least cost are by the structure's own.
+        assert np.array_equal(model.structure_.label_costs_, 1.0 - np.eye(K))
+
+
+def test_weights_of_a_graphs_nodes_multiply_their_costs():
+    rng = new_rng()
+    X, y, costs = draw("graph", rng)
+    twice = [(labels, np.full(len(labels), 2.0)) for labels in y]
+    model = CRFClassifier(GraphStructure(), label_costs=costs).fit(X, twice)
+    other = CRFClassifier(GraphStructure(), label_costs=2.0 * costs).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+@pytest.mark.parametrize("kind", ["chain", "tree"])
+def test_hidden_labels_cost_what_their_cheapest_label_does(kind, solver):
+    rng = new_rng()
+    X, y, costs = draw(kind, rng)
+    names = ["a", "b", "c"]
+    allowed = [[[label] for label in labels.tolist()] for labels in y]
+    for own in allowed[1:]:
+        own[rng.integers(len(own))] = names
+        own[rng.integers(len(own))] = names[:2]
+    given = [
+        [MISSING if len(own) == K else own[0] if len(own) == 1 else set(own)
+         for own in labels]
+        for labels in allowed
+    ]  # fmt: skip
+    s = rng.uniform(0.5, 2.0, size=len(y))
+    model = CRFClassifier(
+        STRUCTURES[kind], label_costs=costs, solver=solver, tol=1e-5, random_state=0,
+        max_iter=5000,
+    ).fit(X, given, s)  # fmt: skip
+    listed = Listed(model, X, y, costs, s, allowed)
+    assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
+    assert model.dual_gap_ <= 1e-5
+    # A stationary point, by the gap: λ/2 ||w - w'||² is at most that.
+    gradient = listed.smooth(weights_of(model))[1]
+    assert gradient @ gradient <= 2.0 * 1e-5 * (listed.lam + smoothness(listed)) ** 2 / (
+        listed.lam
+    )
+
+
+def smoothness(listed):
+    """A Lipschitz constant of the gradient of the losses."""
+    spreads = [np.square(phi - phi[0]).sum(axis=1).max() for phi, _, _ in listed.terms]
+    return float(listed.p @ spreads)
+
+
+def test_balanced_weights_are_those_of_labels_that_are_known():
+    X, y, _ = draw("chain", new_rng())
+    hidden = [list(labels) for labels in y]
+    hidden[-1][0] = MISSING
+    known = np.concatenate([labels for labels in (*y[:-1], y[-1][1:])])
+    counts = np.array([(known == label).sum() for label in "abc"])
+    weights = dict(zip("abc", len(known) / (K * counts), strict=True))
+    fits = [
+        CRFClassifier("chain", class_weight=own, random_state=0).fit(X, hidden)
+        for own in ("balanced", weights)
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-9)
+
+
+def test_a_path_and_a_choice_of_c_have_the_same_costs():
+    X, y, costs = draw("chain", new_rng(), n=9)
+    path = crf_path(X, y, Cs=[0.1, 1.0], label_costs=costs, random_state=0)
+    model = CRFClassifierCV(
+        "chain", Cs=[0.1, 1.0], cv=3, solver_options={"label_costs": costs},
+        random_state=0,
+    ).fit(X, y)
+    one = CRFClassifier("chain", C=model.C_, label_costs=costs, random_state=0)
+    assert np.array_equal(model.coef_, one.fit(X, y).coef_)
+    listed = Listed(one, X, y, costs, np.ones(len(y)))
+    at = [0.1, 1.0].index(model.C_)
+    assert listed(path.coefs[at]) == pytest.approx(path.objectives[at], rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+def test_a_warm_start_takes_other_costs(solver):
+    X, y, costs = draw("chain", new_rng())
+    model = CRFClassifier(
+        "chain", solver=solver, warm_start=True, tol=1e-6, max_iter=5000, random_state=0
+    )
+    for own in (None, costs, 3.0 * costs):
+        model.set_params(label_costs=own).fit(X, y)
+        listed = Listed(
+            model, X, y, np.zeros((K, K)) if own is None else own, np.ones(len(y))
+        )
+        assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
+        assert model.dual_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([[0.0, 1.0], [1.0, 0.0]], "label_costs must have shape"),
+        (np.eye(3), "zero on the diagonal"),
+        ([[0, -1, 1], [1, 0, 1], [1, 1, 0]], "label_costs must be >= 0"),
+        ([[0, np.nan, 1], [1, 0, 1], [1, 1, 0]], "label_costs"),
+    ],
+)
+def test_what_is_no_matrix_of_costs_is_refused(costs, words):
+    X, y, _ = draw("chain", new_rng())
+    with pytest.raises(ValueError, match=words):
+        CRFClassifier("chain", label_costs=costs).fit(X, y)
+
+
+def test_several_labels_have_no_costs():
+    X, Y = new_rng().normal(size=(8, 2)), np.eye(2, dtype=int)[[0, 1] * 4]
+    with pytest.raises(ValueError, match="MultilabelStructure has several labels"):
+        CRFClassifier(MultilabelStructure(), label_costs=1.0 - np.eye(2)).fit(X, Y)
