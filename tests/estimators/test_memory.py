@@ -314,17 +314,6 @@ def test_too_many_labels_for_dual_ascent_are_for_lbfgs(l1_ratio, monkeypatch):
         assert clone(model).set_params(solver="dual").fit(X, y).solver_ == "dual"
 
 
-def test_hidden_labels_are_for_lbfgs_where_dual_ascent_is_too_large(monkeypatch):
-    X, y = tagged(40, 30)
-    y = [[MISSING, *labels[1:]] for labels in y]
-    monkeypatch.setattr(crf, "MOST_MEMORY", 1)
-    model = CRFClassifier(
-        "chain", solver_options={"classes": range(30)}, random_state=0, max_iter=5
-    )
-    with pytest.warns(UserWarning, match="solver='lbfgs' is used"):
-        assert model.fit(X, y).solver_ == "lbfgs"
-
-
 def test_pragam_says_what_its_marginals_take(monkeypatch):
     X, y = tagged(40, 30)
     needed = 8 * 40 * (30**2 + 4 * 30)
