@@ -29,7 +29,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     count_pairs,
 )
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
-from sklearn_structsvm.structures import MISSING, ChainStructure, PictorialStructure
+from sklearn_structsvm.structures import ChainStructure, PictorialStructure
 
 pytestmark = [
     pytest.mark.thread_unsafe(reason="memory is traced of all threads"),
