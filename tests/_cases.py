@@ -607,11 +607,18 @@ def check_potentials(case):
     """Those of nodes and of pairs, whose parents are the ones before in a chain."""
     for i, item in enumerate(case.items):
         theta, transition = case.structure.potentials(item, case.w)
-        parents = item[1] if isinstance(item, tuple) else np.arange(len(theta)) - 1
+        is_tree = isinstance(case.structure, TreeStructure)
+        parents = item[1] if is_tree else np.arange(len(theta)) - 1
+        if transition.ndim == 2:
+            transition = np.broadcast_to(transition, (len(theta), *transition.shape))
+        else:
+            transition = np.append(transition[:1], transition, axis=0)
         for c, labels in enumerate(case.listed.labelings[i]):
             score = theta[range(len(labels)), labels].sum()
             score += sum(
-                transition[labels[p], labels[v]] for v, p in enumerate(parents) if p >= 0
+                transition[v, labels[p], labels[v]]
+                for v, p in enumerate(parents)
+                if p >= 0
             )
             assert abs(score - case.listed.phi[i][c] @ case.w) <= TOLERANCE
 

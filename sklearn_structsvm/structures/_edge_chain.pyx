@@ -222,7 +222,7 @@ cdef class EdgeChainOracle(ChainOracle):
             self, Py_ssize_t i, double one, double* work, Plane* plane
             ) except -1 nogil:
         cdef Forest forest = self.front_forest(i, work)
-        cdef Py_ssize_t size = forest.n * self.k, t
+        cdef Py_ssize_t size = forest.n * self.k, t, c
         cdef double* theta = work + self.front_at
         cdef double* tables = work + self.front_tables_at
         cdef double penalty
@@ -232,8 +232,9 @@ cdef class EdgeChainOracle(ChainOracle):
             self.forbid_ends(i, penalty, theta)
             memcpy(tables, self.pairs(work), self.n_pair_scores(i) * sizeof(double))
             for t in range(self.n_edges(i)):
-                add(self.n_pairs, -penalty, &self.forbidden[0, 0],
-                    tables + t * self.n_pairs)
+                for c in range(self.k):
+                    add(self.k, -penalty, &self.forbidden[c, 0],
+                        tables + t * self.n_pairs + c * self.k)
         return forest_front(&forest, one, self.loss_unit(i), plane)
 
     # --------------------------------------------------------------------- sums

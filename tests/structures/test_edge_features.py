@@ -258,6 +258,16 @@ def test_threads_and_warm_starts_change_nothing(model):
     assert again.objective_ == pytest.approx(objective, abs=2.0 * model.tol)
 
 
+def test_parts_on_a_cluster_give_the_same():
+    bag = pytest.importorskip("dask.bag")
+    X, y = made()
+    model = CRFClassifier(ChainStructure(edge_features=True), tol=1e-4, random_state=0)
+    objective, tol = model.fit(X, y).objective_, model.dual_gap_
+    parts = [bag.from_sequence(own, npartitions=2) for own in (X, y)]
+    found = model.fit(*parts)
+    assert found.objective_ == pytest.approx(objective, abs=tol + found.dual_gap_)
+
+
 @pytest.mark.parametrize("layout", [sparse.csr_array, np.float32, np.ndarray.tolist])
 def test_edges_may_come_in_any_layout(layout):
     X, y = made()
