@@ -64,6 +64,12 @@ def test_empty_items_are_counted():
     assert told["data", "items"].startswith("4 sequences")
 
 
+def test_graphs_whose_first_has_no_edge_are_no_trees():
+    X = [(np.ones((1, 2)), []), (np.eye(2), [[0, 1]])]
+    told = found(check_data(X, [[0], [0, 1]]))
+    assert told["data", "items"].startswith("2 graphs")
+
+
 def test_rows_have_columns_and_groups_with_their_positives():
     rng = new_rng()
     X = rng.standard_normal((300, 3)) * [1.0, 1e4, 1.0]

@@ -337,6 +337,18 @@ def test_what_is_recorded_of_an_example_is_of_its_present_code(record):
     assert [*map(ast.dump, code)] == [*map(ast.dump, kept)]
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_the_example_of_superpixels_runs_where_scikit_image_is():
+    pytest.importorskip("skimage")
+    pytest.importorskip("matplotlib").use("Agg")
+    path = DOC.parent / "examples" / "sequences" / "superpixels.py"
+    found = runpy.run_path(str(path))
+    assert found["final"].structure_.inference_ == "messages"
+    alone, context = (found["painted"](found[name]) for name in ("alone", "context"))
+    assert (context != found["truth"]).mean() < (alone != found["truth"]).mean()
+
+
 CHECK = runpy.run_path(str(DOC / "check_numbers.py"))
 
 

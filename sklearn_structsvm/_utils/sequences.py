@@ -53,6 +53,16 @@ def put_back(rows, rest):
     return rows if rest is None else (put_back(rows, rest[0]), *rest[1])
 
 
+def kind_of_items(rests):
+    """ "chain", "tree" or "graph", by what stands beside the rows of items."""
+    besides = [rest[1][0] for rest in rests if rest is not None]
+    if not besides:
+        return "chain"
+    # A graph may have no edges, but each node of a tree has an entry.
+    beside = next((own for own in besides if not is_empty(own)), None)
+    return "tree" if beside is not None and np.ndim(beside) == 1 else "graph"
+
+
 def one_table(X):
     """The stacked rows of all sequences for a transformer, the lengths, and the rests."""
     items, rests = rows_of(X)

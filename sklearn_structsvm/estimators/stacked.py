@@ -14,20 +14,21 @@ from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import HasMethods, StrOptions, available_if
 from sklearn_structsvm._utils.labels import encode, unique
-from sklearn_structsvm._utils.sequences import one_table, put_back, rows_of, stacked
+from sklearn_structsvm._utils.sequences import (
+    kind_of_items,
+    one_table,
+    put_back,
+    rows_of,
+    stacked,
+)
 from sklearn_structsvm._utils.snapshots import of_one_fit, snapshot
 from sklearn_structsvm._utils.tables import rows_at, split_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.inner import feature_attributes, learned, supports
-from sklearn_structsvm.estimators.named_structures import named_structure
-from sklearn_structsvm.structures import (
-    MISSING,
-    ChainStructure,
-    GraphStructure,
-    TreeStructure,
-)
+from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
+from sklearn_structsvm.structures import MISSING
 from sklearn_structsvm.structures.base import as_list
 from sklearn_structsvm.structures.graph_data import split_weights
 from sklearn_structsvm.structures.hidden_labels import SETS, as_entries
@@ -409,12 +410,7 @@ def _scored_by_others(task, model, train, test):
 
 def _structure_of(rests):
     """The structure that items have, by what stands beside their features."""
-    besides = [rest[1][0] for rest in rests if rest is not None]
-    if not besides:
-        return ChainStructure()
-    # A graph may have no edges, but each node of a tree has an entry.
-    beside = next((own for own in besides if len(own)), ())
-    return TreeStructure() if len(beside) and np.ndim(beside) == 1 else GraphStructure()
+    return STRUCTURES[kind_of_items(rests)]()
 
 
 def _labels_of_rows(y, lengths):

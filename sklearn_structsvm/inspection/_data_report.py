@@ -15,7 +15,7 @@ from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.groups import Groups, is_missing
 from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm._utils.mistakes import require
-from sklearn_structsvm._utils.sequences import one_table
+from sklearn_structsvm._utils.sequences import kind_of_items, one_table
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import column_at, column_names, listed_names
 from sklearn_structsvm._utils.tags import LETTERS, OUTSIDE, first_fault
@@ -156,12 +156,8 @@ def _is_table(X):
 def _read_items(X, add):
     """What items are, their rows in one table, and their lengths."""
     table, lengths, rests = one_table(X)
-    rest = next(rest for rest, n in zip(rests, lengths, strict=True) if n)
-    kind, of = "chain", "sequences"
-    if rest is not None:
-        beside = np.asarray(rest[1][0])
-        kind = "tree" if beside.ndim == 1 else "graph"
-        of = f"{kind}s"
+    kind = kind_of_items(rests)
+    of = "sequences" if kind == "chain" else f"{kind}s"
     if isinstance(table, list):
         are_words = isinstance(table[0], str)
         of += " of words" if are_words else " of tokens"

@@ -162,6 +162,9 @@ def test_pairs_and_long_runs_are_those_of_enumeration(with_bars):
         )
         (found,) = model.predict_proba([x], min_length=2)
         np.testing.assert_allclose(found, proba, atol=1e-11)
+        (best,), _ = model.predict_k_best([x], 3, min_length=2)
+        order = np.argsort(-p, kind="stable")[:3]
+        np.testing.assert_array_equal(best, np.array(labelings)[order])
         (labels,) = model.predict([x], min_length=2)
         np.testing.assert_array_equal(labels, labelings[p.argmax()])
 
