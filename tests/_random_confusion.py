@@ -4,8 +4,10 @@ import numpy as np
 from _confusion_problems import FiniteOracle, check_result, random_tensors
 from scipy.optimize import linprog
 
-from sklearn_structsvm.confusion import (
-    Cells,
+from sklearn_structsvm.confusion import Cells
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import METRICS, get_metric
+from sklearn_structsvm.metrics import (
     CohenKappa,
     DemographicParity,
     EqualizedOdds,
@@ -20,8 +22,6 @@ from sklearn_structsvm.confusion import (
     Recall,
     SelectionRate,
 )
-from sklearn_structsvm.confusion.problem import ConfusionProblem
-from sklearn_structsvm.confusion.registry import METRICS, get_metric
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,

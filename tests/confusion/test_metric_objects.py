@@ -7,8 +7,9 @@ import pytest
 from _random_confusion import OF_CONFUSION
 from sklearn.base import clone
 
-from sklearn_structsvm.confusion import METRICS, Cells, ConfusionMetric, get_metric
+from sklearn_structsvm.confusion import Cells, ConfusionMetric, get_metric
 from sklearn_structsvm.metrics import (
+    METRICS,
     CohenKappa,
     FBeta,
     GMean,

@@ -8,13 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from sklearn_structsvm.confusion import (
-    METRICS,
-    ConfusionMetric,
-    check_gradient,
-    check_metric,
-)
+from sklearn_structsvm.confusion import ConfusionMetric, check_gradient, check_metric
 from sklearn_structsvm.metrics import (
+    METRICS,
     Balanced,
     CohenKappa,
     FalsePositiveRate,

@@ -5,17 +5,17 @@ import pytest
 from _confusion_problems import FiniteOracle, random_tensors
 from _seeds import new_rng
 
-from sklearn_structsvm.confusion import (
-    ConfusionMetric,
+from sklearn_structsvm.confusion import ConfusionMetric
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.metrics import (
     EqualOpportunity,
     GMean,
     MinMax,
     Quantification,
     SelectionRate,
 )
-from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.problem import ConfusionProblem
-from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 
 

@@ -1,15 +1,16 @@
 """Names of metrics: what a new one takes, and that it is everywhere then."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
 from _seeds import new_rng
 
 from sklearn_structsvm import ComplexMetricClassifier, confusion, metrics
-from sklearn_structsvm.confusion import METRICS, check_metric, get_metric
+from sklearn_structsvm.confusion import check_metric, get_metric
 from sklearn_structsvm.confusion.recalls import RecallMetric
-from sklearn_structsvm.metrics import MetricBound
+from sklearn_structsvm.metrics import METRICS, MetricBound
 
 
 class CubicMean(RecallMetric):
@@ -44,14 +45,20 @@ def test_a_built_in_metric_is_one_class_and_one_line_of_the_registry(monkeypatch
 
 @pytest.mark.parametrize("kind", METRICS.values())
 def test_each_class_of_the_registry_is_public(kind):
-    for face in (confusion, metrics):
-        name, file = kind.__name__, inspect.getfile(kind)
-        assert name in face.__all__, f"__all__ of {file} has no {name}."
-        assert getattr(face, name) is kind
+    name, file = kind.__name__, inspect.getfile(kind)
+    assert name in metrics.__all__, f"__all__ of {file} has no {name}."
+    assert getattr(metrics, name) is kind
 
 
 def test_each_public_name_is_there_and_named_once():
+    names = confusion.__all__ + metrics.__all__
+    assert len(set(names)) == len(names)
     for face in (confusion, metrics):
-        assert len(set(face.__all__)) == len(face.__all__)
         assert all(hasattr(face, name) for name in face.__all__)
-    assert {*confusion.__all__} <= {*metrics.__all__}
+
+
+def test_each_name_of_the_metrics_is_in_one_group_of_their_module():
+    listed = re.findall(r"`(\w+)`", metrics.__doc__)
+    parameters = {"metric", "constraints", "scoring"}
+    assert sorted({*listed} - parameters) == sorted(metrics.__all__)
+    assert len(listed) == len(metrics.__all__) + len(parameters)

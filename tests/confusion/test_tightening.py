@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
-from sklearn_structsvm.confusion import (
-    Cells,
+from sklearn_structsvm.confusion import Cells
+from sklearn_structsvm.confusion.moved import moved, spare_of
+from sklearn_structsvm.confusion.tightening import find_bounds, uniform_deviation
+from sklearn_structsvm.metrics import (
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -14,8 +16,6 @@ from sklearn_structsvm.confusion import (
     Recall,
     SelectionRate,
 )
-from sklearn_structsvm.confusion.moved import moved, spare_of
-from sklearn_structsvm.confusion.tightening import find_bounds, uniform_deviation
 
 
 def make_sample(rng, m, k, n=400):

@@ -63,8 +63,9 @@ MEASURES = [
     and issubclass(value, (confusion.ConfusionMetric, confusion.Constraint))
 ]  # fmt: skip
 SCORES = {
-    name: value for name, value in public(metrics).items() if not isinstance(value, type)
-}
+    name: value for name, value in (public(metrics) | public(confusion)).items()
+    if not isinstance(value, type)
+}  # fmt: skip
 # What solvers call of metrics and constraints gets tensors and cells that fit.
 OF_MEASURES = (
     "value", "gradient", "tangent", "ratio", "pieces", "ratio_terms", "entries", "check",

@@ -13,9 +13,10 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_structsvm import confusion, structures
-from sklearn_structsvm.confusion import METRICS, make_cells
+from sklearn_structsvm import confusion, metrics, structures
+from sklearn_structsvm.confusion import make_cells
 from sklearn_structsvm.datasets import make_chains, make_poses
+from sklearn_structsvm.metrics import METRICS
 
 NUMBERS = (0, 1, 2, -1, 0.5, 1e-9, 5e-324, 1e308, -0.0, np.nan, np.inf, -np.inf, 2**40)
 ODD = (
@@ -114,10 +115,10 @@ class Task:
     def metric(self):
         if self.rng.random() < 0.6:
             return self.pick(list(METRICS))
-        return self.instance(confusion, confusion.ConfusionMetric)
+        return self.instance(metrics, confusion.ConfusionMetric)
 
     def constraint(self):
-        return self.instance(confusion, confusion.Constraint)
+        return self.instance(metrics, confusion.Constraint)
 
     def structure(self):
         """A random structure that can be fitted to this task."""

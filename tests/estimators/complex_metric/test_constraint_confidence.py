@@ -10,9 +10,9 @@ from _seeds import new_rng
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.confusion import Churn
 from sklearn_structsvm.confusion.tightening import find_bounds
 from sklearn_structsvm.metrics import (
+    Churn,
     DemographicParity,
     EqualOpportunity,
     Precision,

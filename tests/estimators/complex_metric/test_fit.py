@@ -34,12 +34,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.confusion import METRICS, ConfusionMetric
+from sklearn_structsvm.confusion import ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
 from sklearn_structsvm.estimators.complex_metric import oracles, single_rule
 from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.metrics import (
+    METRICS,
     Churn,
     DemographicParity,
     EqualizedOdds,

@@ -20,8 +20,10 @@ from scipy import sparse
 from scipy.optimize import brentq, linprog
 from scipy.stats import norm
 
-from sklearn_structsvm.confusion import (
-    ConfusionMetric,
+from sklearn_structsvm.confusion import ConfusionMetric
+from sklearn_structsvm.confusion.cells import Cells
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.metrics import (
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -34,8 +36,6 @@ from sklearn_structsvm.confusion import (
     Recall,
     SelectionRate,
 )
-from sklearn_structsvm.confusion.cells import Cells
-from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.solvers.confusion import column_generation, pruning
 from sklearn_structsvm.solvers.confusion.column_generation import (
     least_violated,

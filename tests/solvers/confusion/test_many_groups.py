@@ -6,7 +6,9 @@ from _confusion_problems import check_result
 from _seeds import new_rng
 from scipy.optimize import linprog
 
-from sklearn_structsvm.confusion import (
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.roc_points import RocPoints
+from sklearn_structsvm.metrics import (
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -14,8 +16,6 @@ from sklearn_structsvm.confusion import (
     LinearLoss,
     Recall,
 )
-from sklearn_structsvm.confusion.problem import ConfusionProblem
-from sklearn_structsvm.confusion.roc_points import RocPoints
 from sklearn_structsvm.solvers.confusion import incumbent, rule_search
 from sklearn_structsvm.solvers.confusion.column_generation import (
     ColumnGeneration,

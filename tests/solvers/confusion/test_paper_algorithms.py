@@ -17,15 +17,14 @@ from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_structsvm.confusion import (
-    Cells,
-    ConfusionMetric,
+from sklearn_structsvm.confusion import Cells, ConfusionMetric
+from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.metrics import (
     EqualOpportunity,
     Quantification,
     Recall,
     SelectionRate,
 )
-from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.solvers.confusion import bisection, slack_variables, split_fw
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.bounds import trivial_bound

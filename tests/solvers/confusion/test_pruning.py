@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from sklearn_structsvm.confusion import Recall, SelectionRate
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.metrics import Recall, SelectionRate
 from sklearn_structsvm.solvers.confusion.mixture import Columns, Mixture
 from sklearn_structsvm.solvers.confusion.pruning import (
     LEAST_WEIGHT,

@@ -12,9 +12,10 @@ from _random_confusion import (
 )
 from _seeds import new_rng
 
-from sklearn_structsvm.confusion import Cells, FBeta, Jaccard, Precision, SelectionRate
+from sklearn_structsvm.confusion import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
+from sklearn_structsvm.metrics import FBeta, Jaccard, Precision, SelectionRate
 from sklearn_structsvm.solvers.confusion.bounds import denominator_range
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
 
