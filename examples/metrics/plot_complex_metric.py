@@ -46,7 +46,7 @@ models = {
     "most probable class": LogisticRegression(),
     "balanced class weights": LogisticRegression(class_weight="balanced"),
     "G-mean": ComplexMetricClassifier(LogisticRegression(), metric="g_mean"),
-    "worst recall": ComplexMetricClassifier(LogisticRegression(), metric="min_max"),
+    "worst recall": ComplexMetricClassifier(LogisticRegression(), metric="min_recall"),
 }
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 print("                        accuracy   G-mean   worst recall")

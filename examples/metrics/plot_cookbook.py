@@ -236,7 +236,7 @@ plt.show()
 # version=2)``, with the columns ``sex`` and ``race``.
 
 odds = EqualizedOdds(slack=0.05, reference="groups")
-model = ComplexMetricClassifier(clinic, metric="zero_one", constraints=odds)
+model = ComplexMetricClassifier(clinic, metric="accuracy", constraints=odds)
 model.fit(patients, worse, sensitive_features=group)
 predicted = model.predict(patients_test, sensitive_features=group_test)
 difference = equalized_odds_difference(
@@ -274,7 +274,7 @@ plt.show()
 
 odds = EqualizedOdds(slack=0.05, reference="groups")
 model = ComplexMetricClassifier(
-    clinic, metric="zero_one", constraints=odds, group_blind=True
+    clinic, metric="accuracy", constraints=odds, group_blind=True
 )
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
 params = {"sensitive_features": sex}
@@ -385,11 +385,11 @@ plt.show()
 # ------------------------------------
 # The task is to recognize digits from a single row of pixels. One of the digits is
 # hardly ever found. ``Recall(at_least=0.4)`` applies to all ten classes, and the error
-# rate is minimized under this constraint. ``metric="min_max"`` goes further: it
+# rate is minimized under this constraint. ``metric="min_recall"`` goes further: it
 # maximizes the worst recall.
 
 row, row_test = pixels[:, 6:14], pixels_test[:, 6:14]
-model = ComplexMetricClassifier(metric="zero_one", constraints=Recall(at_least=0.4))
+model = ComplexMetricClassifier(metric="accuracy", constraints=Recall(at_least=0.4))
 predicted = model.fit(row, digits).predict(row_test)
 accuracy = accuracy_score(digits_test, predicted)
 worst = min_recall_score(digits_test, predicted)

@@ -103,7 +103,7 @@ def _pair(pair):
 
 
 class ZeroOne(CostMetric):
-    """Zero-one loss: the fraction of wrong predictions, 1 - accuracy.
+    """One minus accuracy: the fraction of wrong predictions (zero-one loss).
 
     Read more in the :ref:`User Guide <guide-metrics>`.
 

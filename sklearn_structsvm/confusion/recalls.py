@@ -52,7 +52,7 @@ class RecallMetric(ConfusionMetric):
 
 
 class Balanced(RecallMetric):
-    r"""Balanced error: one minus the mean recall.
+    r"""One minus balanced accuracy, the mean recall of the classes.
 
     .. math:: \psi(C) = 1 - \frac{1}{k} \sum_i r_i, \qquad r_i = C_{ii} / \sum_j C_{ij}
 
@@ -165,7 +165,7 @@ class QMean(RecallMetric):
 
 
 class MinMax(RecallMetric):
-    r"""Largest error rate of any class (the min-max loss).
+    r"""One minus the worst recall: the largest error rate of any class (min-max).
 
     .. math:: \psi(C) = \max_i (1 - r_i), \qquad r_i = C_{ii} / \sum_j C_{ij}
 

@@ -40,8 +40,8 @@ METRICS = {
     "selection_rate": rates.SelectionRate,
 }
 
-# What scikit-learn calls metrics that have a certificate here.
-OF_SCIKIT_LEARN = {
+# What scikit-learn calls metrics that have a certificate here, and the name of a score.
+OTHER_NAMES = {
     "accuracy": linear.ZeroOne,
     "balanced_accuracy": recalls.Balanced,
     "cohen_kappa": agreement.CohenKappa,
@@ -52,6 +52,7 @@ OF_SCIKIT_LEARN = {
     "jaccard_micro": partial(ratios.Jaccard, "micro"),
     "jaccard_weighted": partial(ratios.Jaccard, "weighted"),
     "matthews_corrcoef": agreement.MatthewsCorrelation,
+    "min_recall": recalls.MinMax,
     "precision_micro": linear.ZeroOne,
     "recall_macro": recalls.Balanced,
     "recall_micro": linear.ZeroOne,
@@ -119,7 +120,7 @@ def get_metric(
 
 def _named_metric(name, classes):
     own = name.removesuffix("_score")
-    known = METRICS | OF_SCIKIT_LEARN
+    known = METRICS | OTHER_NAMES
     if own in known:
         metric = known[own]()
     elif own in get_scorer_names():

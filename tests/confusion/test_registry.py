@@ -43,6 +43,14 @@ def test_a_built_in_metric_is_one_class_and_one_line_of_the_registry(monkeypatch
         ComplexMetricClassifier(metric="cubic").fit(X, y)
 
 
+@pytest.mark.parametrize("name", ["g_mean", "h_mean", "q_mean", "min_recall", "micro_f1"])
+def test_the_name_of_a_score_names_the_metric_that_it_measures(name):
+    y, predicted = new_rng().integers(0, 2, (2, 50))
+    score = getattr(metrics, f"{name}_score")(y, predicted)
+    for written in (name, f"{name}_score"):
+        assert get_metric(written, [0, 1])(y, predicted) == score
+
+
 @pytest.mark.parametrize("kind", METRICS.values())
 def test_each_class_of_the_registry_is_public(kind):
     name, file = kind.__name__, inspect.getfile(kind)

@@ -88,8 +88,9 @@ class ComplexMetricClassifier(RandomizedClassifier):
         groups. For more classes, and with `group_blind`, the search is local; `dual_gap_`
         bounds the distance from the best mixture.
     confusion : {"auto", "labels", "probabilities"}, default="auto"
-        What is counted, and certified: labels; probabilities, as if they were correct; or
-        something between, nearer to the labels the more there are.
+        From what the confusion matrix is counted, and so what is certified: labels;
+        probabilities, as if they were correct; or something between, nearer to the labels
+        the more there are.
     group_blind : bool, default=False
         Whether decisions may not depend on the group, so that `sensitive_features` are
         needed in `fit` only. False learns a rule per group where constraints need it.

@@ -92,7 +92,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         regression per label.
     metric : str or ConfusionMetric, default="f1"
         The metric :math:`\psi` of a label that is present (1) or absent (0): the name of
-        a metric of two classes, such as "f1", "jaccard", "mcc" or "balanced" (a key of
+        a metric of two classes, such as "f1", "jaccard" or "mcc" (a key of
         ``sklearn_structsvm.metrics.METRICS``), or an object such as ``FBeta(beta=2)``.
         With ``LinearLoss({(1, 0): 5.0, (0, 1): 1.0})`` a missed label costs as much as
         five false ones.
@@ -112,7 +112,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         ``Precision(at_least=0.9)``, or ``SelectionRate(at_most=0.01)`` to predict a label
         for at most 1% of the rows. Not with `labels_per_row` or "samples".
     confusion : {"auto", "labels", "probabilities"}, default="auto"
-        What C counts. The certificate, and any constraints, refer to what is counted.
+        From what the confusion matrix C is counted, to which the certificate and any
+        constraints refer.
 
         - "labels" counts the labels in y. Not with `labels_per_row` or "samples".
         - "probabilities" counts the predicted probabilities, as if they were correct.
