@@ -174,7 +174,7 @@ def from_markdown(text):
     for line in text.splitlines():
         heading = re.match(r"(#+) (.*)", line)
         if heading:
-            title = heading[2].strip("[]")
+            title = re.sub(r"[\[\]]", "", heading[2])
             lines += ["", title, "=-~"[len(heading[1]) - 1] * len(title), ""]
         else:
             lines.append(line)
