@@ -28,7 +28,8 @@ X_own, X_test, y_own, y_test = train_test_split(
     X_rest, y_rest, train_size=0.5, random_state=0
 )
 letters = np.unique(np.concatenate(y))
-params = {"C": 3.0, "classes": letters, "tol": 0.01, "random_state": 0}
+options = {"classes": letters}
+params = {"C": 3.0, "tol": 0.01, "random_state": 0, "solver_options": options}
 field = CRFClassifier(ChainStructure(), **params).fit(X_train, y_train)
 
 reader = ConformalClassifier(FrozenEstimator(field), confidence_level=0.9)
