@@ -14,7 +14,7 @@ from sklearn_structsvm.confusion.metric import ConfusionMetric
 OWN_METRIC = """\
 For other cases write a metric of the confusion matrix, where C[i, j] is the share of \
 the examples with label i that are predicted as j:
-    class Own(sklearn_structsvm.metrics.ConfusionMetric):
+    class Own(sklearn_structsvm.confusion.ConfusionMetric):
         def value(self, C): return 1 - ...  # a loss"""
 
 

@@ -9,8 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, jaccard_score
 
 from sklearn_structsvm import metrics
-from sklearn_structsvm.confusion.registry import METRICS
+from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.metrics import (
+    METRICS,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
@@ -67,7 +68,7 @@ def test_a_name_says_of_which_object_the_label_is_a_parameter(name):
     with pytest.raises(
         ValueError, match=rf"metric='{name}' is {kind}\(\).*\['fraud', 'ok'\]"
     ):
-        metrics.get_metric(name, ["fraud", "ok"])
+        get_metric(name, ["fraud", "ok"])
 
 
 def test_scorers_follow_the_same_rule():
