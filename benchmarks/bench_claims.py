@@ -42,6 +42,7 @@ from _common import (
 )
 from _confusion import (
     SLACKS,
+    GivenLabels,
     Peer,
     fairness_constraint,
     fit_ours,
@@ -54,7 +55,7 @@ from bench_crf import load as load_crf
 from bench_crf import measure as measure_crf
 from bench_crf import own_row, peer_rows
 from bench_multilabel import PEER as XCOLUMNS
-from bench_multilabel import PER_ROW, Given, load, probabilities, timed
+from bench_multilabel import PER_ROW, load, probabilities, timed
 
 from sklearn_structsvm import MultilabelMetricClassifier
 
@@ -179,7 +180,7 @@ def xcolumns(args):
             lines = run_lines([*command, "--repeats", args.repeats])
         for k, line in zip(PER_ROW, lines, strict=True):
             model = MultilabelMetricClassifier(
-                Given(), labels_per_row=k or None, cv="prefit"
+                GivenLabels(), labels_per_row=k or None, cv="prefit"
             ).fit(held_out, Y)
             ours = cpu_seconds(
                 lambda model=model, eta=eta: model.predict_batch(eta), args.repeats
