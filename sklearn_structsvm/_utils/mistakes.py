@@ -67,10 +67,10 @@ def of_percent(number):
     return f" For {number:g}% write {number / 100:g}." if 2 < number < 100 else ""
 
 
-def check_call(name, function, args, given):
+def check_call(name, function, args, given, options=()):
     """TypeError in plain words for arguments that a function does not have.
 
-    `args`: without `self`, as `function` has none.
+    `args`: without `self`. `options`: names that may be meant beside its own.
     """
     parameters = {
         own: parameter
@@ -82,7 +82,8 @@ def check_call(name, function, args, given):
         return
     for own in given:
         if own not in parameters:
-            others = meant(own, parameters) or f" It has {', '.join(parameters)}."
+            listed = f" It has {', '.join(parameters)}."
+            others = meant(own, [*parameters, *options]) or listed
             raise TypeError(f"{name} has no parameter {own!r}.{others}")
     by_place = [
         own for own, p in parameters.items() if p.kind is Parameter.POSITIONAL_OR_KEYWORD
@@ -108,8 +109,12 @@ def with_plain_calls(function: Callable[..., Any], name: str = "") -> Callable[.
         try:
             return function(*args, **given)
         except TypeError:
-            own = name or type(args[0]).__name__
-            check_call(own, function, args if name else args[1:], given)
+            if name:
+                check_call(name, function, args, given)
+            else:
+                kind = type(args[0])
+                options = getattr(kind, "_option_table", ())
+                check_call(kind.__name__, function, args[1:], given, options)
             raise
 
     return call

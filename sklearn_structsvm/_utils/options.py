@@ -10,7 +10,7 @@ from sklearn_structsvm._utils.compat import (
     InvalidParameterError,
     validate_parameter_constraints,
 )
-from sklearn_structsvm._utils.mistakes import meant
+from sklearn_structsvm._utils.mistakes import meant, with_plain_refusals
 
 # With it `set_params` sets one option and keeps the others.
 PREFIX = "solver_options__"
@@ -73,7 +73,14 @@ class OptionsMixin:
         return params | with_defaults(self.solver_options, self._option_table)
 
     def _check_options(self):
-        check_options(type(self).__name__, self.solver_options, self._option_table)
+        owner, params = type(self).__name__, self.get_params(deep=False)
+        for name, value in (self.solver_options or {}).items():
+            if name in params:
+                raise InvalidParameterError(
+                    f"{name!r} is a parameter of {owner}, not one of its solver_options: "
+                    f"write {name}={value!r}."
+                )
+        check_options(owner, self.solver_options, self._option_table)
 
 
 def with_defaults(given, table):
@@ -83,6 +90,7 @@ def with_defaults(given, table):
     return {name: given.get(name, option.default) for name, option in table.items()}
 
 
+@with_plain_refusals
 def check_options(owner, given, table):
     """An error, as for a parameter, for an unknown option or a value of a wrong kind.
 
