@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 
 import sklearn_structsvm as st
 from sklearn_structsvm import datasets, metrics, plotting, preprocessing
+from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm.callbacks import EarlyStopping
 from sklearn_structsvm.export import export_tagger
 from sklearn_structsvm.inspection import check_data, explain, top_features
@@ -299,6 +300,7 @@ MISTAKES = [
     ("CRF('chain', tol=0.1).fit(X, [[None, *v[1:]] for v in y])", UserWarning,
      "None or NaN & y[0][0] & MISSING"),
     ("chain.score(X, [v + 5 for v in y])", UserWarning, "5, 6 & count as wrong"),
+    ("chain.score(X, [list(map(str, v)) for v in y])", UserWarning, "'0' & mean "),
     ("CM().fit(F, l, sensitive_features=g)", UserWarning,
      "EqualOpportunity(slack=0.05) & ignored"),
     ("SVM(max_iter=1).fit(F * [1, 1e4, 1, 1, 1], l)", ConvergenceWarning,
@@ -306,6 +308,17 @@ MISTAKES = [
     ("pickle.loads(pickle.dumps(chain).replace(__version__.encode(), b'0.0.9'))",
      UserWarning, "saved by & 0.0.9"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "choices", "choice"),
+    [("chian", ["chain", "tree"], "chain"), ("L-BFGS", ["dual", "lbfgs"], "lbfgs"),
+     ("-1", [-1, 1], -1), ("1", [-1, 1], 1), ("C", ["Cs", "cv"], None),
+     ("saga", ["dual", "newton"], None), ("", ["a"], None), (2, [1, 3], None)],
+)  # fmt: skip
+def test_what_was_meant_is_found_or_nothing_is(given, choices, choice):
+    words = "" if choice is None else f" Did you mean {choice!r}?"
+    assert meant(given, choices) == words
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
+from sklearn_structsvm._utils.mistakes import meant
 
 # Maximum number of labels in a message.
 MAX_NAMES = 8
@@ -191,10 +192,11 @@ def unseen(labels, classes):
         raise ValueError(f"y holds what is no label: {error}.") from error
 
 
-def unseen_words(labels):
+def unseen_words(labels, classes):
     """Warning of a score about the labels that `unseen` found."""
     return (
-        f"y has labels that were not seen in fit: {listed(labels)}. They count as wrong."
+        f"y has labels that were not seen in fit: {listed(labels)}."
+        f"{meant(labels[0], classes.tolist())} They count as wrong."
     )
 
 
@@ -221,6 +223,7 @@ def encode(labels, classes, name="y", *, where=None):
         raise ValueError(
             f"{name} has the label {plain(labels[at])!r} ({item}), which is not one "
             f"of the classes: {listed(classes)}."
+            f"{meant(plain(labels[at]), classes.tolist())}"
         )
     return places.astype(np.intc)
 

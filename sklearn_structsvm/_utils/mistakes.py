@@ -26,10 +26,11 @@ def closest(given, choices, likeness=0.65):
     Neither case nor punctuation counts. Choices may be any labels. `likeness`: that of
     `difflib`, from 0 to 1. One or two letters are like anything.
     """
+    same = [choice for choice in choices if str(choice) == str(given)]
     by_key = {_key(choice): choice for choice in choices}
     key = _key(given)
-    if key in by_key:
-        return [by_key[key]]
+    if same or key in by_key:
+        return same[:1] or [by_key[key]]
     close = get_close_matches(key, by_key, 1, likeness) if len(key) > 2 else []
     return [by_key[own] for own in close]
 
