@@ -81,7 +81,7 @@ MISTAKES = [
     ("CRF('chain', solver='lbgfs').fit(X, y)", ValueError, "mean 'lbfgs'?"),
     ("CRF('chain', solver='L-BFGS').fit(X, y)", ValueError, "mean 'lbfgs'?"),
     ("CRF('chain', solver_options={'decoding': 'viterbi'}).fit(X, y)", ValueError,
-     "must be a str among {'map', 'mbr'}"),
+     "one of 'map', 'mbr'"),
     ("CRF('chain', class_weight='balance').fit(X, y)", ValueError, "mean 'balanced'?"),
     ("SVM('chain', step='pairwize').fit(X, y)", ValueError, "mean 'pairwise'?"),
     ("SlackRescaledSSVM(rescaling='slak').fit(F, l)", ValueError, "mean 'slack'?"),

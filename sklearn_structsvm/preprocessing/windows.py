@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -84,7 +84,7 @@ class WindowFeatures(  # type: ignore[call-arg]
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    _public_module: ClassVar[str] = "sklearn_structsvm.preprocessing"
+    _public_module = "sklearn_structsvm.preprocessing"
 
     def __init__(
         self,
