@@ -212,6 +212,10 @@ class Planes:
             row, *others = self.forecast.check()
             self.certified = row["dual_gap"]
             self.first_gap = min(self.first_gap, self.certified)
+            if self.iterate.l1_ratio > 0.0:
+                # This is the best so far, and block gaps are of other weights. After a
+                # warm start they may all but close while this does not.
+                self.least_gap = max(self.least_gap, self.certified)
             return row, *others
         gap = self.certified = self.gap()
         iterate, objective, best = self.iterate, self.mixture.objective, self.mixture.best

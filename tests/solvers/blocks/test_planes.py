@@ -38,7 +38,13 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     PlaneMixture,
     minimize_on_segment,
 )
-from sklearn_structsvm.solvers.blocks.planes import FEW_WEIGHTS, IDLE, SURELY, Planes
+from sklearn_structsvm.solvers.blocks.planes import (
+    FEW_WEIGHTS,
+    IDLE,
+    SECOND_LOOK,
+    SURELY,
+    Planes,
+)
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -361,6 +367,23 @@ def test_planes_begin_where_many_more_passes_are_foreseen(
         iterate.estimated_gap = 1e-2 * 10.0 ** ((n_passes - 1 - k) / (share * due))
         planes.after_pass()
     assert begun == ([] if share < 1.0 else [planes])
+
+
+def test_planes_begin_where_block_gaps_close_and_the_certified_gap_does_not(monkeypatch):
+    """So it may be with an L1 penalty after a warm start: blocks see other weights."""
+    begun = []
+    monkeypatch.setattr(Planes, "begin", lambda self, left: begun.append(left))
+    iterate = SimpleNamespace(weights=np.zeros(13), estimated_gap=1.0, l1_ratio=0.5)
+    forecast = SimpleNamespace(ratio=1.0, tol=1e-3, check=lambda: ({"dual_gap": 0.5},))
+    planes = Planes(iterate, forecast)
+    while not begun and planes.n_passes < 100:
+        iterate.estimated_gap *= 0.1
+        planes.after_pass()
+        if iterate.estimated_gap <= forecast.tol:
+            iterate.estimated_gap = forecast.check()[0]["dual_gap"]
+            planes.check()
+    assert begun == [np.inf]
+    assert planes.n_passes == SECOND_LOOK
 
 
 @pytest.mark.parametrize("ratio", [1.0, 10.0])
