@@ -88,6 +88,61 @@ def fit_sigmoid(z, hits, weights, around=(1.0, 0.0), precision=PRIOR_PRECISION):
     return found
 
 
+def fit_sigmoids(z, hits, weights):
+    """The most probable sigmoids of several labels, (L, 2).
+
+    They have a slope in common, of which each has its own multiple near 1. It is that
+    within labels: between labels, log odds differ by what they occur, which probabilities
+    nearly always know, even if they do not know much of a label's rows. At the mean of
+    its log odds, a label is near the sigmoid of all.
+
+    `z`, `hits`, `weights`: of each label, as of `fit_sigmoid`.
+    """
+    a, b = fit_sigmoid(*map(np.concatenate, (z, hits, weights)))
+    pairs = zip(weights, z, strict=True)
+    means = np.array([w @ own / max(w.sum(), NEAREST) for w, own in pairs])
+    z = [own - mean for own, mean in zip(z, means, strict=True)]
+    starts = a * means + b
+    common = _common_slope(z, hits, weights, starts)
+    found = np.array(
+        [
+            fit_sigmoid(common * own, *of, (1.0, start), PRIOR_PRECISION_AROUND)
+            for own, *of, start in zip(z, hits, weights, starts, strict=True)
+        ]
+    )
+    slopes = common * found[:, 0]
+    return np.column_stack([slopes, found[:, 1] - slopes * means])
+
+
+def _common_slope(z, hits, weights, starts):
+    """The slope of the sigmoids of all labels, which differ by where they are at z = 0.
+
+    Newton's method in its logarithm, so that the order of probabilities stays. Of the
+    curvature, only a part that may be negative is left out.
+
+    `starts` (L,): means of the priors of the log odds at z = 0.
+    """
+    of = np.repeat(np.arange(len(z)), [len(own) for own in z])
+    z, hits, weights = map(np.concatenate, (z, hits, weights))
+    log_slope, at = 0.0, starts.copy()
+    for _ in range(50):
+        scaled = np.exp(log_slope) * z
+        q = expit(scaled + at[of])
+        residuals, w = weights * q - hits, weights * q * (1.0 - q)
+        off = np.bincount(of, residuals, len(at)) + PRIOR_PRECISION_AROUND * (at - starts)
+        bend = np.bincount(of, w, len(at)) + PRIOR_PRECISION_AROUND
+        both = np.bincount(of, w * scaled, len(at)) / bend
+        pull = residuals @ scaled
+        slope = pull + PRIOR_PRECISION * log_slope - both @ off
+        curvature = w @ scaled**2 - both**2 @ bend + max(pull, 0.0) + PRIOR_PRECISION
+        step = np.clip(slope / curvature, -1.0, 1.0)
+        log_slope -= step
+        at -= off / bend - both * step
+        if abs(step) < NEWTON_TOLERANCE:
+            break
+    return float(np.exp(log_slope))
+
+
 def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     """Hits of a label, moved toward its probabilities by its own sigmoid.
 

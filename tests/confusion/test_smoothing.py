@@ -9,7 +9,9 @@ from scipy.special import expit
 from sklearn_structsvm.confusion import smoothing
 from sklearn_structsvm.confusion.lmo.thresholds import ThresholdLMO
 from sklearn_structsvm.confusion.smoothing import (
+    _common_slope,
     fit_sigmoid,
+    fit_sigmoids,
     fit_softmax,
     log_odds,
     nearest_to_zero,
@@ -256,3 +258,38 @@ def test_the_softmax_is_the_most_probable_one():
     for step in rng.normal(size=(50, 4)):
         for size in (1e-3, 1.0):
             assert value(found) <= value(found + size * step) + 1e-7
+
+
+def of_labels(rng, knows):
+    """Log odds, hits and weights of labels; probabilities know rows, or only shares."""
+    shares, n = rng.uniform(0.05, 0.5, size=12), 400
+    z = [log_odds(share) + 0.5 * rng.standard_normal(n) for share in shares]
+    true = [expit(own) if knows else share for own, share in zip(z, shares, strict=True)]
+    hits = [(rng.random(n) < eta).astype(float) for eta in true]
+    return z, hits, [np.ones(n)] * len(shares)
+
+
+def test_labels_of_which_only_shares_are_known_have_small_slopes():
+    rng = new_rng(12)
+    slopes = [fit_sigmoids(*of_labels(rng, knows))[:, 0] for knows in (False, True)]
+    # Between labels log odds are right, which a sigmoid for all takes for a slope of 1.
+    assert (slopes[0] > 0.0).all()
+    assert slopes[0].mean() < 0.5 < slopes[1].mean()
+
+
+def test_the_slope_in_common_is_the_most_probable_one():
+    rng = new_rng(13)
+    z, hits, weights = of_labels(rng, knows=bool(rng.integers(2)))
+    starts = np.array([own.mean() for own in z]) + 0.1 * rng.standard_normal(len(z))
+    z = [own - own.mean() for own in z]
+
+    def loss(found):
+        fit = found[0] ** 2 / 2.0 + 5.0 / 2.0 * ((found[1:] - starts) ** 2).sum()
+        for own, of, w, at in zip(z, hits, weights, found[1:], strict=True):
+            scores = np.exp(found[0]) * own + at
+            fit += w @ np.logaddexp(0.0, scores) - of @ scores
+        return fit
+
+    best = minimize(loss, np.append(0.0, starts), method="BFGS").x
+    found = _common_slope(z, hits, weights, starts)
+    assert np.log(found) == pytest.approx(best[0], abs=1e-3)

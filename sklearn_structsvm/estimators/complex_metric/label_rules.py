@@ -32,8 +32,8 @@ from sklearn_structsvm.confusion.lmo.top_labels import (
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.smoothing import (
-    PRIOR_PRECISION_AROUND,
     fit_sigmoid,
+    fit_sigmoids,
     log_odds,
     nearest_to_zero,
     shrunk_hits,
@@ -222,19 +222,14 @@ class LabelSigmoids:
 
 
 def _fit_sigmoids(columns):
-    """`LabelSigmoids` of `_label_columns`: a common one, and each around it."""
-    eta, hits, weights = (
-        np.concatenate(part) for part in list(zip(*columns, strict=True))[:3]
-    )
-    floor = nearest_to_zero(eta, 1.0 - eta)
-    overall = fit_sigmoid(log_odds(eta, floor), hits, weights)
-    if len(columns) == 1:
-        return LabelSigmoids(overall[None], floor)
-    values = [
-        fit_sigmoid(log_odds(eta, floor), hits, weights, overall, PRIOR_PRECISION_AROUND)
-        for eta, hits, weights, *_ in columns
-    ]
-    return LabelSigmoids(np.array(values), floor)
+    """`LabelSigmoids` of `_label_columns`."""
+    eta, hits, weights = list(zip(*columns, strict=True))[:3]
+    eta_of_all = np.concatenate(eta)
+    floor = nearest_to_zero(eta_of_all, 1.0 - eta_of_all)
+    z = [log_odds(own, floor) for own in eta]
+    if len(z) == 1:
+        return LabelSigmoids(fit_sigmoid(z[0], hits[0], weights[0])[None], floor)
+    return LabelSigmoids(fit_sigmoids(z, hits, weights), floor)
 
 
 def choose_top_labels(
