@@ -217,10 +217,10 @@ class PredictionMixin:
                 allowed=masks,
             )
 
-    def _ask_best_runs(self, X, min_length, allowed, k=1):
-        """The k best labelings of each example, with their scores."""
+    def _ask_best_runs(self, X, min_length, allowed, method="_best_runs", **options):
+        """The best labelings of each example, with their scores."""
         nothing = self._no_labels()[np.newaxis], np.zeros(1)
-        return self._ask_runs("_best_runs", X, min_length, allowed, nothing, k=k)
+        return self._ask_runs(method, X, min_length, allowed, nothing, **options)
 
     def _ask(self, X, call, nothing=None, y=None, allowed=None):
         """call(X), piece by piece, with `nothing` as the result for empty examples.
@@ -456,7 +456,7 @@ class PredictionMixin:
         if min_length is None:
             pairs = self._ask_k_best(X, k, allowed)
         else:
-            pairs = self._ask_best_runs(X, min_length, allowed, k)
+            pairs = self._ask_best_runs(X, min_length, allowed, k=k)
         labelings, scores = np.empty((2, len(X)), dtype=object)
         for i, pair in enumerate(pairs):
             labelings[i], scores[i] = pair

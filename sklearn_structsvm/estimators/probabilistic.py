@@ -67,8 +67,8 @@ class ProbabilisticClassifier(StructuredClassifier):
             The least number of equal labels in a row, for chains: one number, or a
             number for each label, ``{"walk": 5}``, and 1 for the others. Also the first
             and the last run are that long. A sequence that is shorter than all of these
-            numbers gets one label. The labeling is the most probable one of this kind,
-            for ``decoding="map"``.
+            numbers gets one label. The labeling is the best one of this kind according
+            to `decoding`.
 
         Returns
         -------
@@ -81,14 +81,15 @@ class ProbabilisticClassifier(StructuredClassifier):
         ------
         ValueError
             If `allowed` or `min_length`, with the `transitions` of the structure, leaves
-            an example no labeling; and for `min_length` with ``decoding="mbr"``.
+            an example no labeling.
         """
         check_choice("decoding", self._decoding, DECODINGS)
         if self._decoding == "map" or holds_dask(X):
             return super().predict(X, allowed=allowed, min_length=min_length)
-        if min_length is not None:
-            raise ValueError("min_length requires decoding='map'; got decoding='mbr'.")
         X = self._check_X(X, takes_foreign=True)
+        if min_length is not None:
+            pairs = self._ask_best_runs(X, min_length, allowed, "_least_costly_runs")
+            return as_object_array([labelings[0] for labelings, _ in pairs])
         structure, n_threads = self.structure_, self._n_threads(X)
         masks = self._check_allowed(X, allowed)
 

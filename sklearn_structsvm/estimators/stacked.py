@@ -26,6 +26,7 @@ from sklearn_structsvm._utils.tables import rows_at, split_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
+from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.inner import feature_attributes, learned, supports
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
 from sklearn_structsvm.structures import MISSING
@@ -85,8 +86,10 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         What learns the structure, such as `CRFClassifier`, `CRFClassifierCV`,
         `BCFWClassifier` or `SlackRescaledSSVM` over a `ChainStructure`, `TreeStructure`
         or `GraphStructure`. The `emission` of its structure is set. None means a
-        :class:`CRFClassifier` over the structure that items have: a graph for pairs
-        (features, edges), a tree for pairs (features, parents), and otherwise a chain.
+        :class:`CRFClassifierCV` with two values of C, see the notes, and
+        ``decoding="mbr"``, which errs on the fewest rows, over the structure that items
+        have: a graph for pairs (features, edges), a tree for pairs (features,
+        parents), and otherwise a chain.
     cv : int, splitter, iterable or "prefit", default=5
         The folds of items, as in :func:`sklearn.model_selection.cross_val_predict`; each
         item must be in one test part. With "prefit", `estimator` is fitted already, to
@@ -110,8 +113,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     classes_ : ndarray of shape (n_classes,)
         All labels, sorted.
     least_probability_ : float
-        What probabilities are raised to: one over the number of rows with a label.
-    n_features_in_ : int
+        n_features_in_ : int
         Number of columns of the rows. Defined only if `estimator_` has it.
     feature_names_in_ : ndarray of str
         Names of the columns of the rows. Defined only if `estimator_` has them.
@@ -125,8 +127,15 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     -----
     Labels that are unknown (MISSING, or sets of labels) are left out below, and hidden
     from the structure as its estimator does it. A class that a fold lacks has there the
-    probability 0. From n rows no probability is known to be below 1/n, and forests say 0
-    often: logarithms are of at least ``least_probability_``, which is 1/n.
+    probability 0. Forests say 0 often, and are wrong at times. So logarithms are of at
+    least ``least_probability_``: how often labels are right, out of fold, whose
+    probability is below 1/n, with n rows; and at least 1/n.
+
+    The rows of an item depend on each other: a classifier that is wrong about a person
+    is so for many rows. A likelihood that counts all rows trusts it too little for that,
+    and short segments are lost. So by default an item counts as one row, with ``C`` the
+    number of items over that of rows; or as ten, if the score of the same folds is then
+    higher by more than a standard error.
 
     The certificate says that no other weights of the structure have a better objective
     for the same scores by more than `dual_gap_`. It says nothing about the classifier. On
@@ -233,17 +242,20 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if sample_weight is not None:
             weights = np.repeat(check_weights(sample_weight, len(X)), lengths)[known]
         self.classes_ = _all_labels(labels, y)
-        self.least_probability_ = 1.0 / len(labels)
-        task = self._task(table, known, labels, weights)
-        final = self._final(X, rests)
+        task = self._task(table, 0.0, known, labels, weights)
+        folds = self._folds(X, y, groups)
+        final = self._final(rests, lengths, folds)
         task.method_of(self.estimator)  # or an error, before any fit
         if self.cv == "prefit":
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
             scores = task.scores(self.estimator, slice(None))
         else:
-            scores = self._out_of_fold(task, X, y, lengths, groups)
+            scores = self._out_of_fold(task, lengths, folds)
             self.estimator_ = task.fitted(clone(self.estimator), slice(None))
+        if task.method_of(self.estimator_) == "predict_proba":
+            self.least_probability_ = task.least_of(scores)
+            np.maximum(scores, np.log(self.least_probability_), out=scores)
         vars(self).update(feature_attributes(self.estimator_))
         previous = fit.previous.get("final_estimator_")
         if previous is not None and learned(final, "warm_start", False):
@@ -252,11 +264,32 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         items = self._items(X, scores, lengths, rests)
         self.final_estimator_ = final.fit(items, y, **beside)
 
-    def _final(self, X, rests):
+    def _folds(self, X, y, groups):
+        """The folds of items, each in one test part; None if there can be none."""
+        if self.cv == "prefit":
+            return checked_folds(min(5, len(X)), X, y) if len(X) > 1 else None
+        folds = checked_folds(self.cv, X, y, groups=groups)
+        test = np.concatenate([test for _, test in folds])
+        if not np.array_equal(np.sort(test), np.arange(len(X))):
+            raise ValueError("cv must have each item in the test part of one fold.")
+        return folds
+
+    def _final(self, rests, lengths, folds):
         """The final estimator, not yet fitted, over a structure that takes scores."""
         final = self.final_estimator
         if final is None:
-            final = CRFClassifier(_structure_of(rests))
+            # The rows of an item depend on each other: together they count as one, or as
+            # ten, but not as all that they are.
+            one = len(lengths) / lengths.sum()
+            final = CRFClassifier(_structure_of(rests), C=one, decoding="mbr")
+            if folds is not None:
+                final = CRFClassifierCV(
+                    _structure_of(rests),
+                    Cs=[one, 10.0 * one],
+                    cv=folds,
+                    refit=sure_gain,
+                    decoding="mbr",
+                )
         final = clone(final)
         if "structure" not in final.get_params(deep=False):
             raise TypeError(
@@ -276,13 +309,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         structure = clone(structure).set_params(emission=emission)
         return final.set_params(structure=structure)
 
-    def _out_of_fold(self, task, X, y, lengths, groups):
+    def _out_of_fold(self, task, lengths, folds):
         """Scores of all rows, each by a fit to the rows of other items."""
-        folds = checked_folds(self.cv, X, y, groups=groups)
-        test = np.concatenate([test for _, test in folds])
-        if not np.array_equal(np.sort(test), np.arange(len(X))):
-            raise ValueError("cv must have each item in the test part of one fold.")
-        of_row = np.repeat(np.arange(len(X)), lengths)
+        of_row = np.repeat(np.arange(len(lengths)), lengths)
         pairs = [
             tuple(np.flatnonzero(np.isin(of_row, part)) for part in fold)
             for fold in folds
@@ -306,8 +335,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             items = list(zip(features, items, strict=True))
         return list(map(put_back, items, rests))
 
-    def _task(self, table, known=None, labels=None, weights=None):
-        scoring = self.stack_method, self.classes_, self.least_probability_
+    def _task(self, table, least, known=None, labels=None, weights=None):
+        scoring = self.stack_method, self.classes_, least
         return RowTask(table, known, labels, weights, *scoring)
 
     def _scored(self, X):
@@ -321,7 +350,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             scores = np.empty((0, len(self.classes_)))
         else:
             table, lengths = stacked(items)
-            scores = self._task(table).scores(snapshot(self.estimator_), slice(None))
+            task = self._task(table, vars(self).get("least_probability_", 0.0))
+            scores = task.scores(snapshot(self.estimator_), slice(None))
         return self._items(X, scores, lengths, rests)
 
     predict = _of_final("predict")
@@ -385,7 +415,9 @@ class RowTask:
         answer, n = Answer(method, model), len(found)
         if method == "predict_proba":
             found = answer.probabilities(found, n, columns)
-            found, missing = np.log(np.maximum(found, self.least)), np.log(self.least)
+            with np.errstate(divide="ignore"):
+                found = np.log(np.maximum(found, self.least))
+                missing = np.log(self.least)
         else:
             found = answer.array(found, n, columns)
             missing = found.min() if found.size else 0.0
@@ -395,6 +427,13 @@ class RowTask:
         scores = np.full((n, len(self.classes)), missing, found.dtype)
         scores[:, places] = found
         return scores
+
+    def least_of(self, scores):
+        """How often a label is right whose probability is below one in all rows."""
+        n, places = len(self.labels), encode(self.labels, self.classes, "y")
+        unlikely = scores[self.known] < -np.log(n)
+        right = np.count_nonzero(unlikely[np.arange(n), places])
+        return max(1.0 / n, (1 + right) / (n + np.count_nonzero(unlikely)))
 
     def method_of(self, model):
         names = METHODS if self.method == "auto" else (self.method,)
@@ -406,6 +445,13 @@ class RowTask:
 
 def _scored_by_others(task, model, train, test):
     return task.scores(task.fitted(model, train), test)
+
+
+def sure_gain(results):
+    """The larger of two Cs (1), if it gains more than a standard error over the folds."""
+    scores = [own for name, own in results.items() if name.startswith("split")]
+    gains = np.diff(scores, axis=1)[:, 0]
+    return int(gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
 def _structure_of(rests):

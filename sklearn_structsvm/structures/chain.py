@@ -365,6 +365,23 @@ class ChainStructure(ForestStructure):
         found = self._of_long_runs(partial(k_best_runs, k=k), X, w, lengths, allowed)
         return [(self.classes_[codes], scores) for codes, scores in found]
 
+    def _least_costly_runs(
+        self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
+    ) -> Any:
+        """The labelings with such runs of the least expected cost; see `_best_runs`."""
+
+        def of_one(theta, transition, least):
+            sums = run_marginals(theta, transition, least)
+            if sums is None:
+                return None
+            gains = np.where(np.isneginf(theta), theta, -sums[0] @ self.label_costs_)
+            return k_best_runs(
+                gains, np.where(np.isneginf(transition), transition, 0.0), least
+            )
+
+        found = self._of_long_runs(of_one, X, w, lengths, allowed)
+        return [(self.classes_[codes], scores) for codes, scores in found]
+
     def _run_sums(
         self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
     ) -> Any:

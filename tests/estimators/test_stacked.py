@@ -42,14 +42,19 @@ def series(n=12, length=25, noise=1.0):
 
 
 def logs_by_hand(X, y, groups=None, cv=None):
+    """Out-of-fold log-probabilities of the items, and the least probability."""
     rows, labels = np.vstack(X), np.concatenate(y)
     items = np.repeat(np.arange(len(X)), list(map(len, X)))
     logs = np.empty((len(rows), 3))
     for train, test in (cv or KFold(5)).split(X, y, groups):
         own, other = np.isin(items, test), np.isin(items, train)
         fitted = LogisticRegression().fit(rows[other], labels[other])
-        logs[own] = np.log(np.maximum(fitted.predict_proba(rows[own]), 1 / len(rows)))
-    return np.split(logs, np.cumsum(list(map(len, X)))[:-1])
+        logs[own] = np.log(fitted.predict_proba(rows[own]))
+    low = logs < -np.log(len(rows))
+    right = low[labels[:, None] == CLASSES].sum()
+    least = max(1 / len(rows), (1 + right) / (len(rows) + low.sum()))
+    logs = np.maximum(logs, np.log(least))
+    return np.split(logs, np.cumsum(list(map(len, X)))[:-1]), least
 
 
 @pytest.mark.parametrize("passthrough", [False, True])
@@ -60,7 +65,8 @@ def test_it_is_its_parts_put_together_by_hand(passthrough, final):
         LogisticRegression(), final("chain", random_state=0), passthrough=passthrough
     )
     model.fit(X, y)
-    items = logs_by_hand(X, y)
+    items, least = logs_by_hand(X, y)
+    np.testing.assert_allclose(model.least_probability_, least)
     if passthrough:
         items = list(zip(X, items, strict=True))
     structure = ChainStructure(emission="both" if passthrough else "given")
@@ -68,7 +74,7 @@ def test_it_is_its_parts_put_together_by_hand(passthrough, final):
     np.testing.assert_array_equal(model.final_estimator_.coef_, by_hand.coef_)
     base = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
     np.testing.assert_array_equal(model.estimator_.coef_, base.coef_)
-    scores = [np.log(np.maximum(base.predict_proba(x), 1 / (12 * 25))) for x in X]
+    scores = [np.log(np.maximum(base.predict_proba(x), least)) for x in X]
     new = list(zip(X, scores, strict=True)) if passthrough else scores
     for own, other in zip(model.predict(X), by_hand.predict(new), strict=True):
         np.testing.assert_array_equal(own, other)
@@ -82,11 +88,53 @@ def test_groups_of_items_stay_together():
     final = CRFClassifier("chain", random_state=0)
     model = StackedStructureClassifier(LogisticRegression(), final, cv=cv)
     model.fit(X, y, groups=groups)
-    items = logs_by_hand(X, y, groups, cv)
+    items, _ = logs_by_hand(X, y, groups, cv)
     by_hand = clone(final).set_params(structure=ChainStructure(emission="given"))
     np.testing.assert_array_equal(
         model.final_estimator_.coef_, by_hand.fit(items, y).coef_
     )
+
+
+def long_series(n=24, length=200, own=0.7):
+    """A few long segments, and features that are off for a whole series."""
+    rng, X, y = new_rng(), [], []
+    for _ in range(n):
+        labels = np.repeat(rng.integers(3, size=8), length // 8)
+        noise = own * rng.normal(size=3) + 0.7 * rng.normal(size=(length, 3))
+        X.append(np.eye(3)[labels] + noise)
+        y.append(labels)
+    return X, y
+
+
+def test_an_item_counts_as_one_row_or_ten_by_the_folds():
+    X, y = long_series()
+    model = StackedStructureClassifier(LogisticRegression()).fit(X, y)
+    final = model.final_estimator_
+    np.testing.assert_allclose(final.Cs_, [1 / 200, 10 / 200])
+    gains = np.diff(final.scores_path_, axis=0)[0]
+    is_sure = gains.mean() > gains.std(ddof=1) / np.sqrt(5)
+    assert final.C_ == final.Cs_[int(is_sure)]
+    for own, other in zip(final.cv, KFold(5).split(X), strict=True):
+        np.testing.assert_array_equal(own[1], other[1])
+    prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    one = StackedStructureClassifier(prefit, cv="prefit").fit(X[:1], y[:1])
+    assert one.final_estimator_.C == 1 / 200
+
+
+def test_labels_that_a_forest_calls_impossible_are_as_likely_as_they_are_right():
+    X, y = series(noise=2.0)
+    tree = DecisionTreeClassifier(random_state=0)
+    model = StackedStructureClassifier(tree, cv=3).fit(X, y)
+    rows, labels = np.vstack(X), np.concatenate(y)
+    items, wrong, n_zeros = np.repeat(np.arange(12), 25), 0, 0
+    for train, test in KFold(3).split(X):
+        own, other = np.isin(items, test), np.isin(items, train)
+        proba = clone(tree).fit(rows[other], labels[other]).predict_proba(rows[own])
+        n_zeros += (proba == 0.0).sum()
+        wrong += (proba[labels[own][:, None] == CLASSES] == 0.0).sum()
+    np.testing.assert_allclose(model.least_probability_, (1 + wrong) / (300 + n_zeros))
+    scores = np.vstack(model._scored(X))
+    np.testing.assert_allclose(scores.min(), np.log(model.least_probability_))
 
 
 def test_a_classifier_that_memorizes_gains_no_trust():

@@ -104,6 +104,20 @@ def test_labels_that_are_known_stay():
     np.testing.assert_allclose(shares.sum(), 1.0)
 
 
+def test_runs_of_the_least_expected_cost_are_those_of_enumeration():
+    rng = new_rng()
+    costs = rng.random((3, 3)) * (1 - np.eye(3))
+    model, rng = fitted(ChainStructure(label_costs=costs))
+    model.set_params(decoding="mbr")
+    for T in (2, 7):
+        x = 3.0 * rng.normal(size=(T, 3))
+        labelings, _ = listed(model, x, {"sit": 3, "walk": 2})
+        (proba,) = model.predict_proba([x], min_length={"sit": 3, "walk": 2})
+        expected = [(proba @ costs)[np.arange(T), codes].sum() for codes in labelings]
+        (labels,) = model.predict([x], min_length={"sit": 3, "walk": 2})
+        np.testing.assert_array_equal(labels, CLASSES[labelings[np.argmin(expected)]])
+
+
 def test_scores_of_the_k_best_are_those_of_their_labelings():
     model, rng = fitted(model=BCFWClassifier)
     model.coef_ = rng.normal(size=model.coef_.shape)
@@ -173,8 +187,8 @@ def test_what_has_no_runs_refuses_them():
         model.predict([x], min_length=2, allowed=only)
     with pytest.raises(ValueError, match=r"min_length leaves X\[1\] no labeling"):
         model.predict_proba([x, x], min_length=2, allowed=[None, only[0]])
-    with pytest.raises(ValueError, match="requires decoding='map'"):
-        model.set_params(solver_options__decoding="mbr").predict([x], min_length=2)
+    with pytest.raises(ValueError, match=r"min_length leaves X\[0\] no labeling"):
+        model.set_params(solver_options__decoding="mbr").predict([x], min_length=2, allowed=only)
     trees = [(x, np.array([-1, 0, 0, 1]))]
     tree = CRFClassifier(TreeStructure()).fit(trees * 2, [["a", "b", "a", "b"]] * 2)
     with pytest.raises(ValueError, match="min_length requires a ChainStructure"):
