@@ -288,7 +288,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
                     Cs=[one, 10.0 * one],
                     cv=folds,
                     refit=sure_gain,
-                    decoding="mbr",
+                    solver_options={"decoding": "mbr"},
                 )
         final = clone(final)
         if "structure" not in final.get_params(deep=False):
