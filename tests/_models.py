@@ -25,12 +25,17 @@ from sklearn_structsvm import (
     MultilabelMetricClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
+    StackedStructureClassifier,
     SubLBFGSClassifier,
     bcfw_path,
     crf_path,
     metrics,
 )
-from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
+from sklearn_structsvm.preprocessing import (
+    SequenceTransformer,
+    WindowFeatures,
+    WordFeatures,
+)
 
 
 class Fitted(NamedTuple):
@@ -114,9 +119,21 @@ def words():
     return Fitted(model.fit(X, y), X, y)
 
 
+def windows():
+    _, X, y = data_of("chain")
+    model = make_pipeline(WindowFeatures(statistics={"mean": 3}), BCFWClassifier(**FAST))
+    return Fitted(model.fit(X, y), X, y)
+
+
 def scaled_sequences():
     _, X, y = data_of("chain")
     model = make_pipeline(SequenceTransformer(StandardScaler()), BCFWClassifier(**FAST))
+    return Fitted(model.fit(X, y), X, y)
+
+
+def over_rows():
+    _, X, y = data_of("chain")
+    model = StackedStructureClassifier(LogisticRegression(), cv=2)
     return Fitted(model.fit(X, y), X, y)
 
 
@@ -218,6 +235,7 @@ MODELS |= {
         tokens,
     ),
     "words": (["CRFClassifier", "ChainStructure", "WordFeatures"], words),
+    "windows": (["BCFWClassifier", "ChainStructure", "WindowFeatures"], windows),
     "sequences": (
         ["BCFWClassifier", "ChainStructure", "SequenceTransformer"],
         scaled_sequences,
@@ -259,6 +277,9 @@ MODELS |= {
         partial(mixture, constraints=metrics.Churn(
             DummyClassifier(strategy="constant", constant=0).fit(*rows()[:2]),
             at_most=1.0)),
+    ),
+    "over rows": (
+        ["StackedStructureClassifier", "CRFClassifierCV", "ChainStructure"], over_rows,
     ),
     "weighted": ([COMPLEX, 'lmo="weighted"', "GMean"], partial(mixture, lmo="weighted")),
     "corrected": (
