@@ -2,13 +2,13 @@
 
 Splits by groups (persons, words, proteins, sentences) into a training and a test half.
 "alone" is the classifier of rows; "chain" is a linear chain on the features, scaled, with
-C chosen by folds from the two values that "stacked" chooses from; "by hand" is what people
-write: transitions counted in the training labels, and Viterbi over the classifier's
-log-probabilities; "stacked" is StackedStructureClassifier with its defaults, and "SVM" the
-same with final_estimator=BCFWClassifier(). Errors of rows, the difference from "alone"
-with its standard error over the splits, the macro-averaged F1, the number of runs of equal
-labels over the true number, and seconds of the fit beside those of the classifier's own
-folds and refit.
+C chosen by folds from the two values that "stacked" chooses from; "by hand" is what
+people write: transitions counted in the training labels, and Viterbi over the
+classifier's log-probabilities; "stacked" is StackedStructureClassifier with its defaults,
+and "SVM" the same with final_estimator=BCFWClassifier(). Errors of rows, the difference
+from "alone" with its standard error over the splits, the macro-averaged F1, the number of
+runs of equal labels over the true number, and seconds of the fit beside those of the
+classifier's own folds and refit.
 
 Sets: readings of a sensor (older_people; boosting), handwritten letters (a network, a
 forest), letters to phonemes (nettalk, windows of seven letters; a forest), secondary

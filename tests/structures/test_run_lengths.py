@@ -187,8 +187,9 @@ def test_what_has_no_runs_refuses_them():
         model.predict([x], min_length=2, allowed=only)
     with pytest.raises(ValueError, match=r"min_length leaves X\[1\] no labeling"):
         model.predict_proba([x, x], min_length=2, allowed=[None, only[0]])
+    model.set_params(solver_options__decoding="mbr")
     with pytest.raises(ValueError, match=r"min_length leaves X\[0\] no labeling"):
-        model.set_params(solver_options__decoding="mbr").predict([x], min_length=2, allowed=only)
+        model.predict([x], min_length=2, allowed=only)
     trees = [(x, np.array([-1, 0, 0, 1]))]
     tree = CRFClassifier(TreeStructure()).fit(trees * 2, [["a", "b", "a", "b"]] * 2)
     with pytest.raises(ValueError, match="min_length requires a ChainStructure"):
