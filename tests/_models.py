@@ -279,7 +279,7 @@ MODELS |= {
             at_most=1.0)),
     ),
     "over rows": (
-        ["StackedStructureClassifier", "CRFClassifierCV", "ChainStructure"], over_rows,
+        ["StackedStructureClassifier", "CRFClassifier", "ChainStructure"], over_rows,
     ),
     "weighted": ([COMPLEX, 'lmo="weighted"', "GMean"], partial(mixture, lmo="weighted")),
     "corrected": (

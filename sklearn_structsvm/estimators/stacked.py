@@ -26,7 +26,6 @@ from sklearn_structsvm._utils.tables import rows_at, split_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
-from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.inner import feature_attributes, learned, supports
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
 from sklearn_structsvm.structures import MISSING
@@ -86,10 +85,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         What learns the structure, such as `CRFClassifier`, `CRFClassifierCV`,
         `BCFWClassifier` or `SlackRescaledSSVM` over a `ChainStructure`, `TreeStructure`
         or `GraphStructure`. The `emission` of its structure is set. None means a
-        :class:`CRFClassifierCV` with two values of C, see the notes, and
-        ``decoding="mbr"``, which errs on the fewest rows, over the structure that items
-        have: a graph for pairs (features, edges), a tree for pairs (features,
-        parents), and otherwise a chain.
+        :class:`CRFClassifier` whose C and decoding are chosen by the folds, see the
+        notes, over the structure that items have: a graph for pairs (features, edges), a
+        tree for pairs (features, parents), and otherwise a chain.
     cv : int, splitter, iterable or "prefit", default=5
         The folds of items, as in :func:`sklearn.model_selection.cross_val_predict`; each
         item must be in one test part. With "prefit", `estimator` is fitted already, to
@@ -113,7 +111,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     classes_ : ndarray of shape (n_classes,)
         All labels, sorted.
     least_probability_ : float
-        n_features_in_ : int
+        What probabilities are raised to. Defined only if scores are their logarithms.
+    n_features_in_ : int
         Number of columns of the rows. Defined only if `estimator_` has it.
     feature_names_in_ : ndarray of str
         Names of the columns of the rows. Defined only if `estimator_` has them.
@@ -133,9 +132,10 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 
     The rows of an item depend on each other: a classifier that is wrong about a person
     is so for many rows. A likelihood that counts all rows trusts it too little for that,
-    and short segments are lost. So by default an item counts as one row, with ``C`` the
-    number of items over that of rows; or as ten, if the score of the same folds is then
-    higher by more than a standard error.
+    and short segments are lost. So by default an item counts as one row: ``C`` is the
+    number of items over that of rows; and ``decoding="mbr"`` errs on the fewest rows that
+    can be expected. Ten rows, or ``decoding="map"``, are taken if the score over the same
+    folds is then higher by more than a standard error.
 
     The certificate says that no other weights of the structure have a better objective
     for the same scores by more than `dual_gap_`. It says nothing about the classifier. On
@@ -244,7 +244,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         self.classes_ = _all_labels(labels, y)
         task = self._task(table, 0.0, known, labels, weights)
         folds = self._folds(X, y, groups)
-        final = self._final(rests, lengths, folds)
+        final = self._final(rests)
         task.method_of(self.estimator)  # or an error, before any fit
         if self.cv == "prefit":
             check_is_fitted(self.estimator)
@@ -262,6 +262,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             final = snapshot(previous).set_params(**final.get_params(deep=False))
         beside = {} if sample_weight is None else {"sample_weight": sample_weight}
         items = self._items(X, scores, lengths, rests)
+        if self.final_estimator is None:
+            _set_best(final, len(items) / lengths.sum(), items, y, beside, folds)
         self.final_estimator_ = final.fit(items, y, **beside)
 
     def _folds(self, X, y, groups):
@@ -274,22 +276,12 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             raise ValueError("cv must have each item in the test part of one fold.")
         return folds
 
-    def _final(self, rests, lengths, folds):
+    def _final(self, rests):
         """The final estimator, not yet fitted, over a structure that takes scores."""
         final = self.final_estimator
         if final is None:
-            # The rows of an item depend on each other: together they count as one, or as
-            # ten, but not as all that they are.
-            one = len(lengths) / lengths.sum()
-            final = CRFClassifier(_structure_of(rests), C=one, decoding="mbr")
-            if folds is not None:
-                final = CRFClassifierCV(
-                    _structure_of(rests),
-                    Cs=[one, 10.0 * one],
-                    cv=folds,
-                    refit=sure_gain,
-                    solver_options={"decoding": "mbr"},
-                )
+            options = {"classes": self.classes_}
+            final = CRFClassifier(_structure_of(rests), solver_options=options)
         final = clone(final)
         if "structure" not in final.get_params(deep=False):
             raise TypeError(
@@ -447,11 +439,37 @@ def _scored_by_others(task, model, train, test):
     return task.scores(task.fitted(model, train), test)
 
 
-def sure_gain(results):
-    """The larger of two Cs (1), if it gains more than a standard error over the folds."""
-    scores = [own for name, own in results.items() if name.startswith("split")]
-    gains = np.diff(scores, axis=1)[:, 0]
-    return int(gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)))
+def _set_best(final, per_row, items, y, beside, folds):
+    """Set C and decoding of a CRF: the first way, or one that folds are sure is better.
+
+    `per_row`: C with which an item counts as one row. The rows of an item depend on each
+    other: together they count as one, or as ten, but not as all that they are.
+    """
+    ways = [
+        {"C": C, "solver_options__decoding": decoding}
+        for C in (per_row, 10.0 * per_row)
+        for decoding in ("mbr", "map")
+    ]
+    final.set_params(**ways[0])
+    if folds is None:
+        return
+
+    def part(places):
+        own = {name: np.asarray(values)[places] for name, values in beside.items()}
+        return [items[i] for i in places], [y[i] for i in places], own
+
+    scores = np.empty((len(folds), len(ways)))
+    for own, (train, test) in zip(scores, folds, strict=True):
+        X, labels, weights = part(train)
+        X_test, labels_test, weights_test = part(test)
+        for k, way in enumerate(ways):
+            if way["solver_options__decoding"] == "mbr":
+                model = clone(final).set_params(**way).fit(X, labels, **weights)
+            model.set_params(**way)
+            own[k] = model.score(X_test, labels_test, **weights_test)
+    gains = scores - scores[:, :1]
+    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(folds))
+    final.set_params(**ways[int(np.argmax(np.where(mean > error, mean, 0.0)))])
 
 
 def _structure_of(rests):

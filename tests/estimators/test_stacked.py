@@ -109,16 +109,32 @@ def long_series(n=24, length=200, own=0.7):
 def test_an_item_counts_as_one_row_or_ten_by_the_folds():
     X, y = long_series()
     model = StackedStructureClassifier(LogisticRegression()).fit(X, y)
+    scores = np.empty((5, 4))
+    ways = [(C, how) for C in (1 / 200, 10 / 200) for how in ("mbr", "map")]
+    rows, labels = np.vstack(X), np.concatenate(y)
+    least, items = model.least_probability_, np.repeat(np.arange(24), 200)
+    logs = np.empty((len(rows), 3))
+    for train, test in KFold(5).split(X):
+        base = LogisticRegression()
+        base.fit(rows[np.isin(items, train)], labels[np.isin(items, train)])
+        own = np.isin(items, test)
+        logs[own] = np.log(np.maximum(base.predict_proba(rows[own]), least))
+    logs = np.split(logs, 24)
+    for own, (train, test) in zip(scores, KFold(5).split(X), strict=True):
+        for k, (C, decoding) in enumerate(ways):
+            final = CRFClassifier(ChainStructure(emission="given"), C=C)
+            final.set_params(decoding=decoding)
+            final.fit([logs[i] for i in train], [y[i] for i in train])
+            own[k] = final.score([logs[i] for i in test], [y[i] for i in test])
+    gains = scores - scores[:, :1]
+    mean = gains.mean(axis=0)
+    is_sure = mean > gains.std(axis=0, ddof=1) / np.sqrt(5)
+    expected = ways[int(np.where(is_sure, mean, 0.0).argmax())]
     final = model.final_estimator_
-    np.testing.assert_allclose(final.Cs_, [1 / 200, 10 / 200])
-    gains = np.diff(final.scores_path_, axis=0)[0]
-    is_sure = gains.mean() > gains.std(ddof=1) / np.sqrt(5)
-    assert final.C_ == final.Cs_[int(is_sure)]
-    for own, other in zip(final.cv, KFold(5).split(X), strict=True):
-        np.testing.assert_array_equal(own[1], other[1])
+    assert (final.C, final.decoding) == (pytest.approx(expected[0]), expected[1])
     prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
     one = StackedStructureClassifier(prefit, cv="prefit").fit(X[:1], y[:1])
-    assert one.final_estimator_.C == 1 / 200
+    assert (one.final_estimator_.C, one.final_estimator_.decoding) == (1 / 200, "mbr")
 
 
 def test_labels_that_a_forest_calls_impossible_are_as_likely_as_they_are_right():
