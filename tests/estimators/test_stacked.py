@@ -123,7 +123,7 @@ def test_an_item_counts_as_one_row_or_ten_by_the_folds():
     for own, (train, test) in zip(scores, KFold(5).split(X), strict=True):
         for k, (C, decoding) in enumerate(ways):
             final = CRFClassifier(ChainStructure(emission="given"), C=C)
-            final.set_params(decoding=decoding)
+            final.set_params(solver_options__decoding=decoding)
             final.fit([logs[i] for i in train], [y[i] for i in train])
             own[k] = final.score([logs[i] for i in test], [y[i] for i in test])
     gains = scores - scores[:, :1]

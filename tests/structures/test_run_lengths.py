@@ -108,7 +108,7 @@ def test_runs_of_the_least_expected_cost_are_those_of_enumeration():
     rng = new_rng()
     costs = rng.random((3, 3)) * (1 - np.eye(3))
     model, rng = fitted(ChainStructure(label_costs=costs))
-    model.set_params(decoding="mbr")
+    model.set_params(solver_options__decoding="mbr")
     for T in (2, 7):
         x = 3.0 * rng.normal(size=(T, 3))
         labelings, _ = listed(model, x, {"sit": 3, "walk": 2})
