@@ -31,8 +31,8 @@ class ProbabilisticClassifier(StructuredClassifier):
 
     @property
     def _decoding(self):
-        """The value of `decoding`, a parameter or an option."""
-        return self._settings()["decoding"]
+        """The value of the option `decoding`."""
+        return self._options.decoding
 
     def _check_parameters(self):
         super()._check_parameters()

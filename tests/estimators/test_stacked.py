@@ -131,10 +131,10 @@ def test_an_item_counts_as_one_row_or_ten_by_the_folds():
     is_sure = mean > gains.std(axis=0, ddof=1) / np.sqrt(5)
     expected = ways[int(np.where(is_sure, mean, 0.0).argmax())]
     final = model.final_estimator_
-    assert (final.C, final.decoding) == (pytest.approx(expected[0]), expected[1])
+    assert (final.C, final._decoding) == (pytest.approx(expected[0]), expected[1])
     prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
     one = StackedStructureClassifier(prefit, cv="prefit").fit(X[:1], y[:1])
-    assert (one.final_estimator_.C, one.final_estimator_.decoding) == (1 / 200, "mbr")
+    assert (one.final_estimator_.C, one.final_estimator_._decoding) == (1 / 200, "mbr")
 
 
 def test_labels_that_a_forest_calls_impossible_are_as_likely_as_they_are_right():
