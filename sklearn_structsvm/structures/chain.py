@@ -49,9 +49,9 @@ class ChainStructure(ForestStructure):
     features for each of the T - 1 steps, and the joint feature map has also
     :math:`\sum_{t > 1} z_t \otimes e_{y_{t-1}} \otimes e_{y_t}`. If z is the logarithm of
     a gap, a long gap can make a change of label likelier. Scale z like features. All that
-    chains can do is as exact as before. A thread needs memory for four tables of
-    :math:`k^2` numbers at each position, for k classes, and training for one table for
-    each sequence and edge feature.
+    chains can do is as exact as before. A thread needs memory for five tables of
+    :math:`k^2` numbers at each position, for k classes, and training for one table (a
+    CRF for two) for each sequence and edge feature.
 
     Read more in the :ref:`User Guide <guide-chains>`.
 

@@ -247,6 +247,27 @@ def test_hidden_labels_are_summed_or_maximized_out(kind):
     assert model.objective_ == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+def test_costs_of_labels_are_added_in_training(solver):
+    X, y = made()
+    costs = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 0.5], [0.0, 1.5, 0.0]])
+    model = CRFClassifier(
+        ChainStructure(edge_features=True), label_costs=costs, solver=solver, tol=1e-6,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    structure, w, risk = model.structure_, model.coef_, 0.0
+    for x, truth in zip(X, y, strict=True):
+        labelings = list(structure.labelings(x))
+        scores = [structure.joint_feature(x, z) @ w for z in labelings]
+        codes = np.searchsorted(TAGS, truth)
+        added = [costs[codes, np.searchsorted(TAGS, z)].sum() for z in labelings]
+        own = structure.joint_feature(x, truth) @ w
+        risk += (np.logaddexp.reduce(np.add(scores, added)) - own) / len(X)
+    expected = w @ w / (2.0 * model.C * len(X)) + risk
+    assert model.objective_ == pytest.approx(expected, rel=1e-9)
+    assert model.dual_gap_ <= model.tol
+
+
 @of_some(ESTIMATORS[0], ESTIMATORS[-1])
 def test_threads_and_warm_starts_change_nothing(model):
     first, X, y = fitted(model)
