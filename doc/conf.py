@@ -1,5 +1,6 @@
 """Sphinx settings. `make doc` builds offline; see intersphinx below."""
 
+import inspect
 import json
 import os
 import re
@@ -9,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.util.inspect import stringify_signature
 from sphinx_gallery.directives import imgsgnode
 
 from sklearn_structsvm import __version__
@@ -202,8 +204,16 @@ def write_versions(app, error):
         (Path(app.outdir) / "versions.json").write_text(listed)
 
 
+def of_constructor(app, what, name, obj, options, signature, returned):
+    """The signature of `__init__`, where `__new__` only refuses misspelt names."""
+    if what == "class" and signature == "(*args, **params)":
+        signature = stringify_signature(inspect.signature(obj), show_annotation=False)
+    return signature, returned
+
+
 def setup(app):
     app.add_js_file(None, body=ONE_VERSION, priority=900)
+    app.connect("autodoc-process-signature", of_constructor)
     app.connect("source-read", read_changelog)
     app.connect("doctree-read", box_pictures)
     app.connect("build-finished", write_versions)
