@@ -237,6 +237,8 @@ MISTAKES = [
     ("CRF('chain').fit(X, np.concatenate(y))", ValueError, "list of labels for X[0]"),
     ("CRF('chain').fit(X, y, sample_weight=[1.0, 2.0])", ValueError,
      "sample_weight & (8,) & (2,)"),
+    ("CRF('chain').fit(X, y, sample_weight=[np.ones(len(v)) for v in y])", ValueError,
+     "one number for each & sample_weight[0] has the shape (4,)"),
     ("SVM().fit(F, l, sample_weight='balanced')", ValueError,
      "got 'balanced' & class_weight"),
     ("SVM().fit(F, l, sample_weight=-np.ones(60))", ValueError,

@@ -19,6 +19,12 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
             f"sample_weight must be a number for each {item}; got {sample_weight!r}. "
             "Weights by class are class_weight, of the classifier."
         )
+    is_list = isinstance(sample_weight, list | tuple) and len(sample_weight) > 0
+    if is_list and np.ndim(sample_weight[0]):
+        raise ValueError(
+            f"sample_weight must be one number for each {item}; sample_weight[0] has "
+            f"the shape {np.shape(sample_weight[0])}."
+        )
     given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:
         if np.iscomplexobj(given):
