@@ -43,7 +43,11 @@ CHAINS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "methods"), ROWS + CHAINS, ids=repr)
+@pytest.mark.parametrize(
+    ("model", "methods"),
+    ROWS + CHAINS,
+    ids=lambda value: repr(sorted(value) if isinstance(value, set) else value),
+)
 def test_the_history_names_what_made_each_pass(model, methods):
     if any(model is own for own, _ in CHAINS):
         X, y = make_chains(10, random_state=new_seed())

@@ -188,7 +188,9 @@ class MultilabelMetricClassifier(LabelPredictor):
         Upper bound on the suboptimality of the rule: `objective_ - dual_objective_`. For
         thresholds it is what rounding may lose. For ratios with `labels_per_row` it is
         usually larger than `tol`, because the bound comes from a relaxation in which rows
-        can exchange labels.
+        can exchange labels: only the number of all predictions is fixed, and each label
+        may take its most probable rows. What that gains is in the gap, however good the
+        rule is, and more passes do not close it.
     n_iter_ : int
         Number of passes; 1 if no iterations are needed.
     history_ : dict of ndarray

@@ -125,7 +125,7 @@ class Master:
         self.weights = np.zeros(0)
         self.price = FIRST_PRICE
         self.pressure = 0.0
-        self.n_still, self.trial = 0, None
+        self.n_still, self.trial, self.bars = 0, None, np.zeros(0, dtype=bool)
         G, h, _, self.halves = problem.conditions
         self.piece_halves = np.zeros(0, dtype=int)
         self.rows = LinearRows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
@@ -197,7 +197,8 @@ class Master:
         self.move(target, c, Q)
         if n_pieces:
             y = y / y[:n_pieces][self.piece_halves >= 0].sum()
-        self.pressure = self._price_of(y[n_pieces:])
+        # Multipliers that only bar columns need no price.
+        self.pressure = self._price_of(np.where(self.bars, 0.0, y[n_pieces:]))
         return self._minorant(y[:n_pieces], y[n_pieces:], gap)
 
     def _price_of(self, multipliers):
@@ -249,32 +250,59 @@ class Master:
         Returns `weights` (T,): α, whose sum is 1 up to the program's tolerance;
         `multipliers`: multipliers of the pieces, then of the constraints.
         """
-        n = len(c)
-        weights = START_SHARE / n + (1.0 - START_SHARE) * self.weights
-        epigraphs = []
-        if len(offsets):
-            # v is measured from below all pieces, so it is positive.
-            halves = self.piece_halves
-            low = -float(largest_of_halves(-pieces.min(axis=1)[:, None], halves).max())
-            epigraphs.append(Epigraph(1.0, pieces, halves, low - 1.0, weights))
+        values, halves = np.zeros((0, len(c))), np.zeros(0, dtype=int)
         if self.constrained:
             # The values of all linear constraints and cuts at the columns, (p, T).
             values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
             halves = self._halves(len(values))
-            counts = _counting(values, halves)
-            values, of_counts = values[counts], halves[counts]
-            epigraphs.append(
-                Epigraph(self.price, values, of_counts, -CONSTRAINT_MARGIN, weights, 0.0)
-            )
-        x, multipliers = minimize(c, np.ones(n), weights, epigraphs, Q=Q, tol=tol)
-        y = np.zeros(0)
+        counts, tight = _counting(values, halves)
+        # A mixture that meets a condition that no column meets with a margin has none of
+        # the columns that violate it. At a price they would spoil the scale of the rest.
+        barred = (values[tight] > FEASIBILITY_TOL).any(axis=0)
+        if barred.all() or not barred.any():
+            self.bars = np.zeros(len(values), dtype=bool)
+            weights = START_SHARE / len(c) + (1.0 - START_SHARE) * self.weights
+            return self._program_of(weights, c, Q, pieces, offsets, tol, values, counts)
+        kept = ~barred
+        weights = START_SHARE / kept.sum() + (1.0 - START_SHARE) * self.weights[kept]
+        part, y = self._program_of(
+            weights / weights.sum(),
+            c[kept],
+            None if Q is None else Q[np.ix_(kept, kept)],
+            pieces[:, kept] if len(offsets) else pieces,
+            offsets,
+            tol,
+            values[:, kept],
+            counts & ~tight,
+        )
+        x = np.zeros(len(c))
+        x[kept] = part
+        slopes = c + y @ np.concatenate([pieces.reshape(-1, len(c)), values])
+        slopes = slopes if Q is None else slopes + Q @ x
+        # Multipliers with which these columns are no better than the others.
+        worse = np.maximum(values[tight], 0.0).sum(axis=0)[barred]
+        most = float(((slopes[kept].min() - slopes[barred]) / worse).max())
+        self.bars, y[len(offsets) :][tight] = tight, max(most, 0.0)
+        return x, y
+
+    def _program_of(self, weights, c, Q, pieces, offsets, tol, values, counts):
+        """`_program` of some columns from given weights, with conditions that count."""
+        epigraphs, halves = [], self._halves(len(values))
+        if len(offsets):
+            # v is measured from below all pieces, so it is positive.
+            of_pieces = self.piece_halves
+            low = -float(largest_of_halves(-pieces.min(axis=1)[:, None], of_pieces).max())
+            epigraphs.append(Epigraph(1.0, pieces, of_pieces, low - 1.0, weights))
+        if self.constrained:
+            own = values[counts], halves[counts]
+            epigraphs.append(Epigraph(self.price, *own, -CONSTRAINT_MARGIN, weights, 0.0))
+        x, multipliers = minimize(c, np.ones(len(c)), weights, epigraphs, Q=Q, tol=tol)
+        y, of_all = np.zeros(0), np.zeros(len(counts))
         if len(offsets):
             y = balanced(multipliers[0], self.piece_halves)
         if self.constrained:
-            of_all = np.zeros(len(counts))
-            of_all[counts] = balanced(multipliers[-1], of_counts)
-            y = np.concatenate([y, of_all])
-        return x, y
+            of_all[counts] = balanced(multipliers[-1], halves[counts])
+        return x, np.append(y, of_all)
 
     def _curvature(self, C, gradient, of):
         """αᵀ ∇²f α' for columns α, α' seen from C, where f is the function `of`."""
@@ -456,11 +484,13 @@ class SmoothMaster(Master):
 
 
 def _counting(values, halves):
-    """Mask of the constraints that some column violates, or satisfies with a margin.
+    """Masks of the conditions that count, and of those that all columns nearly violate.
 
-    Every mixture satisfies all other constraints, but with less than the margin to spare.
-    (A rate of 0/0, for example, is the condition 0 <= 0.) Their multipliers would be as
-    large as the price allows, however high it is.
+    Some column violates those that count, or satisfies them with a margin. Every mixture
+    satisfies all other constraints, but with less than the margin to spare. (A rate of
+    0/0, for example, is the condition 0 <= 0.) Their multipliers would be as large as the
+    price allows, however high it is. Those of the second kind, such as a rate of at most
+    0, are met by no column with a margin, and violated by some. Halves are none of them.
 
     `values` (p, T): the values at the columns. `halves` (p,): as of `Conditions`. The
     halves of a level count together.
@@ -468,10 +498,12 @@ def _counting(values, halves):
 
     def count(values):
         met, spared = values <= ROUNDED_ZERO, values <= -CONSTRAINT_MARGIN
-        return ~met.all(axis=1) | spared.any(axis=1)
+        return ~met.all(axis=1) | spared.any(axis=1), ~spared.any(axis=1)
 
-    of_levels = count(largest_of_halves(values, halves))
-    return np.where(halves == 0, count(values), of_levels[np.abs(halves)])
+    counts, tight = count(values)
+    of_levels, _ = count(largest_of_halves(values, halves))
+    tight &= counts & (halves == 0)
+    return np.where(halves == 0, counts, of_levels[np.abs(halves)]), tight
 
 
 def _positive(Q, known):

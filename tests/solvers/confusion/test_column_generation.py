@@ -23,6 +23,7 @@ from scipy.stats import norm
 from sklearn_structsvm.confusion import ConfusionMetric
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
+from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.metrics import (
     DemographicParity,
     EqualizedOdds,
@@ -583,3 +584,22 @@ def test_constraints_that_are_missed_by_little_are_an_error(metric, missing):
             problem = finite_problem(new_rng(seed), metric, [too_high])
             with pytest.raises(InfeasibleConstraintError):
                 run_column_generation(problem)
+
+
+def test_a_rate_of_zero_beside_a_curved_constraint_is_certified():
+    rng = new_rng()
+    for _ in range(4):
+        P = rng.dirichlet(np.ones(5), size=8)
+        constraints = [
+            FalsePositiveRate(at_most=0.0, group=0, label=4),
+            Quantification(at_most=0.5),
+        ]
+        problem = ConfusionProblem.from_probabilities(
+            METRICS["recall"](pos_label=3),
+            P,
+            constraints=constraints,
+            sensitive_features=np.arange(8) % 4,
+        )
+        result = run_column_generation(problem, tol=1e-4)
+        assert result.status == "converged"
+        assert result.violation <= 1e-9
