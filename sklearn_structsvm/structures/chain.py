@@ -382,9 +382,7 @@ class ChainStructure(ForestStructure):
         found = self._of_long_runs(of_one, X, w, lengths, allowed)
         return [(self.classes_[codes], scores) for codes, scores in found]
 
-    def _run_sums(
-        self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None
-    ) -> Any:
+    def _run_sums(self, X: Any, w: np.ndarray, lengths: Any, allowed: Any = None) -> Any:
         """Marginals over labelings with such runs, and the logs of their sums."""
         return self._of_long_runs(run_marginals, X, w, lengths, allowed)
 

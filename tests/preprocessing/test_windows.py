@@ -100,10 +100,8 @@ def test_columns_have_names_and_frames_come_out_where_they_are_wanted():
     X = [pd.DataFrame(x, columns=["t", "a", "b"]) for x in draw()]
     for x in X:
         x["t"] = np.arange(len(x))
-    model = WindowFeatures(1, 0, {"mean": [2, 4]}, time="t").set_output(
-        transform="pandas"
-    )
-    made = clone(model).fit_transform(X)
+    model = WindowFeatures(1, 0, {"mean": [2, 4]}, time="t")
+    made = clone(model.set_output(transform="pandas")).fit_transform(X)
     names = ["t", "a", "b", "a[-1]", "b[-1]", "mean(a, 2)", "mean(b, 2)", "mean(a, 4)",
              "mean(b, 4)"]  # fmt: skip
     assert made[3].columns.tolist() == names
