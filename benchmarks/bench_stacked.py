@@ -246,13 +246,16 @@ def print_results(results):
     )  # fmt: skip
 
 
+def saved():
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--items", type=int, default=1000, help="of words and sentences")
     args = parser.parse_args()
-    results = {}
     for name in args.sets:
         load, base = SETS[name]
         data = load(args)
@@ -267,9 +270,8 @@ def main():
                 measure(X, y, base, scaler, *split) for split in cv.split(X, y, groups)
             ]
         # Other sets may have been measured meanwhile.
-        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        results[name] = found
-        RESULTS.write_text(json.dumps(results) + "\n")
+        RESULTS.write_text(json.dumps(saved() | {name: found}) + "\n")
+    results = saved()
     print_results({name: results[name] for name in SETS if name in results})
 
 
