@@ -263,7 +263,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         beside = {} if sample_weight is None else {"sample_weight": sample_weight}
         items = self._items(X, scores, lengths, rests)
         if self.final_estimator is None:
-            _set_best(final, len(items) / lengths.sum(), items, y, beside, folds)
+            labeled = np.repeat(np.arange(len(items)), lengths)[known]
+            scored = [own for own in folds or () if np.isin(own[1], labeled).any()]
+            _set_best(final, len(items) / lengths.sum(), items, y, beside, scored)
         self.final_estimator_ = final.fit(items, y, **beside)
 
     def _folds(self, X, y, groups):
@@ -451,7 +453,7 @@ def _set_best(final, per_row, items, y, beside, folds):
         for decoding in ("mbr", "map")
     ]
     final.set_params(**ways[0])
-    if folds is None:
+    if len(folds) < 2:
         return
 
     def part(places):

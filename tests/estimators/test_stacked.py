@@ -99,7 +99,8 @@ def long_series(n=24, length=200, own=0.7):
     """A few long segments, and features that are off for a whole series."""
     rng, X, y = new_rng(), [], []
     for _ in range(n):
-        labels = np.repeat(rng.integers(3, size=8), length // 8)
+        codes = rng.permutation([0, 1, 2, *rng.integers(3, size=5)])
+        labels = np.repeat(codes, length // 8)
         noise = own * rng.normal(size=3) + 0.7 * rng.normal(size=(length, 3))
         X.append(np.eye(3)[labels] + noise)
         y.append(labels)
@@ -252,6 +253,18 @@ def test_hidden_labels_are_left_out_below_and_hidden_above():
     by_hand = LogisticRegression().fit(rows, labels)
     np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
     assert model.score(X, y) > by_hand.score(np.vstack(X), np.concatenate(y))
+
+
+def test_folds_without_a_label_or_a_row_choose_nothing():
+    X, y = series()
+    hidden = [labels.astype(object) for labels in y]
+    for labels in hidden[:5]:
+        labels[:] = MISSING
+    model = StackedStructureClassifier(LogisticRegression()).fit(X, hidden)
+    assert model.score(X, y) > 0.4
+    with_empty = [X[0][:0]] * 3 + X, [y[0][:0]] * 3 + y
+    model = StackedStructureClassifier(LogisticRegression(), cv=15).fit(*with_empty)
+    assert model.score(X, y) > 0.4
 
 
 def test_a_class_that_folds_lack_has_its_column():
