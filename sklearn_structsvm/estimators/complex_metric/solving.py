@@ -33,7 +33,7 @@ from sklearn_structsvm.estimators.complex_metric.task import (
     promise_words,
     warn_of_empty_counts,
 )
-from sklearn_structsvm.estimators.inner import feature_attributes
+from sklearn_structsvm.estimators.inner import feature_attributes, learned
 from sklearn_structsvm.solvers.confusion.bounds import certified_gap
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
@@ -179,7 +179,7 @@ def store(fit, solution):
         found |= {"mixture_objective_": float(solved.mixture.objective)}
     if "estimator_" not in found:
         for one in found["classifiers_"]:
-            found |= feature_attributes(getattr(one, "classifier", one))
+            found |= feature_attributes(learned(one, "classifier", one))
     vars(estimator).update(found)
     bound, gap, n_of_bound = oracle.certificate(
         result, estimator.tol, estimator.max_iter, _left(solution.deadline)
