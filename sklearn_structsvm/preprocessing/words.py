@@ -110,9 +110,9 @@ class WordFeatures(  # type: ignore[call-arg]
     - its shape with runs of equal kinds of letters as they are and as one
       (``shape=Xxx``, ``short=Xx``), where X is a capital, x a small letter, c a letter
       without case, and d a digit;
-    - of its neighbors the form in lower case, suffixes of two and three letters and the
-      shape (``-1:lower=the``, ``-1:suffix=he``, ``+1:short=x``), with ``<s>`` before the
-      beginning and ``</s>`` behind the end, which tell first and last words;
+    - of its neighbors the form in lower case and the shape (``-1:lower=the``,
+      ``+1:short=x``), with ``<s>`` before the beginning and ``</s>`` behind the end,
+      which tell first and last words;
     - pairs of neighbors (``-1:lower=the|lower=cat``);
     - further columns as they are (``column1=NN``), with pairs and triples, and each
       together with words (``lower=cat|-1:column1=DT``).

@@ -82,9 +82,6 @@ def expected(x, affixes=5, window=1, ngrams=2):
                 for k in range(1, min(affixes, len(word)) + 1):
                     add(d, f"prefix={low[:k]}")
                     add(d, f"suffix={low[-k:]}")
-            else:
-                for k in range(2, min(affixes, len(word), 3) + 1):
-                    add(d, f"suffix={low[-k:]}")
             add(d, f"shape={shape_of(word)}")
             add(d, "short=" + re.sub(r"(.)\1+", r"\1", shape_of(word)))
 
