@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV, crf_path
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.structures import (
     MISSING,
     BinaryStructure,
@@ -224,7 +225,7 @@ def test_weights_of_a_graphs_nodes_multiply_their_costs():
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
+@pytest.mark.parametrize("solver", ["auto", "dual", "lbfgs"])
 @pytest.mark.parametrize("kind", ["chain", "tree"])
 def test_hidden_labels_cost_what_their_cheapest_label_does(kind, solver):
     rng = new_rng()
@@ -252,6 +253,27 @@ def test_hidden_labels_cost_what_their_cheapest_label_does(kind, solver):
     assert gradient @ gradient <= 2.0 * 1e-5 * (listed.lam + smoothness(listed)) ** 2 / (
         listed.lam
     )
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_second_derivatives_are_those_of_the_loss_with_costs(is_hidden):
+    rng = new_rng()
+    X, y, costs = draw("chain", rng)
+    if is_hidden:
+        y = [*y[:-1], [MISSING] * len(y[-1])]
+    model = CRFClassifier("chain", label_costs=costs)
+    problem = bind_local(model, X, y)
+    model._bind_costs(problem)
+    oracle, weights, _ = problem.make_sums()
+    w, step = rng.normal(size=oracle.n_weights), 1e-5
+    H = problem.make_curvature().at(w)
+    for direction in rng.normal(size=(3, len(w))):
+        ahead, behind = (
+            oracle.log_loss(weights, w + sign * step * direction)[1]
+            for sign in (1.0, -1.0)
+        )
+        slope = (ahead - behind) / (2.0 * step)
+        np.testing.assert_allclose(H @ direction, slope, atol=1e-6)
 
 
 def smoothness(listed):
