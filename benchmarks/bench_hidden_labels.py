@@ -176,7 +176,7 @@ def main():
     parser.add_argument("--rates", nargs="+", type=float, default=[0.3, 0.5, 0.7])
     parser.add_argument("--sentences", type=int, default=400, help="of CoNLL-2000")
     parser.add_argument("--seeds", type=int, default=1, help="of what is hidden")
-    parser.add_argument("--save", help="a JSON file for the rows")
+    parser.add_argument("--rows", help="a JSON file for the rows")
     parser.add_argument("--max-iter", type=int, default=100, help="of the peer")
     parser.add_argument("--only-peer", action="store_true", help="the first table alone")
     args = parser.parse_args()
@@ -214,8 +214,8 @@ def main():
             {key: value for key, value in zip(header, row, strict=True) if value == value}
             for row in rows
         ]
-    if args.save:
-        Path(args.save).write_text(json.dumps(results, indent=1) + "\n")
+    if args.rows:
+        Path(args.rows).write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -317,12 +317,8 @@ plt.show()
 y, y_test = np.isin(letters, list("aeiou")), np.isin(letters_test, list("aeiou"))
 tenth, tenth_test = np.minimum(place, 9), np.minimum(place_test, 9)
 parity = EqualOpportunity(slack=0.05, reference="overall")
-model = ComplexMetricClassifier(
-    reader,
-    constraints=parity,
-    constraint_confidence=0.95,
-    solver_options={"constraint_calibration": "uniform"},
-)
+model = ComplexMetricClassifier(reader, constraints=parity, constraint_confidence=0.95)
+model.set_params(solver_options__constraint_calibration="uniform")
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", UserWarning)
     model.fit(images, y, sensitive_features=tenth)

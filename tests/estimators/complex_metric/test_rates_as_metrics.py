@@ -239,7 +239,7 @@ def test_a_precision_that_nothing_reaches_is_said_not_to_be_reached():
         model = strict.fit(X, y)
     assert model.confusion_[:, 1].sum() <= 1e-12
     strict.set_params(constraints=[Precision(at_least=1.0), Recall(at_least=0.5)])
-    with pytest.raises(ValueError, match="No classifier meets the constraints"):
+    with pytest.raises(ValueError, match="No classifier meets Precision"):
         strict.fit(X, y)
 
 
