@@ -19,6 +19,7 @@ from _dask_data import (
     spoilt,
 )
 from _estimators import distance
+from _options import placed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
@@ -54,7 +55,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_the_optimum_is_that_of_the_fit_in_memory(kind, name):
     X, y, s, options = problems()[kind]
-    model = ESTIMATORS[name](**EXACT, **options)
+    model = placed(ESTIMATORS[name])(**EXACT, **options)
     here = clone(model).fit(X, y, sample_weight=s)
     model.fit(divided(X), divided(y), sample_weight=divided(s))
     assert model.dual_gap_ <= 1e-10
