@@ -36,10 +36,17 @@ MAX_C = 10.0
 class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     """Structural support vector machine, with C chosen by cross-validation.
 
-    For each fold, a path like that of :func:`bcfw_path` goes from one value of C to the
-    next on the training part, and its solutions are scored on the test part. The model is
-    then refitted to all data by :class:`BCFWClassifier`, with the C of the best mean
-    score.
+    >>> from sklearn_structsvm import BCFWClassifierCV
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=40, random_state=0)
+    >>> model = BCFWClassifierCV("chain", Cs=[0.01, 0.1], cv=3, tol=0.01, random_state=0)
+    >>> model.fit(X, y).predict(X)[0].shape == y[0].shape
+    True
+
+    `predict` is that of a :class:`BCFWClassifier` with the best ``C_``. For each fold, a
+    path like that of :func:`bcfw_path` goes from one value of C to the next on the
+    training part, and its solutions are scored on the test part. The model is then
+    refitted to all data by :class:`BCFWClassifier`, with the C of the best mean score.
 
     Read more in the :ref:`User Guide <guide-cv>`.
 
@@ -112,15 +119,6 @@ class BCFWClassifierCV(CrossValidatedMixin, StructuredClassifier):
     fitted to the duality gap `eps`, from the solution before. Solutions of equivalent
     problems agree only within `eps` along the paths and within `tol` in the final fit, so
     their scores and `C_` may differ slightly.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm import BCFWClassifierCV
-    >>> from sklearn_structsvm.datasets import make_chains
-    >>> X, y = make_chains(n_samples=30, n_classes=3, random_state=0)
-    >>> model = BCFWClassifierCV(Cs=[0.01, 0.1, 1.0], cv=3, random_state=0).fit(X, y)
-    >>> model.scores_path_.shape
-    (3, 3)
     """
 
     C_: float

@@ -58,10 +58,10 @@ class ComplexMetricClassifier(RandomizedClassifier):
     f1: 1 if p(1) > ..., else 0
 
     `predict` applies this rule. If the best decisions are a mixture of several rules, it
-    chooses the rule of each row by a hash of its values, so that equal rows get equal
-    labels. `predict_proba` is the probability that the *rule* predicts each class; for
-    the probability of the class, ask `estimator_`. `dual_gap_` bounds how much better any
-    other classifier on these probabilities could be.
+    chooses one by a hash of the row, so that equal rows get equal labels. `predict_proba`
+    is the probability that the *rule* predicts each class; for the probability of the
+    class, ask `estimator_`. `dual_gap_` bounds how much better any other classifier on
+    these probabilities could be.
 
     Read more in the :ref:`User Guide <guide-complex-metrics>`.
 
@@ -88,9 +88,8 @@ class ComplexMetricClassifier(RandomizedClassifier):
         groups. For more classes, and with `group_blind`, the search is local; `dual_gap_`
         bounds the distance from the best mixture.
     confusion : {"auto", "labels", "probabilities"}, default="auto"
-        From what the confusion matrix is counted, and so what is certified: labels;
-        probabilities, as if they were correct; or something between, nearer to the labels
-        the more there are.
+        What is counted, and certified: labels; probabilities, as if they were correct; or
+        something between, nearer to the labels the more there are.
     group_blind : bool, default=False
         Whether decisions may not depend on the group, so that `sensitive_features` are
         needed in `fit` only. False learns a rule per group where constraints need it.

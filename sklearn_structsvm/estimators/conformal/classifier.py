@@ -55,26 +55,18 @@ def _inner_has(method):
 class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Sets of outputs that contain the truth with the probability asked.
 
-    Conformal prediction [1]_ turns the scores of any classifier into sets. From n
-    examples that the classifier has not seen, it takes the threshold that all but
-    :math:`\lfloor \alpha (n + 1) \rfloor` of their true outputs meet or stay below. If a
-    new example is exchangeable with these n, its set contains the truth with
+    For predictions that say what else may be true, over any classifier, for rows,
+    sequences, trees, graphs and many labels:
 
-    .. math:: P(y \in C(x)) \ge 1 - \alpha,
+    >>> from sklearn_structsvm import ConformalClassifier, CRFClassifier
+    >>> from sklearn_structsvm.datasets import make_chains
+    >>> X, y = make_chains(n_samples=120, n_classes=4, random_state=0)
+    >>> model = ConformalClassifier(CRFClassifier("chain"), random_state=0).fit(X, y)
+    >>> model.predict_set(X)[0].shape == (len(X[0]), 4)
+    True
 
-    for `confidence_level` :math:`1 - \alpha`, whatever the classifier and the
-    distribution. The probability is over the calibration examples as well as the new one.
-    With folds instead of a held-out part (cross-conformal prediction [2]_), only about
-    :math:`1 - 2 \alpha` is proved, and about :math:`1 - \alpha` is usual.
-
-    y may hold
-
-    - one class per row: sets of classes;
-    - a labeling for each sequence, tree or graph: sets of labels for each position or
-      node, such that the *whole* labeling is in their product;
-    - a label indicator matrix: sets of labels that contain all that are true. For a
-      `HierarchicalStructure` these are leaves, and `set_names` finds the nodes that stand
-      for them.
+    `predict_set` returns boolean arrays, True for what is in the set, and `set_names`
+    their labels. `predict` is that of the classifier.
 
     Read more in the :ref:`User Guide <guide-conformal>`.
 
@@ -155,6 +147,29 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
     --------
     CRFClassifier : Has probabilities of labels and of whole labelings.
 
+    Notes
+    -----
+    Conformal prediction [1]_ turns the scores of any classifier into sets. From n
+    examples that the classifier has not seen, it takes the threshold that all but
+    :math:`\lfloor \alpha (n + 1) \rfloor` of their true outputs meet or stay below. If a
+    new example is exchangeable with these n, its set contains the truth with
+
+    .. math:: P(y \in C(x)) \ge 1 - \alpha,
+
+    for `confidence_level` :math:`1 - \alpha`, whatever the classifier and the
+    distribution. The probability is over the calibration examples as well as the new one.
+    With folds instead of a held-out part (cross-conformal prediction [2]_), only about
+    :math:`1 - 2 \alpha` is proved, and about :math:`1 - \alpha` is usual.
+
+    y may hold
+
+    - one class per row: sets of classes;
+    - a labeling for each sequence, tree or graph: sets of labels for each position or
+      node, such that the *whole* labeling is in their product;
+    - a label indicator matrix: sets of labels that contain all that are true. For a
+      `HierarchicalStructure` these are leaves, and `set_names` finds the nodes that stand
+      for them.
+
     References
     ----------
     .. [1] Vovk, V., Gammerman, A. and Shafer, G. (2005). Algorithmic learning in a random
@@ -171,18 +186,6 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
        sets for image classifiers using conformal prediction. ICLR 2021.
     .. [6] Angelopoulos, A. N., Bates, S., Fisch, A., Lei, L. and Schuster, T. (2024).
        Conformal risk control. ICLR 2024.
-
-    Examples
-    --------
-    >>> from sklearn_structsvm import ConformalClassifier, CRFClassifier
-    >>> from sklearn_structsvm.datasets import make_chains
-    >>> X, y = make_chains(n_samples=120, n_classes=4, random_state=0)
-    >>> model = ConformalClassifier(CRFClassifier(), random_state=0).fit(X[:80], y[:80])
-    >>> sets = model.predict_set(X[80:])
-    >>> sets[0].shape == (len(X[80]), 4)
-    True
-    >>> model.set_report(X[80:], y[80:])["n_samples"]
-    40
     """
 
     classes_: np.ndarray
