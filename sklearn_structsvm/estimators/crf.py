@@ -82,8 +82,8 @@ class CRFClassifier(ProbabilisticClassifier):
     >>> model.predict_proba(X)[0].shape == (len(y[0]), len(model.classes_))
     True
 
-    `predict` returns the most probable labels of each example as a whole or, with
-    ``decoding="mbr"``, those with the least expected errors. `dual_gap_` bounds how far
+    `predict` returns the most probable labels of each example as a whole or, with the
+    option ``decoding="mbr"``, those with the least expected errors. `dual_gap_` bounds how far
     `objective_` is from its minimum.
 
     Read more in the :ref:`User Guide <guide-probabilities>`.
