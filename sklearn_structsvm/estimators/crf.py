@@ -83,8 +83,8 @@ class CRFClassifier(ProbabilisticClassifier):
     True
 
     `predict` returns the most probable labels of each example as a whole or, with the
-    option ``decoding="mbr"``, those with the least expected errors. `dual_gap_` bounds how far
-    `objective_` is from its minimum.
+    option ``decoding="mbr"``, those with the least expected errors. `dual_gap_` bounds
+    how far `objective_` is from its minimum.
 
     Read more in the :ref:`User Guide <guide-probabilities>`.
 
