@@ -14,6 +14,7 @@ from sklearn.utils.validation import (
 )
 
 from sklearn_structsvm._utils.borders import check_integer, is_empty
+from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.sequences import put_back, rows_of, stacked
@@ -139,7 +140,8 @@ class WindowFeatures(  # type: ignore[call-arg]
         if all(map(is_empty, items)):
             return SequenceList(put_back([], rest) for rest in rests)
         table, lengths = stacked(items)
-        out = self._named(self._features(self._read(table, reset=False), lengths))
+        with damage_refused(self):
+            out = self._named(self._features(self._read(table, reset=False), lengths))
         return SequenceList(map(put_back, split_rows(out, lengths), rests))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -92,9 +92,9 @@ def test_nothing_is_predicted_of_nothing(kind):
 @pytest.mark.parametrize("kind", ["chain", "chain-csr", "tree"])
 def test_probabilities(kind, decoding):
     structure, X_all, y_all, places, X, y = with_nothing(kind)
-    model = CRFClassifier(
-        structure, tol=0.1, solver_options={"decoding": decoding}
-    ).fit(X_all, y_all)
+    model = CRFClassifier(structure, tol=0.1, solver_options={"decoding": decoding}).fit(
+        X_all, y_all
+    )
     empty = sorted(set(range(len(X_all))) - set(places))
     k = len(model.classes_)
     assert [len(labels) for labels in model.predict(X_all)] == list(map(len, y_all))

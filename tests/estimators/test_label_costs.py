@@ -300,7 +300,10 @@ def test_a_path_and_a_choice_of_c_have_the_same_costs():
     X, y, costs = draw("chain", new_rng(), n=9)
     path = crf_path(X, y, Cs=[0.1, 1.0], label_costs=costs, random_state=0)
     model = CRFClassifierCV(
-        "chain", Cs=[0.1, 1.0], cv=3, solver_options={"label_costs": costs},
+        "chain",
+        Cs=[0.1, 1.0],
+        cv=3,
+        solver_options={"label_costs": costs},
         random_state=0,
     ).fit(X, y)
     one = CRFClassifier("chain", C=model.C_, label_costs=costs, random_state=0)

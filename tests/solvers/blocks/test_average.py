@@ -93,10 +93,13 @@ def test_a_run_returns_and_certifies_the_average():
 
 def test_an_iterate_within_the_tolerance_is_returned_rather_than_the_average():
     solver = random_problem("multiclass").solver(LAM, average=True)
-    result = run_bcfw(solver, average=True, tol=1e-2, rng=0)
-    assert result.status == "converged"
-    np.testing.assert_array_equal(result.solution, solver.weights)
-    assert result.gap == pytest.approx(solver.check_gaps()[1], abs=1e-15)
+    run_bcfw(solver, average=True, tol=0.0, max_iter=200, rng=0)
+    for tol, kind in ((solver.check_gaps()[1], "weights"), (0.0, "average")):
+        row, w, _ = certify(solver, average=True, tol=tol)
+        average = solver.average_point()[0]
+        expected = {"weights": solver.weights, "average": average}[kind]
+        np.testing.assert_array_equal(w, expected)
+        assert row["objective"] == pytest.approx(solver.penalty(w) + solver.hinge(w))
 
 
 def test_the_classifier_returns_it():

@@ -318,15 +318,17 @@ def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
 
 def test_bcfw_path_warns_where_it_was_cut_short():
     problem = random_problem("chain")
-    for name, limit in (("max_iter", 3), ("max_time", 1e-9)):
+    limits = {"max_iter": 3}, {"solver_options": {"max_time": 1e-9}}
+    for options in limits:
+        ((name, limit),) = options.get("solver_options", options).items()
         message = f"cut short by {name}={limit} at lambda=.*ncrease {name}"
         with pytest.warns(ConvergenceWarning, match=message) as record:
-            path = placed(bcfw_path)(
+            path = bcfw_path(
                 problem.X,
                 problem.y,
                 structure=clone(problem.structure),
                 random_state=0,
-                **{name: limit},
+                **options,
             )
         assert len(record) == 1 and record[0].filename == __file__
         assert not path.complete
@@ -366,7 +368,7 @@ def test_a_path_of_features_that_are_not_scaled_has_an_end():
 def test_bcfw_path_refuses_what_makes_no_path(options, message):
     problem = random_problem("chain")
     (name,) = options
-    message = f"The '{name}' parameter of bcfw_path must be .*{message}"
+    message = f"The '{name}' parameter of bcfw_path('s .*)? must be .*{message}"
     with pytest.raises(ValueError, match=message):
         placed(bcfw_path)(problem.X, problem.y, **options)
 
