@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import sklearn
+from _options import setting
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -65,7 +66,7 @@ def generated_checks(estimators, expected_failed_checks):
     # A list, because pytest 9 rejects the generator of scikit-learn 1.6.
     for case in generator:
         estimator, check = getattr(case, "values", case)
-        kind = type(estimator), getattr(estimator, "lmo", None)
+        kind = type(estimator), setting(estimator, "lmo")
         whole = first.setdefault(kind, estimator) is estimator
         name, options = check.func.__name__, check.keywords
         if ODD_LABELS and name in OF_LABELS:

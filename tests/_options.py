@@ -25,6 +25,12 @@ def placed(kind):
     return make
 
 
+def setting(model, name, default=None):
+    """The value of a parameter, or of an option that was given."""
+    options = getattr(model, "solver_options", None) or {}
+    return options.get(name, getattr(model, name, default))
+
+
 def set_placed(model, **params):
     """`set_params` of parameters and options."""
     prefix = "solver_options__"

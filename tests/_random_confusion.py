@@ -39,6 +39,7 @@ UNDECIDED = 1e-7
 # The feasibility tolerance of HiGHS. Its default is 1e-7.
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 NO_POINT = 2
+NO_SENSE = 4
 
 PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
 BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
@@ -275,17 +276,23 @@ class Programs:
         if pieces:
             under = np.column_stack([pieces, -np.ones(len(pieces))])
             A = np.vstack([A, np.pad(under, ((0, 0), (0, 1)))])
-        return linprog(
-            [*np.broadcast_to(costs, n), float(bool(pieces)), float(relaxed is not None)],
-            A_ub=A,
-            b_ub=np.zeros(len(A)),
-            A_eq=np.pad(of_unit.astype(float), ((0, 0), (0, 2))),
-            b_eq=np.ones(len(of_unit)),
-            bounds=[(0.0, None)] * n
-            + [(None, None) if pieces else (0.0, 0.0)]
-            + [(0.0, 0.0) if relaxed is None else (-1.0, None)],
-            options=EXACT,
-        )
+        for method in ("highs", "highs-ipm", "highs-ds"):
+            found = linprog(
+                [*np.broadcast_to(costs, n), float(bool(pieces)), relaxed is not None],
+                A_ub=A,
+                b_ub=np.zeros(len(A)),
+                A_eq=np.pad(of_unit.astype(float), ((0, 0), (0, 2))),
+                b_eq=np.ones(len(of_unit)),
+                bounds=[(0.0, None)] * n
+                + [(None, None) if pieces else (0.0, 0.0)]
+                + [(0.0, 0.0) if relaxed is None else (-1.0, None)],
+                method=method,
+                options=EXACT,
+            )
+            # Numbers that HiGHS could not make sense of by one method.
+            if found.status != NO_SENSE:
+                break
+        return found
 
     def _above(self, limit, point):
         """How far a curved function is above its limit, by its tangent.

@@ -11,7 +11,15 @@ from sklearn.utils import get_tags
 from values import MEANT, ODD, Task, spoil, spoil_array
 
 import sklearn_structsvm
-from sklearn_structsvm import confusion, datasets, metrics, plotting, structures
+from sklearn_structsvm import (
+    bcfw_path,
+    confusion,
+    crf_path,
+    datasets,
+    metrics,
+    plotting,
+    structures,
+)
 
 KINDS = ("binary", "classes", "indicator", "chains", "trees", "graphs", "parts")
 # Exceptions named in the documentation. All others are raw, whatever they say.
@@ -141,8 +149,8 @@ class Call:
         own = self.task.kind not in ("binary", "classes", "chains")
         if own and "structure" in parameters:
             arguments.setdefault("structure", self.task.structure())
-        if "max_time" in parameters:
-            arguments.setdefault("max_time", 1.0)
+        if "max_time" in getattr(kind, "_option_table", {}):
+            arguments.setdefault("solver_options", {"max_time": 1.0})
         if "max_iter" in parameters:
             arguments.setdefault("max_iter", 20)
         return kind(**arguments)
@@ -156,9 +164,9 @@ class Call:
 
     def call(self, function, spoiled=0.0, only=None, given=None):
         arguments = self.task.arguments(function) | (given or {})
-        if "max_time" in inspect.signature(function).parameters:
+        if function in (bcfw_path, crf_path):
             # A path without a limit may take long, as its documentation says.
-            arguments.setdefault("max_time", 1.0)
+            arguments.setdefault("solver_options", {"max_time": 1.0})
         if isinstance(getattr(function, "__self__", None), structures.Structure):
             self.single(arguments)
         names = sorted(arguments if only is None else set(only) & set(arguments))

@@ -11,7 +11,7 @@ import warnings
 from inspect import signature
 
 import numpy as np
-from _options import set_placed
+from _options import set_placed, setting
 from _untouched import untouched
 from calls import CLEAR, KINDS, Broken
 from forms import FRAMES, other_form, other_labels, other_vector
@@ -113,11 +113,11 @@ class Use:
         return (
             len(self.task.labels) == 2
             and self.task.kind != "indicator"
-            and getattr(model, "lmo", "plugin") == "plugin"
+            and setting(model, "lmo", "plugin") == "plugin"
             and not getattr(model, "group_blind", False)
             and getattr(model, "cv", None) is None
             and getattr(model, "constraint_confidence", None) is None
-            and getattr(model, "margin", None) != "auto"
+            and setting(model, "margin") != "auto"
         )
 
     def refit(self, X, y, options=None, **params):
@@ -325,7 +325,7 @@ def check_threads(use):
 
 def check_again(use):
     """Equal inputs give equal bits, unless a clock ended the fit."""
-    limit = getattr(use.model, "max_time", None)
+    limit = setting(use.model, "max_time")
     seconds = getattr(use.model, "history_", {}).get("seconds", [0.0])
     if limit is not None and max(seconds, default=0.0) > 0.1 * limit:
         return
