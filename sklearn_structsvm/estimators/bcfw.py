@@ -80,13 +80,13 @@ class BCFWClassifier(StructuredClassifier):
 
         - "exact" solves for them, all others fixed, as LIBLINEAR does [2]_ [3]_, for
           binary, multiclass and multilabel structures. Not with `average`, `coef_bounds`,
-          ``cache=True`` or ``algorithm="batch"``.
+          ``l1_ratio > 0``, ``cache=True`` or ``algorithm="batch"``.
         - "corrective" nearly optimizes over the labelings that were found, several times
           between two calls of the max-oracle.
         - "fw", "pairwise" and "away" are the steps of [1]_.
-        - "auto" takes exact steps if it can, corrective ones if a call of the max-oracle
-          is expensive, as for chains and your own structures (pairwise ones with
-          `average` or ``cache=True``), and plain ones otherwise.
+        - "auto" takes exact steps if it can, corrective ones with ``l1_ratio > 0`` or if
+          a call of the max-oracle is expensive, as for chains and your own structures
+          (pairwise ones with `average` or ``cache=True``), and plain ones otherwise.
     tol : float, default=1e-3
         Stop once `dual_gap_` is at most this value.
     max_iter : int, default=1000

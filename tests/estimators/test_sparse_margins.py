@@ -123,6 +123,18 @@ def test_default_fits_to_huge_columns_end_within_the_tolerance(columns, l1_ratio
     assert model.n_iter_ <= 500
 
 
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_three_classes_of_fewer_rows_than_columns_end_soon(C):
+    """Plain steps do not within a thousand passes."""
+    rng = new_rng(9)
+    X = rng.standard_normal((200, 300))
+    score = X[:, 0] - X[:, 1] + 0.5 * rng.logistic(size=200)
+    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
+    model = BCFWClassifier(C=C, l1_ratio=0.5, random_state=0).fit(X, y)
+    assert model.dual_gap_ <= model.tol
+    assert model.n_iter_ <= 200
+
+
 def test_a_penalty_above_all_gradients_leaves_nothing():
     X, y = chains()
     assert not fitted(X, y, C=1e-6).coef_.any()
