@@ -225,6 +225,7 @@ class Programs:
         if curve is not None:
             uniform = self.scaled(np.ones(len(self.tensors)))
             pieces.append(self.along(*curve.tangent(self.mix(uniform))))
+        before = None
         while True:
             found = self._program(costs, pieces, relaxed)
             if found.status == NO_POINT:
@@ -239,8 +240,9 @@ class Programs:
             crossed = [limit for limit in limits if self._above(limit, outer) > 1e-9]
             # Programs satisfy their rows to EXACT after scaling, so repeating rows would
             # not help.
-            if not crossed:
+            if not crossed or np.array_equal(found.x, before):
                 return found.fun, outer[:-2]
+            before = found.x
             if inner is None:
                 inner = self._inner(relaxed, pieces, curve)
             if inner is not None:
