@@ -114,9 +114,10 @@ class BCFWClassifier(StructuredClassifier):
             those with small gaps for longer and longer), uniformly, or once per pass.
         acceleration : bool or "auto", default="auto"
             Whether to accelerate the steps [4]_, which needs far fewer passes for a small
-            `tol` or a large `C`. "auto" begins once a dozen more passes are expected, and
-            may take turns with cutting planes [5]_. Not with `average`,
-            ``algorithm="batch"``, or ``sampling="gap"`` for other than exact steps.
+            `tol` or a large `C`. "auto" begins once a dozen more passes are expected; if
+            steps are far slower than cutting planes [5]_, these take over. Not with
+            `average`, ``algorithm="batch"``, or ``sampling="gap"`` for other than exact
+            steps.
         cache : bool or "auto", default="auto"
             Whether to try the labelings found before, ahead of calling the max-oracle.
             "auto" does so if a call is expensive. Corrective steps need no cache.

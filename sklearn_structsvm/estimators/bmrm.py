@@ -112,12 +112,9 @@ class BMRMClassifier(BatchClassifier):
         intercept_scaling : float, default=1.0
             Value of the constant feature. Larger values regularize the intercept less.
         classes : array-like or None, default=None
-            All class labels. Pass them if y may lack some, for example in a fold of a
-            cross-validation. None uses the labels in y.
+            All class labels. Pass them if y may lack some, as in a fold.
         max_time : float or None, default=None
-            Time limit in seconds. A fit that is cut short by it is not reproducible bit
-            for bit, because the number of iterations then depends on the load of the
-            machine.
+            Time limit in seconds. A fit that is cut short by it is not reproducible.
 
     Attributes
     ----------

@@ -87,12 +87,9 @@ class PragamClassifier(BatchClassifier):
             Value of the constant feature. Larger values regularize the intercepts less.
             Ignored for two classes.
         classes : array-like or None, default=None
-            All class labels. Pass them if y may lack some, for example in a fold of a
-            cross-validation. None uses the labels in y.
+            All class labels. Pass them if y may lack some, as in a fold.
         max_time : float or None, default=None
-            Time limit in seconds. A fit that is cut short by it is not reproducible bit
-            for bit, because the number of iterations then depends on the load of the
-            machine.
+            Time limit in seconds. A fit that is cut short by it is not reproducible.
 
     Attributes
     ----------
@@ -161,9 +158,8 @@ class PragamClassifier(BatchClassifier):
     labels, per example and pair of labels. Many labels therefore take a lot of memory.
     For chains and trees only the joint feature of the dual solution is kept.
 
-    The paper projects marginals onto the marginal polytope by an iterative method. Here
-    the distance is a relative entropy, so the projections are marginals of exponential
-    families, which are computed exactly.
+    The paper projects marginals onto their polytope by an iterative method. Here the
+    distance is a relative entropy, so sum-product computes the projections exactly.
 
     References
     ----------

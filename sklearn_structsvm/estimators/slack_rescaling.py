@@ -62,12 +62,8 @@ class SlackRescaledSSVM(StructuredClassifier):
     Parameters
     ----------
     structure : "auto", str or Structure, default="auto"
-        The structure to predict. "auto" infers it from the data: binary, multiclass or
-        multilabel targets or, if X holds one 2-D array per example, label sequences. A
-        string selects a built-in structure with its default parameters: "binary",
-        "multiclass", "multilabel", "pairwise", "chain", "tree" or "graph". For sequences
-        in a grid search or a cross-validation, pass "chain" rather than "auto": with
-        "auto", scikit-learn rejects a y that is a list of lists.
+        What is predicted, see `BCFWClassifier`. In a search over sequences, pass "chain":
+        scikit-learn must know it before the fit.
     rescaling : {"slack", "margin"}, default="slack"
         "margin" solves the problem of `BCFWClassifier`, for comparison in a grid search.
     solver : {"bcfw", "sgd", "cutting_plane", "one_slack"}, default="bcfw"
@@ -93,11 +89,8 @@ class SlackRescaledSSVM(StructuredClassifier):
         Whether to start from the dual solution of the previous fit (BCFW only), see
         `BCFWClassifier`.
     n_jobs : int or None, default=None
-        Number of threads, for built-in structures. Corrective, pairwise and away steps
-        run in parallel: each thread works on a part of the examples, and the parts are
-        merged ten times per pass. Plain steps, averaging, a `sampling` other than
-        "permuted", and data with fewer than a few hundred examples use one thread. Gap
-        checks and `predict` use all threads if the package was built with OpenMP.
+        Number of threads, for built-in structures: of corrective, pairwise and away
+        steps, on more than a few hundred examples; of gap checks and `predict`.
     random_state : int, RandomState instance or None, default=None
         Controls the order in which examples are drawn. With an int and a fixed `n_jobs`,
         fits are reproducible bit for bit.
@@ -121,8 +114,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         intercept_scaling : float, default=1.0
             Value of the constant feature. Larger values regularize the intercept less.
         classes : array-like or None, default=None
-            All class labels. Pass them if y may lack some, for example in a fold of a
-            cross-validation. None uses the labels in y.
+            All class labels. Pass them if y may lack some, as in a fold.
         sampling : {"auto", "gap", "uniform", "permuted"}, default="auto"
             How BCFW and SGD draw examples: in proportion to their block duality gaps
             (BCFW only), uniformly, or once per pass in random order. "auto" is "gap" for
@@ -133,8 +125,7 @@ class SlackRescaledSSVM(StructuredClassifier):
             Whether to return the weighted average of the iterates. BCFW does so only if a
             fit ends before it reaches `tol`. "auto" averages for SGD.
         max_time : float or None, default=None
-            Time limit in seconds. A fit that is cut short by it is not reproducible bit
-            for bit, because the number of passes then depends on the load of the machine.
+            Time limit in seconds. A fit that is cut short by it is not reproducible.
         gap_check_interval : int, default=10
             Number of passes between two computations of the duality gap, each of which
             costs about one pass. Cutting planes compute the gap in each round.
@@ -168,9 +159,8 @@ class SlackRescaledSSVM(StructuredClassifier):
         λ-oracle.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
-        "blocks" (block steps), "accelerated" (the same around a center that moves),
-        "planes" (cutting planes) or "sgd"; "start" before the first pass.
+        "dual_objective", "dual_gap" and "method": "blocks", "accelerated", "planes" or
+        "sgd" made the last pass.
     step_, cache_ : str, bool
         The settings in use, with "auto" resolved (BCFW only).
     n_features_in_ : int
@@ -198,8 +188,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         \bigl(1 + \langle w, \phi(x_i, y) - \phi(x_i, y_i) \rangle\bigr).
 
     The structure defines the loss :math:`L` and the joint feature map :math:`\phi`.
-    The loss of a wrong output scales its violation of a fixed margin of 1. Margin
-    rescaling, as in `BCFWClassifier`, instead requires a margin as large as the loss, so
+    Margin rescaling, as in `BCFWClassifier`, requires a margin as large as the loss, so
     outputs with a large loss can determine the weights even if they would never be
     predicted. Slack rescaling can predict better where losses differ a lot, as in large
     label hierarchies. Rescaling the loss is equivalent to rescaling C.

@@ -148,11 +148,9 @@ class SubLBFGSClassifier(BatchClassifier):
         intercept_scaling : float, default=1.0
             Value of the constant feature. Larger values regularize the intercept less.
         classes : array-like or None, default=None
-            All class labels. Pass them if y may lack some, for example in a fold of a
-            cross-validation. None uses the labels in y.
+            All class labels. Pass them if y may lack some, as in a fold.
         max_time : float or None, default=None
-            Time limit in seconds. A fit that is cut short by it is not reproducible bit
-            for bit, because the number of steps then depends on the load of the machine.
+            Time limit in seconds. A fit that is cut short by it is not reproducible.
 
     Attributes
     ----------
@@ -180,10 +178,9 @@ class SubLBFGSClassifier(BatchClassifier):
         dual.
     history_ : dict of ndarray
         Progress at each gap check: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "method". The method is what made the last pass:
-        "blocks" (exact steps on the dual), "accelerated" (the same around a center that
-        moves), "sublbfgs", "planes" (bundle steps), "newton" or "owlqn"; "start" before
-        the first pass.
+        "dual_objective", "dual_gap" and "method": "blocks" or "accelerated" (exact steps
+        on the dual), "sublbfgs", "planes" (bundle steps), "newton" or "owlqn" made the
+        last pass.
     solver_ : str
         The solver in use, with "auto" resolved.
     n_features_in_ : int

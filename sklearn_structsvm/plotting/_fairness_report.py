@@ -53,7 +53,7 @@ PROMISES = (
 # What is printed below constraints that are not expected to hold for new rows.
 REMEDY = """\
 A constraint with a violation above 0 for new rows holds for them in half the cases at
-most. A fit with the margin of the table (margin=...), or a slack or rate that is stricter
+most. A fit with the option `margin` of the table, or a slack or rate that is stricter
 by it, keeps the constraint in expectation. Where it is inf, only more examples help."""
 
 # What the words of `counted_` mean in the column of what was promised.

@@ -57,13 +57,9 @@ class ChainCurvature:
     def nodes_at(self, w):
         """All positions as rows, and p(y_t) at weights w.
 
-        Returns
-        -------
-        rows : ndarray of shape (n_positions, n_columns)
-            Their features, with a column of each bias.
-        sequences : ndarray of shape (n_positions,)
-            The sequence of each of them; those without weight are left out.
-        marginals : ndarray of shape (n_positions, n_classes)
+        Returns `rows` (n_positions, n_columns): their features, with a column of each
+        bias; `sequences` (n_positions,): the sequence of each of them; those without
+        weight are left out; `marginals` (n_positions, n_classes).
         """
         sizes = self.lengths[self.chosen]
         starts = np.concatenate([[0], np.cumsum(sizes)])

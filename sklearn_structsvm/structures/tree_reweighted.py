@@ -171,12 +171,8 @@ class SumBounds(NodeStructure):
         """Compute the marginal probabilities of the classes at each node.
 
         They are exact for forests, and tree-reweighted for other graphs. `allowed` has a
-        mask of the labels that nodes may have for each example, or None.
-
-        Returns
-        -------
-        ndarray of shape (n,), dtype object
-            Item i has shape (T_i, n_classes).
+        mask of the labels that nodes may have for each example, or None. Returns an
+        object array of n arrays of shape (T_i, n_classes).
         """
         (_, nodes, _), graphs, _ = self._sums(X, w, n_threads, allowed)
         return as_object_array(np.split(nodes, graphs.offsets[1:-1]))

@@ -35,22 +35,13 @@ def run_chain_newton(
 
     The steps are those of `proximal_newton`, and the certificate that of `elastic_net`.
 
-    Parameters
-    ----------
-    oracle, weights, lam, l1_ratio, n_threads, w0, rounding, **limits
-        As for `run_elastic_net`.
-    hessian : callable
-        w -> second derivatives of the loss at w.
-    nodes : callable or None
-        w -> the positions as rows of a `SmoothRisk` in the first weights, its response at
-        w, and the sum of their weights. They decide whether dual points are feasible if
-        columns are so large that λ is a rounding error.
-
-    Returns
-    -------
-    SolverResult
-        "stalled" if no step decreases the objective beyond rounding. Oracle calls are
-        sums over the labelings of an example; the Hessian counts as one for each.
+    `oracle`, `weights`, `lam`, `l1_ratio`, `n_threads`, `w0`, `rounding`, `**limits`:
+    as for `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w.
+    `nodes` or None: w -> the positions as rows of a `SmoothRisk` in the first weights,
+    its response at w, and the sum of their weights. They decide whether dual points are
+    feasible if columns are so large that λ is a rounding error. Returns a
+    `SolverResult`: "stalled" if no step decreases the objective beyond rounding. Oracle
+    calls are sums over the labelings of an example; the Hessian counts as one for each.
     """
     steps = ChainNewtonSteps(
         oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes

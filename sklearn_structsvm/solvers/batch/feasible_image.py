@@ -31,26 +31,11 @@ FARTHEST = 0.5
 def feasible_point(risk, response, B, w, lam):
     """A dual point near B whose image has no entry beyond ±λ, or not by as much.
 
-    Parameters
-    ----------
-    risk : SmoothRisk
-        Its rows are in this process.
-    response : ndarray of shape (n_samples, n_scores)
-        Of which `B` are the coefficients, up to rounding.
-    B : ndarray of shape (n_samples, n_scores)
-    w : ndarray of shape (n_weights,)
-        Entries of the image that belong to nonzero weights go to their bounds.
-    lam : float
-        λ.
-
-    Returns
-    -------
-    B : ndarray of shape (n_samples, n_scores)
-        Rounded to doubles.
-    largest : float
-        No entry of the image before this rounding is larger.
-
-    or None if no entry is rough.
+    `risk`: its rows are in this process. `response`, `B` (n_samples, n_scores): `B` are
+    the coefficients of the response, up to rounding. `w` (n_weights,): entries of the
+    image that belong to nonzero weights go to their bounds. Returns None if no entry is
+    rough, or the new `B`, rounded to doubles, and a bound on the entries of its image
+    before this rounding.
     """
     image = _Image(risk, lam)
     if not len(image.rough):
@@ -89,10 +74,7 @@ def feasible_point(risk, response, B, w, lam):
 class _Image:
     """Images of coefficients, of which the rough entries have twice the digits.
 
-    Attributes
-    ----------
-    rough : ndarray
-        The features, the constant one included, whose entries are rough.
+    `rough`: the features, the constant one included, whose entries are rough.
     """
 
     def __init__(self, risk, lam):

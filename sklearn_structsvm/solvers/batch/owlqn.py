@@ -35,34 +35,21 @@ def run_owlqn(
 
     Each step of L-BFGS stays in one orthant, where ||w||₁ is linear [1]_.
 
-    Parameters
-    ----------
-    risk : SmoothRisk
-    lam : float
-        λ > 0.
-    direction : {"owlqn", "sub"}
-        How directions are found: from the subgradient of least size and projected on its
-        orthant (OWL-QN), or by Algorithm 2 of [2]_ (OWL-QN*).
-    buffer : int
-        The number of pairs from which R's inverse Hessian is estimated.
-    direction_tol, max_directions
-        ε and k_max of Algorithm 2.
-    w0 : ndarray of shape (d,) or None
-        Zero by default.
-    rng : numpy.random.Generator or None
-        Draws the subgradient with which direction finding starts. None takes the smallest
-        one, which OWL-QN requires: with others it soon finds no direction of descent,
-        while Algorithm 2 still does (OWL-QNr and OWL-QN*r of [2]_).
-    **limits
-        As for `run_steps`.
+    `lam` > 0: λ.
+    `direction` ({"owlqn", "sub"}): how directions are found: from the subgradient of
+      least size and projected on its orthant (OWL-QN), or by Algorithm 2 of [2]_
+      (OWL-QN*).
+    `buffer`: the number of pairs from which R's inverse Hessian is estimated.
+    `direction_tol`, `max_directions`: ε and k_max of Algorithm 2.
+    `w0` (d,) or None: zero by default.
+    `rng` (Generator or None): draws the subgradient with which direction finding
+      starts. None takes the smallest one, which OWL-QN requires: with others it soon
+      finds no direction of descent, while Algorithm 2 still does (OWL-QNr and OWL-QN*r
+      of [2]_).
+    `**limits`: as for `run_steps`.
+    Returns a `SolverResult`: "stalled" if no step decreases the objective beyond
+      rounding.
 
-    Returns
-    -------
-    SolverResult
-        "stalled" if no step decreases the objective beyond rounding.
-
-    References
-    ----------
     .. [1] Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML
        2007.
     .. [2] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
@@ -83,24 +70,12 @@ def run_owlqn(
 class L1Risk(SparseComposite):
     """λ ||w||₁ + κ/2 ||w||² + R(w) for a risk R. Dual points are coefficients B.
 
-    Parameters
-    ----------
-    risk : SmoothRisk
-    lam : float
-        λ > 0.
-    w0 : ndarray of shape (d,) or None
-        Zero by default.
-    rng : numpy.random.Generator or None
-        Draws `gradient` among the subgradients.
-    ridge : float
-        κ >= 0.
+    `lam`: λ > 0. `w0` (d,) or None: zero by default. `rng` (Generator or None): draws
+    `gradient` among the subgradients. `ridge`: κ >= 0.
 
-    Attributes
-    ----------
-    fitted : (ndarray, float) or None
-        Coefficients at w that were moved until a scale of almost 1 makes them feasible.
-    n_planes : int
-        Evaluations of R with its gradient.
+    Attributes: `fitted` (ndarray, float) or None: coefficients at w that were moved
+    until a scale of almost 1 makes them feasible. `n_planes`: evaluations of R with its
+    gradient.
     """
 
     def __init__(self, risk, lam, w0=None, rng=None, ridge=0.0):
@@ -185,20 +160,12 @@ class L1Risk(SparseComposite):
 class OrthantSteps(RestartedSteps):
     """Iterations of OWL-QN or OWL-QN*, one at a time.
 
-    Parameters
-    ----------
-    objective : SparseComposite
-        Moved in place.
-    direction, buffer, direction_tol, max_directions
-        As for `run_owlqn`.
-    scales : ndarray of shape (d,) or None
-        "owlqn" computes its directions in w / scales, in which second derivatives should
-        have similar sizes. None means ones.
+    `objective` (SparseComposite): moved in place. `direction`, `buffer`,
+    `direction_tol`, `max_directions`: as for `run_owlqn`. `scales` (d,) or None: "owlqn"
+    computes its directions in w / scales, in which second derivatives should have
+    similar sizes. None means ones.
 
-    Attributes
-    ----------
-    n_directions : int
-        Same as in `QuasiNewtonSteps`.
+    Attributes: `n_directions`: same as in `QuasiNewtonSteps`.
     """
 
     method = "owlqn"
@@ -244,18 +211,8 @@ class OrthantSteps(RestartedSteps):
 def orthant_step(objective, direction, step):
     """Shorten the step until it pays; weights stop where they leave the orthant.
 
-    Parameters
-    ----------
-    objective : SparseComposite
-        Moved in place.
-    direction : ndarray of shape (d,)
-    step : float
-        The first step to try.
-
-    Returns
-    -------
-    bool
-        Whether a step was found.
+    `objective` (SparseComposite): moved in place. `direction` (d,). `step`: the first one
+    to try. Returns whether a step was found.
     """
     w, slopes = objective.weights, objective.steepest(direction)
     signs = np.where(w == 0.0, np.sign(direction), np.sign(w))

@@ -74,7 +74,7 @@ class Passes:
 class Ascent:
     """Ascent of the dual until the gap is within the tolerance: a turn, see `turns`.
 
-    `has_planes`: whether cutting planes may take turns with the steps; see `planes`.
+    `has_planes`: whether cutting planes may take over from the steps; see `planes`.
     `planes` or None: the planes of earlier runs, which continue. `team`
     (DistributedBlocks or None): makes the passes in place of this process and its
     threads.

@@ -169,7 +169,7 @@ def run_bcfw(
     `acceleration` ({"auto", True, False}): whether steps are accelerated. "auto": once
       many passes are foreseen. Not with sampling="gap", whose draws miss the blocks
       that a new center changes, with algorithm="batch", or with an average. If too many
-      passes are foreseen even then, planes take turns; see `planes`.
+      passes are foreseen even then, planes take over; see `planes`.
     `at_once`: whether "auto" accelerates from the first pass on.
     `algorithm` ({"block", "batch"}): "batch" makes one step on all blocks at once per
       pass.
@@ -218,7 +218,7 @@ def run_bcfw(
 
 
 def takes_planes(iterate, acceleration="auto", algorithm="block", average=False):
-    """Whether `run_bcfw` with these options may have turns of cutting planes."""
+    """Whether `run_bcfw` with these options may take cutting planes."""
     is_plain = algorithm == "block" and not average
     return acceleration == "auto" and is_plain
 

@@ -21,9 +21,8 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
     `sampling` ({"gap", "uniform", "permuted"}): "gap": sweeps over the examples in
     random order. Examples with a small gap are skipped, for more sweeps the longer
     their gap has been small. `acceleration` ({"auto", True, False}): "auto": once many
-    passes are foreseen, as long as acceleration brings more than plain steps. If too
-    many passes are foreseen even then, planes take turns; see `planes`. True: from the
-    first pass on. `**limits` as for `Limits`. Returns a `SolverResult` with the better
+    passes are foreseen. If too many are foreseen even then, planes take over; see
+    `planes`. True: from the first pass on. `**limits` as for `Limits`. Returns a `SolverResult` with the better
     weights of two: those of the dual point, and their average over the sweeps, in which
     the last sweeps have the largest shares.
 

@@ -1,9 +1,9 @@
-"""Cutting planes that alternate with block steps: training does not stall on raw data.
+"""Cutting planes that take over from block steps: training does not stall on raw data.
 
 Block steps hinder each other if there are few weights, if features are not centered or
 have different scales, or if C is large, because all examples then change the same few
-numbers. Passes that add one plane each do not have this problem (see `mixture`). Counts
-of passes decide whose turn it is, never a clock.
+numbers. Passes that add one plane each do not have this problem (see `mixture`). Once
+planes find nothing more, block steps go on. Counts of passes decide this, never a clock.
 """
 
 import numpy as np
