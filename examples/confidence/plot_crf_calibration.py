@@ -101,8 +101,8 @@ for word, p in zip(words[0], probabilities[0], strict=True):
 
 # %%
 # The most probable word may differ from the sequence of the most probable letters.
-# ``decoding="mbr"`` predicts the latter. If the probabilities are correct, this
-# minimizes the expected number of wrong letters, but fewer words are entirely right.
+# The option ``decoding="mbr"`` predicts the latter. If the probabilities are correct,
+# this minimizes the expected number of wrong letters, but fewer words are entirely right.
 
 for decoding in ("map", "mbr"):
     predicted = field.set_params(solver_options__decoding=decoding).predict(X_test)

@@ -42,7 +42,7 @@ for train, test in cv.split(X, y, groups=words):
 
 # %%
 # By default, a model assumes that the labels it sees are all there are, and other
-# labels count as wrong. ``classes`` tells it the whole alphabet.
+# labels count as wrong. The option ``classes`` tells it the whole alphabet.
 #
 # Scores
 # ------

@@ -119,8 +119,8 @@ print(f"{agreed:.0%} of the rows get the same label from all rules")
 # Choosing the base classifier
 # ----------------------------
 # Each metric is also a scorer: pass ``GMean().scorer()`` as ``scoring=``. Here a grid
-# search chooses the classifier that provides the probabilities. For models that
-# overfit, set ``cv``: the mixture is then found with probabilities from held-out folds.
+# search chooses the classifier that provides the probabilities. The mixture is found with
+# probabilities from ``cv`` held-out folds, so models that overfit gain nothing by it.
 
 search = GridSearchCV(
     ComplexMetricClassifier(metric="g_mean", cv=3),

@@ -194,8 +194,8 @@ plt.show()
 # Rejecting uncertain rows: leave them to a person
 # ------------------------------------------------
 # For held-out rows we know whether the reader is right. Predicting this from its two
-# largest probabilities is a binary classification problem. We accept the rows for which
-# "right" has the highest precision, with a coverage of at least 70%.
+# largest probabilities is a binary classification problem. Of all rules that accept at
+# least 70% of the rows, we take the one whose accepted rows are right most often.
 
 P = cross_val_predict(reader, images, letters, method="predict_proba")
 is_right = np.unique(letters)[P.argmax(axis=1)] == letters
@@ -208,8 +208,8 @@ P_test = reader.fit(images, letters).predict_proba(images_test)
 accepted = gate.predict(np.sort(P_test, axis=1)[:, -2:])
 
 # %%
-# The plot shows the accuracy for each coverage, cross-validated on the training half.
-# The coverage level is a parameter of the constraint, and has the same name in
+# The plot shows the accuracy for each share of accepted rows, cross-validated on the
+# training half. This share is a parameter of the constraint, and has the same name in
 # ``get_params`` and ``GridSearchCV``.
 
 right = np.unique(letters)[P_test.argmax(axis=1)] == letters_test
@@ -311,8 +311,8 @@ plt.show()
 # word? In training, the recall at each position can be brought within 0.05 of the
 # overall recall. But the recall on new rows cannot be known that precisely from about
 # fifty examples. ``constraint_confidence`` accounts for this. With so few there are none
-# to hold out: ``constraint_calibration="uniform"`` tightens each constraint by the
-# possible estimation error of its groups, and warns if this exceeds the slack.
+# to hold out: the option ``constraint_calibration="uniform"`` tightens each constraint by
+# the possible estimation error of its groups, and warns if this exceeds the slack.
 
 y, y_test = np.isin(letters, list("aeiou")), np.isin(letters_test, list("aeiou"))
 tenth, tenth_test = np.minimum(place, 9), np.minimum(place_test, 9)

@@ -118,8 +118,8 @@ print(f"{len(X)} sentences; the first: {X[0].shape}, {X[0].nnz} entries")
 # %%
 # Whole phrases
 # -------------
-# A phrase is correct if its type, its first word and its last word are. ``classes``
-# names all tags, because a fold may lack the rare ones.
+# A phrase is correct if its type, its first word and its last word are. The option
+# ``classes`` names all tags, because a fold may lack the rare ones.
 
 tags = np.unique(np.concatenate(y))
 model = BCFWClassifier(ChainStructure(), solver_options={"classes": tags}, random_state=0)

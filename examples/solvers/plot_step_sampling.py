@@ -68,10 +68,10 @@ plt.show()
 # %%
 # Sampling
 # --------
-# A word whose own gap is zero cannot improve the objective. With ``sampling="gap"``
-# words are drawn in proportion to their last known share of the duality gap, instead of
-# uniformly or once per pass. This helps most if the examples differ a lot in
-# difficulty.
+# A word whose own gap is zero cannot improve the objective. With the option
+# ``sampling="gap"``, words are drawn in proportion to their last known share of the
+# duality gap, instead of uniformly or once per pass. This helps most if the examples
+# differ a lot in difficulty.
 
 samplings = {
     sampling: fit(step="pairwise", cache=False, sampling=sampling)
@@ -87,9 +87,9 @@ plt.show()
 # %%
 # Caching
 # -------
-# With ``cache=True`` a stored labeling is reused if it promises enough progress. The
-# max-oracle (here the Viterbi algorithm) is called only if none does. This saves many
-# oracle calls. It saves time only if a call is expensive, and here it takes
+# With the option ``cache=True`` a stored labeling is reused if it promises enough
+# progress. The max-oracle (here the Viterbi algorithm) is called only if none does. This
+# saves many oracle calls. It saves time only if a call is expensive, and here it takes
 # microseconds.
 
 models["pairwise, cache"] = fit(step="pairwise", cache=True)

@@ -69,7 +69,8 @@ class SparseLogLoss(SparseComposite):
 
     `concave` or None: as for `run_lbfgs`, with ρ = 0.
 
-    Attributes: `point` (float, ndarray): a lower bound on the mean entropy at w, and the image.
+    Attributes: `point` (float, ndarray): a lower bound on the mean entropy at w, and the
+    image.
     """
 
     def __init__(

@@ -22,9 +22,9 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
     random order. Examples with a small gap are skipped, for more sweeps the longer
     their gap has been small. `acceleration` ({"auto", True, False}): "auto": once many
     passes are foreseen. If too many are foreseen even then, planes take over; see
-    `planes`. True: from the first pass on. `**limits` as for `Limits`. Returns a `SolverResult` with the better
-    weights of two: those of the dual point, and their average over the sweeps, in which
-    the last sweeps have the largest shares.
+    `planes`. True: from the first pass on. `**limits` as for `Limits`. Returns a
+    `SolverResult` with the better weights of two: those of the dual point, and their
+    average over the sweeps, in which the last sweeps have the largest shares.
 
     .. [1] Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method
        for large-scale linear SVM", ICML 2008.
