@@ -8,8 +8,7 @@ import numpy as np
 class Iterate(Protocol):
     """What a fit keeps and reads at any moment, between two steps.
 
-    `weights` (d,). `best_weights` (d,) or None: weights that are known to be better, if
-    there are any.
+    `weights` (d,). `best_weights` (d,) or None: better weights, if known.
     """
 
     weights: np.ndarray

@@ -32,8 +32,7 @@ class Risk(ABC):
     Attributes: `n_entries`: stored entries of X. `weights` (n_samples,): p.
     `n_threads`: threads of products and kernels. Results do not depend on it, bit for
     bit. `smooth`: whether R has a gradient everywhere; if not, it is a sum of maxima of
-    planes. `is_remote`: whether the rows are in other processes, so that each question
-    takes long.
+    planes. `is_remote`: whether the rows are in other processes, and asking is slow.
     """
 
     smooth = is_remote = False

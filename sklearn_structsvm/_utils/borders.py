@@ -309,8 +309,7 @@ def scan_csr(indices, indptr, n_entries, n_rows, n_columns):
 def check_sparse(X, name="X"):
     """ValueError if X is sparse and not 2-D, or has indices out of bounds.
 
-    Neither SciPy nor scikit-learn checks them: their conversions read and write wherever
-    the indices point.
+    Nobody else checks them: conversions read and write wherever the indices point.
     """
     if not sparse.issparse(X) or _layout(X)[0]:
         return

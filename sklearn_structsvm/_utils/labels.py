@@ -66,8 +66,7 @@ def refuse_missing(
 
     NumPy drops masks, so this comes before `np.asarray`.
 
-    `place`, `remedy`: words for an item that has a label, and for what to do about
-    items without.
+    `place`, `remedy`: words for an item that has a label, and for what to do otherwise.
     """
     found = None if labels is None else _first_missing(labels)
     if found is None:

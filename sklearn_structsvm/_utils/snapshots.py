@@ -54,8 +54,7 @@ def of_one_fit(method: Method) -> Method:
 class Draft:
     """A copy of an estimator to work on, until it replaces what is fitted.
 
-    `estimator`: the copy. It has the attributes of the original, not copies of their
-    values.
+    `estimator`: the copy. It shares the values of the original's attributes.
     """
 
     def __init__(self, original):

@@ -41,8 +41,7 @@ def named_scheme(name, scheme):
 def tag_parts(tag, scheme=None):
     """The `Tag` of a label, as conlleval and seqeval split it, or None if it is none.
 
-    Without a scheme the letters are those of all schemes. In runs each label but "O" is a
-    type.
+    Without a scheme, letters are those of all. In runs each label but "O" is a type.
     """
     if not isinstance(tag, str):
         return None

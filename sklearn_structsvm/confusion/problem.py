@@ -37,8 +37,7 @@ class ConfusionProblem:
     zeros) where a condition is not one on a rate multiplied by <D[p], C>. `linear`: the
     same without halves, G (p, m, k, k) and h (p,) of each pair of groups.
     `convex_constraints`: the φ_q. `leveled`: constraints that are linear at given
-    levels only. Neither `linear` nor `convex_constraints` has them; `between` makes
-    them linear.
+    levels only. Neither `linear` nor `convex_constraints` has them, but `between`.
     """
 
     piece_halves = None
@@ -306,8 +305,7 @@ class ConfusionProblem:
     def violation(self, C):
         """The largest violation, each in its constraint's own units; -inf without any.
 
-        Of a constraint on a rate without examples it is at least 0. Rounding errors
-        around 0 count as 0.
+        For a rate without examples it is at least 0. Rounding errors around 0 count as 0.
         """
         worst = max(self._largest(C, self._flat_denominators), self._least)
         return 0.0 if 0.0 < worst <= ROUNDED_ZERO else worst

@@ -198,8 +198,7 @@ def smoothed_shares(scores, positive, weights, cells, n_cells):
 def _curve(scores, z, positive, weights, rows, sigmoid, refits=False):
     """Shares of rows from their labels, shape (3, n).
 
-    The second and third are without the label of the row itself: of a positive, and of a
-    negative one.
+    The others are without the label of the row itself: a positive, and a negative one.
     """
     # One value for each distinct score.
     _, first, of_row = np.unique(scores[rows], return_index=True, return_inverse=True)

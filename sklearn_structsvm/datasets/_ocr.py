@@ -268,8 +268,7 @@ def _read_converted(path):
 def _check_content(arrays, source):
     """Raise OSError unless these are the 6877 words, pixel by pixel.
 
-    The compressed bytes of the file depend on who wrote it, so it is the arrays that
-    have a checksum.
+    The compressed bytes depend on who wrote the file, so the arrays have the checksum.
     """
     content = b"".join(
         np.ascontiguousarray(arrays[key], dtype=dtype).tobytes()

@@ -93,8 +93,7 @@ class BlockShard:
 
     A copy, for example on another worker or on a worker's disk, includes the dual
     variables, but no planes. A lost part that is recomputed begins with all dual mass on
-    the true labelings. A part that is not as the message assumes reports this in its
-    reply.
+    the true labelings. A part that the message does not fit says so in its reply.
 
     `steps` (BlockSteps or ExactSteps). `seed`: of the order of the steps.
     """

@@ -76,8 +76,7 @@ def search_line(pieces, slope, curvature, lower, upper):
     `pieces`: (lower, upper, resolution) -> rise, size, first, last, jump: derivative of
     the sum to the right of `lower`, Σ of its terms' sizes, and buckets of the
     breakpoints in (lower, upper]. `lower`, `upper`: the smallest minimizer is known to
-    lie between them. Returns the smallest point at which a subgradient vanishes up to
-    rounding.
+    lie between them. Returns the smallest point where a subgradient nearly vanishes.
     """
     resolution = RESOLUTION
     while lower < upper:

@@ -22,8 +22,7 @@ class LostRows(RuntimeError):
 class Handle:
     """Rows of all shards: their origin, and what is known about them here.
 
-    As long as a handle exists, the shards keep its rows. `origin` suffices to recompute
-    them.
+    As long as a handle exists, the shards keep its rows. `origin` can recompute them.
     """
 
     def __init__(self, origin):
@@ -159,8 +158,7 @@ class DistributedRisk:
     def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
         """A plane below R that touches it at Z: its coefficients and offset.
 
-        Without a direction the plane will be used, so the question returns its gradient
-        as well.
+        Without a direction the plane will be used, so the answer has its gradient, too.
         """
         toward = None if along is None else along.origin
         B = self._handle("plane", (Z.origin, toward), rtol)

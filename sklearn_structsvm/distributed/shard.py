@@ -38,8 +38,7 @@ class Question:
     """A question to all shards.
 
     `name`: a method of `Shard`. `recipes` (dict of Recipe): recipes by key, for all
-    rows in the arguments. `live`: keys of rows that will be needed again. A shard
-    forgets all others.
+    rows in the arguments. `live`: keys of the rows to keep.
     """
 
     name: str

@@ -90,8 +90,7 @@ class Fit:
     before, the model stays as it was.
 
     Attributes: `estimator` (AtomicFitMixin): the draft. It has no fitted attributes
-    yet. `previous`: the attributes of the previous fit. `data`: X, y and metadata, for
-    callbacks.
+    yet. `previous`: the attributes of the previous fit. `data`: X, y, metadata.
     """
 
     def __init__(self, estimator):

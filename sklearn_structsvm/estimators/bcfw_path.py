@@ -224,8 +224,7 @@ def bcfw_path(
 def fit_values(estimator, problem, *, eps, min_lambda, max_iter, max_time):
     """The path with hidden labels: a fit for each power of two, as `find_path`.
 
-    Each starts from the solution before, and ends where one more convex step could gain
-    no more than `eps`.
+    Each starts from the one before, and ends once a convex step gains at most `eps`.
     """
     first = first_breakpoint(start_path(estimator, problem), eps)
     powers = np.arange(np.ceil(np.log2(min_lambda)), np.floor(np.log2(first)) + 1.0)

@@ -30,8 +30,7 @@ def fingerprints(X, y):
 def places_before(before, now, by_labels=True):
     """The previous example that each example replaces.
 
-    This is the same example, at any place, or else one with other features but the same
-    labels and place.
+    This is the same example, anywhere, or else one with the same labels and place.
 
     `before`, `now` (n, 2) and (m, 2): of `fingerprints`. `by_labels`: whether features
     may differ. Returns (m,) intp: -1 for a new example. All other numbers are unique.

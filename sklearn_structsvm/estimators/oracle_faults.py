@@ -24,8 +24,7 @@ def check_nothing_to_learn(problem):
     oracle may do so if it minimizes the loss instead of maximizing it. But then, for
     other weights, its result is worse than the true labeling, whose value is 0.
 
-    Returns False if zero weights have a loss. ValueError if the oracle missed such
-    labelings.
+    Returns False if zero weights have a loss. ValueError if the oracle missed that.
     """
     oracle = problem.make_oracle()
     risk = EmpiricalRisk(oracle, problem.weights)

@@ -39,8 +39,7 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None):
     """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, and what follows.
 
     `dual` (BlockOracle): a new dual state, for convex steps, or None. `newton`: (λ,
-    number of threads, weights, concave part) -> steps of Newton's method on the problem
-    itself, or None.
+    number of threads, weights, concave part) -> Newton steps on the problem, or None.
     """
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
@@ -110,8 +109,7 @@ def _primal_steps(estimator, first, then, start):
 def hinge_steps(estimator, problem, start, method, options):
     """Steps of a `BCFWClassifier`: convex ones, by block Frank-Wolfe steps.
 
-    `method`: of block Frank-Wolfe with all labels known. `options`: of `run_bcfw`,
-    beside the limits.
+    `method`: block Frank-Wolfe with all labels known. `options`: of `run_bcfw`.
     """
     iterate, w = method.iterate, start_weights(problem, start)
     n_threads = count_threads(estimator.n_jobs)

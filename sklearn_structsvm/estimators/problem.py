@@ -59,8 +59,7 @@ def bind_data(estimator, X, y, sample_weight=None):
     `intercept_scaling` of the estimator, and sets its `n_features_in_` (and
     `feature_names_in_`).
 
-    Returns a LocalProblem or RemoteProblem, a context manager that releases remote data
-    at its end.
+    Returns a LocalProblem or RemoteProblem, a context that releases remote data.
     """
     if holds_dask(X, y, sample_weight):
         return bind_remote(estimator, X, y, sample_weight)

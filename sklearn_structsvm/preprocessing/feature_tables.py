@@ -234,8 +234,7 @@ class FeatureTables:
     def transform(self, columns, starts):
         """Columns of the features of each word.
 
-        `columns`, `starts`: as of `fit`. Returns `indices` (ndarray, intc); `indptr`
-        (ndarray, intp).
+        `columns`, `starts`: as of `fit`. Returns `indices` (intc), `indptr` (intp).
         """
         compiled = vars(self).get("_compiled") or self._compile()
         known_lists, offsets, parts, families, table = compiled

@@ -95,8 +95,7 @@ def _sorted_plan(attributes, templates, bounds, is_translated):
 def default_plan(names, *, affixes, window, ngrams, clusters, gazetteers):
     """The plan of the options of `WordFeatures`.
 
-    `names` are those of the columns, the word's first; behind them, gazetteers have
-    columns of their own.
+    `names` are those of the columns, the word's first, before those of gazetteers.
     """
     kinds = [("word", None), ("lower", None)]
     kinds += [("prefix", size) for size in range(1, affixes + 1)]

@@ -14,8 +14,7 @@ class PlaneSearch:
     def look(self, step):
         """(step, height, slope, size): R(η) >= height + slope η, equal at the step.
 
-        At the start it is the steepest one. In a bracket, any will do and takes less
-        time.
+        At the start it is the steepest one. In a bracket, any will do, and is faster.
         """
         along = self.along if step == 0.0 else None
         scores = self.risk.moved(self.Z, self.along, step, out=self.scores)

@@ -195,8 +195,7 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
 def lowered(theta, allowed, transition=None):
     """Scores of one example's labels, with barred labels below all others.
 
-    They are lower by just more than labelings differ: a larger difference would cost the
-    others digits.
+    They are lower by just more than labelings differ: more would cost digits.
     """
     spread = np.ptp(theta, axis=1).sum()
     if transition is not None and transition.size:

@@ -121,8 +121,7 @@ def read_hierarchy(edges, leaves=None):
     """The `Hierarchy` of (parent, child) pairs of names, leaves in the order given.
 
     ValueError if `edges` is empty, no list of pairs, or has names that are neither all
-    integers nor all strings, an edge twice, or a cycle; if `leaves` are not the nodes
-    without children.
+    integers nor all strings, an edge twice, or a cycle; if `leaves` have children.
     """
     edges = _read_edges(edges)
     children = {name: [] for name in sorted({name for pair in edges for name in pair})}

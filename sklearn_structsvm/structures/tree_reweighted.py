@@ -25,8 +25,7 @@ MAX_ROUNDS = 1000
 class ReweightedGraphs:
     """All graphs as one graph, with an order of the nodes and trees along it.
 
-    The order is breadth-first, so a forest has a single tree, and its sums are exact. See
-    the kernel.
+    The order is breadth-first, so a forest has a single tree, and its sums are exact.
 
     `structure`: fitted. `X` (list of n tuples (features, edges, edge features)):
     checked; no graph is empty.
@@ -110,8 +109,7 @@ class ReweightedGraphs:
 class BoundedLogLoss:
     """Σ_i p_i (bound of log Σ_y exp ⟨w, φ(x_i, y)⟩ - ⟨w, φ(x_i, y_i)⟩), as solvers ask.
 
-    `log_loss` does not change the messages, so it is smooth and convex. `tighten` passes
-    more of them.
+    `log_loss` keeps the messages, so it is smooth and convex. `tighten` passes more.
     """
 
     can_tighten = True
@@ -182,8 +180,7 @@ class SumBounds(NodeStructure):
     ) -> np.ndarray:
         """Compute the entropy of the distribution of each example.
 
-        For graphs with cycles it is an upper bound: no distribution with these marginals
-        has a larger one.
+        With cycles it is an upper bound for all distributions with these marginals.
         """
         return np.maximum(self._sums(X, w, n_threads, allowed)[0][0][:, 2], 0.0)
 

@@ -90,8 +90,7 @@ def check_scores(X, n_scores=None, *, part="", kind="sequence"):
 def check_items(X, n_features=None, *, part="", kind="sequence", columns="features"):
     """X as a list of 2-D float arrays, CSR matrices or `SplitMatrix`, of equal columns.
 
-    An item without rows may be any empty list or array; it gets the type and the columns
-    of the others.
+    An item without rows may be any empty list or array; it becomes as the others are.
 
     In errors, `part` follows the name of an item, if items are parts of the examples,
     `kind` says what an example is, and `columns` what is in its columns.
@@ -212,8 +211,7 @@ def _check_values(item, name):
 def refuse_tokens(X):
     """Raise ValueError if the items of X are not rows of features.
 
-    These are tokens without features, such as words and dicts, and the tuples of graphs
-    and trees.
+    These are tokens without features (words, dicts), and tuples of graphs and trees.
     """
     if isinstance(X, (str, bytes, Mapping)):
         return  # no list at all, of which others say more

@@ -85,8 +85,7 @@ def wanted_counts(by_label, by_model, own):
     In the part of their own class, labels count by λ. The errors of a class are many in
     total, but few in each other part, where their labels are noisy. So their total is
     counted by λ, and divided among the parts by the model, or by a share t λ of the
-    labels in each part. The chosen t best predicts the part of an error from all other
-    errors of the class.
+    labels in each part. The chosen t best predicts the part of an error from the others.
 
     `by_label`, `by_model` (k, k): N and M, for part b and class i. `own` (k,): λ.
     Returns (k, k).

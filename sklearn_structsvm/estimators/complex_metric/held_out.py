@@ -162,8 +162,7 @@ class _Rule:
 class CertifiedSearch:
     """Finds the loosest rule that held-out rows certify.
 
-    `found`: fitted attributes that are known before. `solve`: (problem, max_time) ->
-    Solved.
+    `found`: fitted attributes known before. `solve`: (problem, max_time) -> Solved.
     """
 
     def __init__(self, estimator, oracle, found, solve, held_out, n_threads):

@@ -28,8 +28,7 @@ def fit_at_levels(estimator, X, y, param_name, levels, cv, weights, groups, n_jo
     or sequence of str): parameters of the constraints, as named by `get_params`.
     `weights`, `groups` (n,) or None: `sample_weight` and `sensitive_features`. Returns
     `results` (dict of (n_levels, n_splits)): one array per name in `MEASURES`; NaN if
-    no classifier meets the constraints; `unconstrained` (n_splits,): held-out scores
-    without constraints.
+    no classifier meets the constraints; `unconstrained` (n_splits,): without constraints.
     """
     constraints = [_at_level(estimator, param_name, level) for level in levels]
     X, y = as_canonical(X), as_canonical(y, "y")

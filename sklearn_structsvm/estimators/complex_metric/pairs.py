@@ -51,11 +51,9 @@ class IndependentPairs(ClassifierMixin, BaseEstimator):
     """A classifier of labels and one of groups, combined to one of pairs.
 
     Its probabilities are the products P(group | x) P(label | x), which are correct if
-    group and label are independent given x. Its labels are the numbers a k + i, for group
-    a and label i.
+    group and label are independent given x. Labels are a k + i, for group a and label i.
 
-    `classes` (k,): the labels. `groups` (g,): the labels of the groups in
-    `group_estimator`.
+    `classes` (k,): the labels. `groups` (g,): those of `group_estimator`.
     """
 
     def __init__(self, estimator, group_estimator, classes, groups):

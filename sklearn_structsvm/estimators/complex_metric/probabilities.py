@@ -93,8 +93,7 @@ def fit_probabilities(
     `fit`: (classifier, X, y, **params) -> classifier. None if it is fitted. `read`:
     (classifier, X, **params) -> probabilities. `hold_out`: (classifier, X, y, routed)
     -> rows, probabilities, folds and seen rows. Given seen rows, probabilities are
-    moved to the model's scale. None without folds. `weights` or None: weights of the
-    rows, for this move.
+    moved to the model's scale. None without folds. `weights` or None: of rows, for this.
     """
     P = rows = folds = seen = None
     if fit is not None and hold_out is not None:
@@ -112,8 +111,7 @@ def class_probabilities(classifier, X, classes, **params):
 
     Returns (n, k), float32 or float64. A class unknown to the classifier has
     probability 0. Rows sum to 1 up to rounding: rows with small deviations are divided
-    by their sum. ValueError if the result has another shape, or if it is not made of
-    probabilities.
+    by their sum. ValueError if the result is of another shape or not probabilities.
     """
     known = np.asarray(classifier.classes_)
     answer = Answer("predict_proba", classifier)

@@ -52,8 +52,7 @@ def row_uniforms(X, seed=0):
     as equal: a float64 and its float32 rounding, 0.0 and -0.0, dense and sparse zeros.
     All NaN are equal. `seed`: a non-negative seed. Different seeds give different
     numbers. Returns (n,), float64: a 64-bit hash of the row's values and their columns,
-    as a multiple of 2⁻⁵³. TypeError if X does not hold numbers. ValueError if X is not
-    2-D.
+    as a multiple of 2⁻⁵³. TypeError if X does not hold numbers. ValueError if not 2-D.
     """
     check_integer("seed", seed, 0)
     if not sparse.issparse(X):
@@ -85,8 +84,7 @@ def row_numbers(X, names=None):
     in every process. All missing values become NaN.
 
     `X` (data frame, array-like or sparse matrix). `names`: columns of a data frame, in
-    the order to use. If it is None, or if a name is missing, all columns are used as
-    they are.
+    the order to use. If it is None or lacks a name, all are used as they are.
     """
     if sparse.issparse(X):
         return X.tocsr()

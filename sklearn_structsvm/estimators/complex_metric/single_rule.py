@@ -37,8 +37,7 @@ def find_single_rule(
 
     `result`: of the best mixture. `found`: (C, handle) of other classifiers that the
     oracle has found. `tol`, `n_searches` as of `search_rules`. `deadline`: in seconds
-    of `perf_counter`. InfeasibleConstraintError if no rule that satisfies the
-    constraints is found.
+    of `perf_counter`. InfeasibleConstraintError if no feasible rule is found.
     """
     points, mixture = oracle.roc_points(), result.solution
     bound = -np.inf

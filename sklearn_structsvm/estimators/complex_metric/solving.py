@@ -66,8 +66,7 @@ class Solution:
     """What a fit has found, by which oracle, and what else `store` needs.
 
     `asked` (ConfusionProblem): with the constraints that were asked for. `bounds` (list
-    of ConfidenceBounds): by which they were tightened for all rules. `n_calls`: of the
-    oracle, in all.
+    of ConfidenceBounds): by which they were tightened for all rules. `n_calls`: in all.
     """
 
     oracle: Any

@@ -17,8 +17,7 @@ SIGNS = {(0, False): ">=", (0, True): "<=", (1, False): ">", (1, True): "<"}
 class NamedThresholds:
     """The thresholds of rules, by the loss matrices that they stand for.
 
-    `losses` (..., 2, 2). `named` ({0, 1}): the place of the label whose probability is
-    compared.
+    `losses` (..., 2, 2). `named` ({0, 1}): the label whose probability is compared.
 
     Attributes: `at` (...): the named label is predicted where its probability is above,
     or below. -inf means always, and inf means never. `below` (...) bool: whether it is

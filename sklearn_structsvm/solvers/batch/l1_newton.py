@@ -148,8 +148,7 @@ class L1NewtonSteps:
     def _whole_steps(self, *directions):
         """Make steps that the gradient judges, as the objective can no longer decide.
 
-        Each direction is a function, called after the steps before it. Weights stop where
-        they change sign.
+        Each direction is a function, called after earlier steps. Weights stop at zero.
         """
         objective = self.objective
         before = objective.weights, objective.scores, objective.value

@@ -47,8 +47,7 @@ def run_owlqn(
       finds no direction of descent, while Algorithm 2 still does (OWL-QNr and OWL-QN*r
       of [2]_).
     `**limits`: as for `run_steps`.
-    Returns a `SolverResult`: "stalled" if no step decreases the objective beyond
-      rounding.
+    Returns a `SolverResult`: "stalled" if steps decrease nothing beyond rounding.
 
     .. [1] Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML
        2007.
@@ -74,8 +73,7 @@ class L1Risk(SparseComposite):
     `gradient` among the subgradients. `ridge`: κ >= 0.
 
     Attributes: `fitted` (ndarray, float) or None: coefficients at w that were moved
-    until a scale of almost 1 makes them feasible. `n_planes`: evaluations of R with its
-    gradient.
+    until a scale of almost 1 makes them feasible. `n_planes`: gradients of R.
     """
 
     def __init__(self, risk, lam, w0=None, rng=None, ridge=0.0):

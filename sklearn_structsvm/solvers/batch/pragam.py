@@ -46,8 +46,7 @@ def run_pragam(
     X W and Xᵀ B, and half as much more for each estimate of L that was too small.
 
     The dual point is a distribution α_i over the planes of each example's loss. Lengths
-    are measured as Σ_i p_i ||α_i||², so that an example of weight two is the same as two
-    examples.
+    are measured as Σ_i p_i ||α_i||², so that weight two is two examples.
 
     `risk`: whose `dual_form` lists its planes. `fit_intercept`: add an intercept b to
     the scores that is not regularized (Pragam-b); for binary losses, whose dual has Σ_i

@@ -39,8 +39,7 @@ class ProductBundle(Bundle):
     is stored. The same holds for the minimizer, w = -Xᵀ (Σ α_j B_j) / λ.
 
     `max_idle`, `max_planes`: as for `Bundle`; None for 1000 planes. A plane takes 16
-    bytes for each nonzero entry of its B, and an example with a loss has one or two of
-    these.
+    bytes for each nonzero entry of its B, one or two per example with a loss.
     """
 
     def __init__(self, risk, lam, **options):

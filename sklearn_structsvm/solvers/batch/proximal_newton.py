@@ -47,15 +47,13 @@ def run_proximal_newton(
     point, and the certificate the best of these.
 
     The hinge is minimized by the method of multipliers [2]_: it is smoothed around a dual
-    point, which then moves to that of the smoothed problem's solution, and the smoothing
-    becomes narrower.
+    point, which then moves to that of the smoothed solution; the smoothing narrows.
 
     `risk`: for a `ProximalHinge`, the hinge itself is minimized, with ρ = 1. `lam`: λ >
     0. `l1_ratio`: ρ, above 0 and at most 1. `w0` (n_weights,) or None: zero by default.
     `**limits`: as for `run_passes`. A pass is a step. Returns the `SolverResult` for
     the best weights seen. "stalled" if no step decreases the objective beyond rounding.
-    Oracle calls are passes over an example: for the objective and its gradient, and to
-    write out the Hessian.
+    Oracle calls are passes over an example, also to write out the Hessian.
 
     .. [1] Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite
        functions", SIAM Journal on Optimization 24, 2014.
@@ -218,8 +216,7 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
 class MultiplierSteps:
     """Steps on the smoothed hinge, and the best weights for the hinge itself.
 
-    `w0` (n_weights,) or None. `risk` (ProximalHinge): a risk whose center and width are
-    set here.
+    `w0` (n_weights,) or None. `risk` (ProximalHinge): its center and width are set here.
 
     Attributes: `weights` (n_weights,): the best so far. `value`, `dual_objective`: the
     best values so far for the problem with the hinge.

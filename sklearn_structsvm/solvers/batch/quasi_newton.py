@@ -232,8 +232,7 @@ class QuasiNewtonSteps(RestartedSteps):
     `line_search` ({"exact", "wolfe"}). `objective`: moved in place. `buffer`: pairs
     kept; not used with `full_matrix`. `patience`: as for `descent_direction`.
 
-    Attributes: `n_directions`: rounds of direction finding beyond the first, over all
-    iterations.
+    Attributes: `n_directions`: rounds of direction finding beyond the first, in all.
     """
 
     method = "sublbfgs"

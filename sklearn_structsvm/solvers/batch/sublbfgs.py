@@ -157,8 +157,7 @@ def run_sublbfgs(
     `w0` (d,) or None: zero by default. If it is given, there are no dual passes.
     `tol`, `**limits`: as for `run_passes`. "n_oracle_calls" counts evaluations of R
       with a subgradient.
-    Returns a `SolverResult`: "stalled" if no direction of descent is left beyond
-      rounding.
+    Returns a `SolverResult`: "stalled" if no direction descends beyond rounding.
 
     .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
        convex optimization problems in machine learning", JMLR 11, 2010.

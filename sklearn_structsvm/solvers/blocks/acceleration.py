@@ -202,8 +202,7 @@ class SparseAcceleration:
     the limit that the squares in the penalty set is reached. Without squares, each weight
     has its own momentum, which restarts when the weight turns back: the weights of rare
     features move slowly for a long time, and would lose their momentum with all others.
-    The lengths of the steps determine λ', so that the scale of the features does not
-    matter.
+    The lengths of the steps determine λ', whatever the scale of the features.
 
     `iterate` (MarginalAscent or BlockFrankWolfe). `passes_per_step`: passes between two
     moves of the center. `looks_at_steps`: whether the lengths of the steps, which must

@@ -76,8 +76,7 @@ class Ascent:
 
     `has_planes`: whether cutting planes may take over from the steps; see `planes`.
     `planes` or None: the planes of earlier runs, which continue. `team`
-    (DistributedBlocks or None): makes the passes in place of this process and its
-    threads.
+    (DistributedBlocks or None): makes the passes, not this process.
 
     Attributes: `then`, `is_over`: another method may follow. By default, there is none.
     `method`: "planes", "accelerated" or "blocks": what made the last pass.
@@ -194,8 +193,7 @@ def certify(iterate, tol=0.0, n_threads=1, average=None):
     behind, and is not renewed after the last step.) With v = Aα and its w, and ℓ = Σ_i
     p_i ℓ_i the gap is Σ_i p_i H_i(w) - ℓ + λ ⟨v, w⟩, with or without box constraints
     (appendix H.3 of Osokin et al.). "primal": the average of the weights at the ends of
-    sweeps, if it is better than all other candidates. Returns `row`: as of `certified`;
-    `weights` (d,).
+    sweeps, if it is better than all other candidates. Returns a row and weights.
     """
     rounding, is_sparse = iterate.rounding, iterate.l1_ratio > 0.0
     if is_sparse:

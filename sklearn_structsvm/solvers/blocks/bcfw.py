@@ -160,8 +160,7 @@ def run_bcfw(
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
-    Algorithms 1 to 5, 8 and 9 of [1]_, in any combination, and with the acceleration of
-    [2]_.
+    Algorithms 1 to 5, 8 and 9 of [1]_, combined in any way, and accelerated [2]_.
 
     `sampling` ({"auto", "gap", "uniform", "permuted"}): how the blocks of a pass are
       drawn. "auto": "permuted" if steps are or may become accelerated, and "gap"
@@ -336,8 +335,7 @@ def is_costly(iterate):
 def mixes_cached(iterate):
     """Whether planes over the cached labelings pay.
 
-    They do not in a box, where the program of each plane is solved for several patterns
-    of clipping.
+    They do not in a box, where each plane is solved for several patterns of clipping.
     """
     if not iterate.is_corrective or iterate.is_mapped:
         return False
@@ -383,8 +381,7 @@ def _make_cached_pass(iterate, blocks, rng, deadline):
 def certify(iterate, average=False, tol=0.0, n_threads=1):
     """Same as `ascent.certify`, and the most negative gap of an example at w.
 
-    `average`: whether to return the average of the dual points, unless w is within
-    `tol`.
+    `average`: return the average of the dual points, unless w is within `tol`.
     """
     kind = "dual" if average else None
     row, weights = ascent.certify(iterate, tol, n_threads, kind)

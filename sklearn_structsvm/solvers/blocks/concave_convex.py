@@ -52,8 +52,7 @@ class LogSums:
 class Maxima:
     """Scores of the best labelings that are allowed: A of hinges.
 
-    The parameters are those of `LogSums`, for any oracle. The allowed labelings have no
-    loss.
+    Parameters as of `LogSums`, for any oracle. The allowed labelings have no loss.
     """
 
     def __init__(self, oracle, weights, n_threads=1):

@@ -53,8 +53,7 @@ def run_crf(
     `take_back`: () -> None, called when ascent goes on because the successor makes no
       progress. None: it never does.
     `**limits` as for `Limits`.
-    Returns a `SolverResult`: each oracle call is a sum over the labelings of an
-      example.
+    Returns a `SolverResult`. An oracle call sums over the labelings of an example.
     """
     limits = Limits(**limits)
     if acceleration == "auto":

@@ -67,9 +67,8 @@ def run_cutting_plane(
       in passes over the working sets. Default: 0.
     `tol`, `**limits`: as for `run_passes`. A pass is a round. A round that has begun to
       call the oracle is finished.
-    Returns the `SolverResult` for the best weights seen. "stalled" if no labeling is
-      violated by half of `tol` or more, and the rest of the gap is due to the oracle's
-      inexactness.
+    Returns the `SolverResult` for the best weights seen. "stalled" if no labeling
+      is violated by half of `tol`, and the rest of the gap is the oracle's.
 
     .. [1] Tsochantaridis, Joachims, Hofmann, Altun, "Large margin methods for structured
        and interdependent output variables", JMLR 6, 2005.
@@ -184,8 +183,7 @@ class _WorkingSets:
 class _JointPlanes:
     """The one-slack form: planes below the risk, each of one labeling per example.
 
-    `weights` (d,): the point at which the oracle is called, a step of the `Center`
-    ahead.
+    `weights` (d,): where the oracle is called, a step of the `Center` ahead.
     """
 
     def __init__(self, oracle, weights, lam, cache_size):

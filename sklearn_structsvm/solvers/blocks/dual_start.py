@@ -83,8 +83,7 @@ class DualStart:
     def is_slow(self):
         """Whether another method is expected to need less time.
 
-        This depends on the number of passes foreseen, plain or accelerated, whichever is
-        less.
+        This depends on the passes foreseen, plain or accelerated, whichever is less.
         """
         if self.is_remote:
             left = self.n_at_check * (self.gap - self.tol)

@@ -42,8 +42,7 @@ TINY = 1e-300
 class FeasibleShares:
     """The shares of the blocks of an ascent, and the bounds that they give.
 
-    Attributes: `is_possible`: False without an L1 penalty alone, or once it did not
-    pay.
+    Attributes: `is_possible`: False unless the penalty is L1 alone and it pays.
     """
 
     def __init__(self, ascent):

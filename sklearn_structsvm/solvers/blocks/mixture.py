@@ -59,11 +59,9 @@ class PlanesLost(Exception):
 class PlaneMixture:
     """The last planes and the dual point of an iterate.
 
-    `cached`: whether planes are made of cached labelings only, without calling the
-    oracle.
+    `cached`: whether planes are of cached labelings only, without the oracle.
 
-    Attributes: `best` (d,): W. `objective`: the objective at W, which is inf before the
-    first plane.
+    Attributes: `best` (d,): W. `objective`: that at W, inf before a plane.
     """
 
     def __init__(self, iterate, n_threads=1, cached=False):
@@ -206,8 +204,7 @@ class PlaneMixture:
     def _is_nearer(self, u, value, before):
         """Whether w is nearer to that minimum, while the dual value stays as it is.
 
-        With next to no penalty, planes cut off many minima before they raise the least
-        value of all.
+        With next to no penalty, planes cut off many minima before they raise the least.
         """
         iterate = self.iterate
         if not value >= before - VALUE_ROUNDING * abs(before):

@@ -59,8 +59,7 @@ class Planes:
     `mixes_cached`: whether up to `MAX_INNER` planes over the cached labelings follow each
       plane.
     `last_tol`: the tolerance of the last of several runs, to which all of them lead: it
-      decides whether planes pay, even in runs whose own tolerance is larger. None means
-      that of each run.
+      decides whether planes pay, even in runs with a larger one. None: that of each run.
 
     Attributes: `has_turn`: whether `make_pass` is to make the next pass.
     """

@@ -103,8 +103,7 @@ class Bisection(ConfusionSolver):
         """The best mixture for the linear loss L, a bound, and whether it is final.
 
         Returns `weights` (T,) of a mixture; `least`: a lower bound of <L, C> for all C
-        that meet the constraints; `is_answer`: whether more iterations would change
-        nothing.
+        that meet the constraints; `is_answer`: whether that is all.
         """
         incumbent = self.incumbent
         if not self.problem.constrained:

@@ -53,8 +53,7 @@ def run_block_ascent(
 
     `coefficients` (L, 6): a and b of each label. `tol`, `max_iter`, `max_time`,
     `on_pass`, `history`: as for `run_passes`. The gap is value - bound. `max_iter`
-    counts the passes of all starts together. Returns a `SolverResult` whose solution is
-    `LabelSets`.
+    counts the passes of all starts together. Its solution is `LabelSets`.
 
     .. [1] Schultheis, Wydmuch, Kotłowski, Babbar, Dembczyński, "Generalized test
        utilities for long-tail performance in extreme multi-label classification",
@@ -209,8 +208,7 @@ def best_rule(oracle, coefficients, sets):
 
     The sets belong to the training rows. For other rows a rule is needed: a linear gain
     for each label. It is the gradient at the counts of the sets, then at the counts of
-    that rule, and so on for a few fixed-point iterations. The best of these rules is
-    returned.
+    that rule, and so on for a few fixed-point iterations. Returns the best.
 
     Returns `gains` (L, 2); `sets`: the sets that it chooses; `loss`.
     """

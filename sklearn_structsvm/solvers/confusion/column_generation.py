@@ -344,8 +344,7 @@ class ViolationProblem:
     These are <G[p] - level D[p], C> + h[p] and φ_q(C) - level: none is positive if no
     violation exceeds `level`. At level 0 the largest is the excess.
 
-    `tries_constants`: whether to begin with the classifiers that always predict one
-    class.
+    `tries_constants`: whether to begin with the classifiers of a single class.
     """
 
     convex, smooth, constrained, convex_constraints = True, False, False, ()

@@ -30,8 +30,7 @@ class Ellipsoid:
     def cut(self, w, depth=0.0):
         """Shrink to the smallest ellipsoid around the part with (x - center)·w >= depth.
 
-        `w` (d,). `depth`: >= 0. Returns False if w is 0 or nothing would be left. Then
-        nothing changes.
+        `w` (d,). `depth` >= 0. Returns False, and does nothing, if nothing would be left.
         """
         along = self.B.T @ w
         length = float(np.linalg.norm(along))

@@ -100,8 +100,7 @@ class Incumbent:
     def certify(self, minorant):
         """Call the oracle for a minorant. Returns the results of `ask` and a bound on ψ.
 
-        InfeasibleConstraintError if it turns out that no classifier satisfies the
-        constraints.
+        InfeasibleConstraintError if no classifier satisfies the constraints.
         """
         C, index, is_new, bound = self.ask(minorant.L)
         low = self.bounds.note(minorant, bound, self.columns)

@@ -29,8 +29,7 @@ from sklearn_structsvm.solvers.loop import run_passes
 class BoxSolution:
     """What is found for a problem with linear conditions.
 
-    `solution` (Mixture or other), `C` (m, k, k). `bound`: no solution of this problem
-    has a lower ψ.
+    `solution` (Mixture or other), `C` (m, k, k). `bound`: below all ψ.
     """
 
     solution: object

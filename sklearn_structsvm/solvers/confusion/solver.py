@@ -67,8 +67,7 @@ class ConfusionSolver:
 
     `options`: values of `OPTIONS`, all of which become attributes.
 
-    Attributes: `CALLED`: its name in errors. `MAX_ITER`: `max_iter` of `run` by
-    default.
+    Attributes: `CALLED`: its name in errors. `MAX_ITER`: of `run` by default.
 
     .. [1] Narasimhan, Ramaswamy, Tavker, Khurana, Netrapalli, Agarwal, "Consistent
        multiclass algorithms for complex metrics and constraints", 2022.

@@ -29,8 +29,7 @@ class SplitFrankWolfe(ConfusionSolver):
     Algorithm 5 of the paper (SplitFW): min ψ(C) + ψ(F) with C = F, C achievable and F in
     the set ℱ of tensors that meet the constraints, by Frank-Wolfe steps in both for the
     augmented Lagrangian and gradient steps in the multipliers λ of C = F. The result is
-    the best mixture of the found classifiers that satisfies the constraints (the pruning
-    of section 8.2).
+    the best feasible mixture of the found classifiers (the pruning of section 8.2).
 
     With a = ∇ψ(C) + λ + ζ (C - F) and b = ∇ψ(F) - λ - ζ (C - F), the two linear programs
     of an iteration, over 𝒞 and over ℱ, bound ψ: for any C' in both,
@@ -38,8 +37,7 @@ class SplitFrankWolfe(ConfusionSolver):
     tangents being below ψ.
 
     ℱ consists of C >= 0 with the problem's row sums instead of the paper's simplex: it is
-    smaller, and ψ is convex on it. C and F are measured in rates of their rows (section
-    8.2).
+    smaller, and ψ is convex on it. C and F are in rates of their rows.
 
     `step` ({"line_search", "paper"}): "line_search" is line 7 of the algorithm, "paper"
     is 2 / (t + 2), as in its experiments. `penalty`: ζ. `dual_steps`: η in each part of
@@ -133,8 +131,7 @@ class FeasibleRows:
     the minimum is taken over a polyhedron that encloses ℱ ever more tightly, and is never
     above the minimum over ℱ.
 
-    `check_feasible`: raises the error for constraints that are violated by at least a
-    given amount.
+    `check_feasible`: raises the error for constraints violated by a given amount.
     """
 
     def __init__(self, problem, check_feasible):

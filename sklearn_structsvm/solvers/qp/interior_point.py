@@ -18,8 +18,7 @@ class QPSolution:
 
     `x` (n,): positive. `y` (p,): positive multipliers of the rows of D x <= b. `gap`:
     complementarity x·z + s·y, which bounds the suboptimality of the objective up to the
-    residuals. `residual`: largest violation of the optimality conditions that are
-    linear.
+    residuals. `residual`: largest violation of the linear optimality conditions.
     """
 
     x: np.ndarray
