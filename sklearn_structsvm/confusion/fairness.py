@@ -45,6 +45,17 @@ class GroupParity(Constraint):
         self.pos_label = pos_label
         self.label = label
 
+    def __repr__(self, **options: Any) -> str:
+        # What is asked is read in reports, also where it is the default.
+        name = "ratio" if self.bound == "ratio" else "slack"
+        text = super().__repr__(**options)
+        if f"{name}=" in text:
+            return text
+        rest = text.partition("(")[2]
+        return f"{type(self).__name__}({name}={getattr(self, name)!r}" + (
+            f", {rest}" if rest != ")" else rest
+        )
+
     def events(self, cells: Cells) -> Any:
         """Pairs (label, prediction) of class indices, whose rates must agree.
 

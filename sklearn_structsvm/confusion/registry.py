@@ -126,9 +126,10 @@ def _named_metric(name, classes):
     elif own in get_scorer_names():
         return FunctionMetric(get_scorer(own)).resolve(classes)
     else:
+        names = [*known, *(f"{one}_score" for one in known)]
         raise ValueError(
-            f"metric={name!r} is unknown.{meant(own, known)} Valid names are "
-            f"{sorted(METRICS)}."
+            f"metric={name!r} is unknown.{meant(name, names)} Valid names are "
+            f"{sorted(known)}."
         )
     try:
         return metric.resolve(classes)

@@ -17,6 +17,7 @@ from sklearn_structsvm.confusion.binomial_tests import (
 )
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.counts import confusion_tensor
+from sklearn_structsvm.confusion.moved import spare_of
 from sklearn_structsvm.confusion.rate_constraint import check_number
 from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.confusion.scoring import (
@@ -49,6 +50,9 @@ GROUP_COLUMNS = (
 PROMISES = (
     "constraint", "promised", "violation", "new rows", "margin", "holds", "p value",
 )  # fmt: skip
+
+LEGEND = """\
+Violations, "holds" and p values are of these rows; what was promised is of all."""
 
 # What is printed below constraints that are not expected to hold for new rows.
 REMEDY = """\
@@ -165,7 +169,7 @@ class FairnessReport(Display):
                 [c, promised, *(f"{v:.3f}" for v in sizes), _answer(holds), f"{p:.2g}"]
                 for c, promised, *sizes, holds, p in zip(*columns, strict=True)
             ]
-            text += "\n\n" + _as_text([[*PROMISES], *rows])
+            text += f"\n\n{_as_text([[*PROMISES], *rows])}\n\n{LEGEND}"
             if any(expected > 0.0 for expected in promises["new rows"]):
                 text += f"\n\n{REMEDY}"
         return text
@@ -315,7 +319,10 @@ def fairness_report(
         promised += f", by {COUNTED.get(estimator.counted_, estimator.counted_)}"
         if getattr(estimator, "common_rule_", False):
             promised += ", as without constraints"
+    # Of "uniform" promises: by how much each constraint was tightened.
+    bounds = iter(getattr(estimator, "constraint_bounds_", ()))
     for constraint in constraints:
+        tightened = next(bounds, {})
         if constraint.needs_costs:
             continue
         baseline = None
@@ -337,7 +344,10 @@ def fairness_report(
             p, is_known = 1.0, not holds
         answer = holds if is_known else np.nan
         expected = _expected_of_fit(estimator, constraint, own_cells)
-        row = [repr(constraint), promised, float(violation), *expected, answer, p]
+        words = promised
+        if any(value > spare_of(constraint) for value in tightened.values()):
+            words = "nothing: groups too small"
+        row = [repr(constraint), words, float(violation), *expected, answer, p]
         for column, value in zip(promises.values(), row, strict=True):
             column.append(value)
     return FairnessReport(

@@ -234,12 +234,12 @@ def refuse_tokens(X):
             return
     elif not isinstance(token, Mapping):
         return
+    kind = "SequenceTransformer" if isinstance(token, Mapping) else "WordFeatures"
     raise ValueError(
         f"{name} is {plain(token)!r}, not a number or a row of numbers. To turn "
-        "sequences of words or dicts into features, use "
-        "make_pipeline(SequenceTransformer(), estimator) with "
-        "sklearn_structsvm.preprocessing.SequenceTransformer, and pass X as a list of "
-        "sequences."
+        f"sequences of words or dicts into features, use make_pipeline({kind}(), "
+        f"estimator) with sklearn_structsvm.preprocessing.{kind}, and pass X as a list "
+        "of sequences."
     )
 
 
