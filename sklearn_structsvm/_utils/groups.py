@@ -253,8 +253,8 @@ def _columns(features, n_samples):
     """A list of arrays of shape (n_samples,)."""
     if isinstance(features, str):
         raise TypeError(
-            f"sensitive_features must be the column itself, X[{features!r}], or a list of "
-            f"the groups, [{features!r}]."
+            f"sensitive_features must be the column itself, X[{features!r}], or a list "
+            f"of the groups, [{features!r}]."
         )
     if sparse.issparse(features):
         raise TypeError("sensitive_features must be dense; got a sparse matrix.")

@@ -148,7 +148,7 @@ def test_arguments_under_other_names_and_forms_are_answered_with_the_remedy():
     group = X[:, 0] > 0.5
     cases = [
         ({"constraints": fair}, {"sensitive_feature": group}, "'sensitive_features'"),
-        ({"constraints": fair}, {"sensitive_features": "sex"}, r"pass X\['sex'\]"),
+        ({"constraints": fair}, {"sensitive_features": "sex"}, r"X\['sex'\], or"),
         ({}, {"groups": group}, "metadata routing(.|\n)*are sensitive_features"),
         ({"constraints": EqualOpportunity}, {}, r"Write EqualOpportunity\(slack=0.05\)"),
         ({"constraints": [SelectionRate]}, {}, r"Write SelectionRate\(at_most=0.1\)"),
