@@ -193,7 +193,7 @@ class WindowFeatures(  # type: ignore[call-arg]
     def _read(self, table, reset):
         return validate_data(
             self, table, reset=reset, dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
+            ensure_all_finite="allow-nan",
         )  # fmt: skip
 
     def _offsets(self):
@@ -204,7 +204,13 @@ class WindowFeatures(  # type: ignore[call-arg]
         check_integer("before", self.before, 0)
         check_integer("after", self.after, 0)
         found = []
-        for kind, lengths in ({} if self.statistics is None else self.statistics).items():
+        statistics = {} if self.statistics is None else self.statistics
+        if not isinstance(statistics, Mapping):
+            raise TypeError(
+                "statistics must be a dict of lengths, such as {'mean': 5}; got "
+                f"{statistics!r}."
+            )
+        for kind, lengths in statistics.items():
             if kind not in STATISTICS:
                 raise ValueError(
                     f"statistics has {kind!r}, which is not one of {listed(STATISTICS)}."
@@ -267,13 +273,17 @@ class WindowFeatures(  # type: ignore[call-arg]
 
 
 def _windows_of_time(times, lengths, length):
-    """The rows [low, high) at most half of `length` away in time, of each row."""
+    """The rows [low, high) at most half of `length` away in time, of each row.
+
+    Up to rounding: the times 0.1, 0.2, ... are as far from each other as they say.
+    """
     low, high, start = [], [], 0
     for i, own in enumerate(split_rows(times.astype(np.float64), lengths)):
         if not (np.diff(own) >= 0.0).all() or not np.isfinite(own).all():
             raise ValueError(f"The times of X[{i}] must be finite and not decreasing.")
-        low.append(start + np.searchsorted(own, own - 0.5 * length))
-        high.append(start + np.searchsorted(own, own + 0.5 * length, side="right"))
+        reach = 0.5 * length + 4.0 * np.spacing(np.abs(own).max(initial=0.0))
+        low.append(start + np.searchsorted(own, own - reach))
+        high.append(start + np.searchsorted(own, own + reach, side="right"))
         start += len(own)
     return np.concatenate(low), np.concatenate(high)
 

@@ -77,6 +77,19 @@ def test_windows_are_of_time_where_rows_have_times():
         model.transform([x, x[::-1]])
 
 
+def test_times_on_a_decimal_grid_are_not_rounded_out_of_their_windows():
+    steps = np.arange(40.0)
+    X = [np.column_stack([0.1 * steps, steps]), np.column_stack([steps, steps])]
+    fine = WindowFeatures(0, 0, {"mean": [0.2, 0.6]}, time=0).fit_transform(X[:1])[0]
+    coarse = WindowFeatures(0, 0, {"mean": [2, 6]}, time=0).fit_transform(X[1:])[0]
+    np.testing.assert_array_equal(fine[:, 2:], coarse[:, 2:])
+
+
+def test_infinite_values_are_refused():
+    with pytest.raises(ValueError, match="infinity"):
+        WindowFeatures().fit_transform([np.array([[1.0], [np.inf]])])
+
+
 def test_large_columns_keep_their_digits():
     """A mean of times in seconds since 1970, and how far they are apart."""
     rng = new_rng()
@@ -135,6 +148,7 @@ def test_scores_beside_features_stay_and_pipelines_take_the_windows():
     ("model", "error", "message"),
     [
         (WindowFeatures(-1), ValueError, "before must be at least 0"),
+        (WindowFeatures(statistics=["mean"]), TypeError, "statistics must be a dict"),
         (WindowFeatures(statistics={"mode": 3}), ValueError, "statistics has 'mode'"),
         (WindowFeatures(statistics={"mean": 2.5}), TypeError, r"statistics\['mean'\]"),
         (WindowFeatures(statistics={"mean": 0.0}, time=0), ValueError, "positive"),
