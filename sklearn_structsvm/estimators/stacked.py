@@ -1,6 +1,7 @@
 """A structure on top of any classifier of rows."""
 
 from functools import wraps
+from numbers import Number
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -148,9 +149,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     The rows of an item depend on each other: a classifier that is wrong about a person
     is so for many rows. A likelihood that counts all rows trusts it too little for that,
     and short segments are lost. So by default an item counts as one row: ``C`` is the
-    number of items over that of rows; and ``decoding="mbr"`` errs on the fewest rows that
-    can be expected. Ten rows, or ``decoding="map"``, are taken if the score over the same
-    folds is then higher by more than a standard error.
+    weight of the items over that of their labels; and ``decoding="mbr"`` errs on the
+    fewest rows that can be expected. Ten rows, or ``decoding="map"``, are taken if the
+    score over the same folds is then higher by more than a standard error.
 
     The certificate says that no other weights of the structure have a better objective
     for the same scores by more than `dual_gap_`. It says nothing about the classifier. On
@@ -235,10 +236,14 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         table, lengths, rests = one_table(X)
         X, y = list(X), list(as_list(y, "y"))
         labels, known = _labels_of_rows(y, lengths)
+        self.classes_ = _all_labels(labels, y)
         weights = None
         if sample_weight is not None:
             weights = np.repeat(check_weights(sample_weight, len(X)), lengths)[known]
-        self.classes_ = _all_labels(labels, y)
+            used = weights > 0.0
+            if not used.any():
+                raise ValueError("sample_weight must not be zero for all labels.")
+            labels, known, weights = labels[used], known[used], weights[used]
         task = self._task(table, 0.0, known, labels, weights)
         folds = self._folds(X, y, groups)
         final = self._final(rests)
@@ -262,7 +267,10 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if self.final_estimator is None:
             labeled = np.repeat(np.arange(len(items)), lengths)[known]
             scored = [own for own in folds or () if np.isin(own[1], labeled).any()]
-            _set_best(final, len(items) / lengths.sum(), items, y, beside, scored)
+            shares = np.ones(len(known)) if weights is None else weights
+            _, first = np.unique(labeled, return_index=True)
+            per_row = shares[first].sum() / shares.sum()
+            _set_best(final, per_row, items, y, beside, scored)
         self.final_estimator_ = final.fit(items, y, **beside)
 
     def _folds(self, X, y, groups):
@@ -497,7 +505,11 @@ def _labels_of_rows(y, lengths):
         start += n
     if not parts:
         raise ValueError("y has no label: there is nothing to learn.")
-    return np.concatenate(parts), np.concatenate(places)
+    labels = np.concatenate(parts)
+    if labels.dtype == object and all(isinstance(own, Number) for own in labels):
+        # Numbers beside hidden labels, which classifiers of rows refuse as objects.
+        labels = np.asarray(labels.tolist())
+    return labels, np.concatenate(places)
 
 
 def _is_label(entry):

@@ -267,6 +267,36 @@ def test_folds_without_a_label_or_a_row_choose_nothing():
     assert model.score(X, y) > 0.4
 
 
+def test_integers_beside_hidden_labels_are_labels():
+    X, y = series()
+    codes = [np.searchsorted(CLASSES, labels).astype(object) for labels in y]
+    codes[0][3:9] = MISSING
+    model = StackedStructureClassifier(LogisticRegression()).fit(X, codes)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert {own.dtype.kind for own in model.predict(X)} == {"i"}
+
+
+def test_items_without_weight_labels_or_rows_count_as_no_row():
+    X, y = series()
+    whole = StackedStructureClassifier(LogisticRegression()).fit(X, y)
+    hidden = [np.full(25, MISSING), np.full(25, MISSING)]
+    folds = enumerate(KFold(4).split(X))
+    folds = [(train, [*test, 12 + k]) for k, (train, test) in folds]
+    model = StackedStructureClassifier(LogisticRegression(), cv=folds)
+    model.fit([*X, *X[:2], X[0][:0], X[0][:0]], [*y, *hidden, y[0][:0], y[0][:0]])
+    C = {whole.final_estimator_.C, model.final_estimator_.C}
+    assert C <= {1 / 25, 10 / 25}
+    weights = np.ones(12)
+    weights[-3:] = 0.0
+    model = StackedStructureClassifier(LogisticRegression()).fit(X, y, weights)
+    rows, labels = np.vstack(X[:-3]), np.concatenate(y[:-3])
+    by_hand = LogisticRegression().fit(rows, labels, np.ones(len(rows)))
+    np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
+    assert model.least_probability_ >= 1 / len(rows)
+    with pytest.raises(ValueError, match="sample_weight must not be zero"):
+        model.fit(X, y, np.zeros(12))
+
+
 def test_a_class_that_folds_lack_has_its_column():
     X, y = series()
     y[0] = np.where(np.arange(25) < 3, "fall", y[0])
