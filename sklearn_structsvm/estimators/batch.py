@@ -123,8 +123,8 @@ class BatchClassifier(StructuredClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. `SubLBFGSClassifier` also accepts a Dask collection chunked by
-            rows, if y and sample_weight are Dask collections too.
+            Training data. `SubLBFGSClassifier` and `BMRMClassifier` also accept a Dask
+            collection chunked by rows, if y and sample_weight are Dask collections too.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels of any type, or a label indicator matrix.
         sample_weight : array-like of shape (n_samples,) or None, default=None

@@ -23,15 +23,15 @@ def run_bmrm(
 
     An iteration makes one product X W, one Xᵀ B and one column of the bundle's Gram
     matrix. With `line_search`, the best point moves to the minimum of the objective on
-    the line to the bundle's minimizer [2]_ (for any risk with a line search, including
-    multiclass and multilabel losses), and the plane is taken a little beyond it. For
-    structures, which have only a max-oracle, use `run_cutting_plane`.
+    the line to the bundle's minimizer (as in OCAS, but for any risk with a line search),
+    and the plane is taken a little beyond it. For structures, which have only a
+    max-oracle, use `run_cutting_plane`. `BMRMClassifier` lists the papers.
 
     `line_search`: False takes the planes at the bundle's minimizers, which is the
-      method of [1]_.
+      method of Teo et al.
     `subproblem` ({"qp", "line"}): the bundle is minimized exactly, or only between its
-      last solution and the new plane: a single step in one variable. The analysis of
-      [1]_ needs no more (Theorem 5 of [3]_), and no planes are kept.
+      last solution and the new plane: a single step in one variable. The analysis needs
+      no more (Theorem 5 of Saha et al., "Lower bounds for BMRM"), and no planes are kept.
     `cut_at`: in (0, 1]: with `line_search`, the plane is taken at (1 - cut_at) times
       the best point plus cut_at times the bundle's minimizer. 0.1 makes the method
       OCAS. None: 0.1 if there are many features but few per row, and 0.01 otherwise.
@@ -42,13 +42,6 @@ def run_bmrm(
     `tol`, `**limits`: as for `run_passes`. "n_oracle_calls" counts planes.
     Returns the `SolverResult` for the best weights seen. "stalled" if only rounding is
       left of the gap.
-
-    .. [1] Teo, Vishwanathan, Smola, Le, "Bundle methods for regularized risk
-       minimization", JMLR 11, 2010.
-    .. [2] Franc, Sonnenburg, "Optimized cutting plane algorithm for support vector
-       machines", ICML 2008.
-    .. [3] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
-       SVMs", 2009.
     """
     if bundle is None:
         bundle = make_bundle(risk, lam) if subproblem == "qp" else AggregatePlane(lam)

@@ -33,26 +33,21 @@ def run_owlqn(
 ):
     """Minimize λ ||w||₁ + R(w) for a smooth risk, with a certificate.
 
-    Each step of L-BFGS stays in one orthant, where ||w||₁ is linear [1]_.
+    Each step of L-BFGS stays in one orthant, where ||w||₁ is linear: OWL-QN of Andrew and
+    Gao, see `CRFClassifier`, or OWL-QN* of Yu et al., section 7.3, see
+    `SubLBFGSClassifier`.
 
     `lam` > 0: λ.
     `direction` ({"owlqn", "sub"}): how directions are found: from the subgradient of
-      least size and projected on its orthant (OWL-QN), or by Algorithm 2 of [2]_
-      (OWL-QN*).
+      least size and projected on its orthant (OWL-QN), or by Algorithm 2 (OWL-QN*).
     `buffer`: the number of pairs from which R's inverse Hessian is estimated.
     `direction_tol`, `max_directions`: ε and k_max of Algorithm 2.
     `w0` (d,) or None: zero by default.
     `rng` (Generator or None): draws the subgradient with which direction finding
       starts. None takes the smallest one, which OWL-QN requires: with others it soon
-      finds no direction of descent, while Algorithm 2 still does (OWL-QNr and OWL-QN*r
-      of [2]_).
+      finds no direction of descent, while Algorithm 2 still does (OWL-QNr, OWL-QN*r).
     `**limits`: as for `run_steps`.
     Returns a `SolverResult`: "stalled" if steps decrease nothing beyond rounding.
-
-    .. [1] Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML
-       2007.
-    .. [2] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
-       convex optimization problems in machine learning", JMLR 11, 2010, section 7.3.
     """
     if direction not in ("owlqn", "sub"):
         raise ValueError(f"direction must be 'owlqn' or 'sub'; got {direction!r}.")

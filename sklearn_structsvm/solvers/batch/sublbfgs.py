@@ -138,10 +138,10 @@ def run_sublbfgs(
 ):
     """Minimize λ/2 ||w||² + R(w) with a certificate.
 
-    Algorithms 1 and 2 of [1]_. Each iteration's subgradient is a plane below R, and the
-    best lower bound from all planes is the certificate. With `hybrid`, the method
-    switches to bundle steps with a line search once it slows down. These start from its
-    planes.
+    Algorithms 1 and 2 of Yu et al., see `SubLBFGSClassifier`. Each iteration's
+    subgradient is a plane below R, and the best lower bound from all planes is the
+    certificate. With `hybrid`, bundle steps with a line search go on from these planes
+    once the method slows down.
 
     `risk`: a risk whose losses are not negative.
     `buffer`: pairs that the estimate of the inverse Hessian is made of.
@@ -158,9 +158,6 @@ def run_sublbfgs(
     `tol`, `**limits`: as for `run_passes`. "n_oracle_calls" counts evaluations of R
       with a subgradient.
     Returns a `SolverResult`: "stalled" if no direction descends beyond rounding.
-
-    .. [1] Yu, Vishwanathan, Günter, Schraudolph, "A quasi-Newton approach to nonsmooth
-       convex optimization problems in machine learning", JMLR 11, 2010.
     """
 
     history = limits["history"] = limits.get("history") or History()

@@ -126,8 +126,7 @@ class Acceleration:
 
         The dual objective first grows steadily. From then on, the distance to its maximum
         shrinks by a constant factor in as many passes as that growth would have taken to
-        reach the maximum. After two or three passes, this forecast was within a factor of
-        three for the eight pairs of a data set and λ that were tried.
+        reach the maximum.
         """
         gap = self.iterate.estimated_gap
         if gap <= self.tol:

@@ -160,7 +160,8 @@ def run_bcfw(
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
-    Algorithms 1 to 5, 8 and 9 of [1]_, combined in any way, and accelerated [2]_.
+    Algorithms 1 to 5, 8 and 9 of Osokin et al., in any combination, accelerated as by Lin
+    et al.; `BCFWClassifier` lists the papers.
 
     `sampling` ({"auto", "gap", "uniform", "permuted"}): how the blocks of a pass are
       drawn. "auto": "permuted" if steps are or may become accelerated, and "gap"
@@ -182,11 +183,6 @@ def run_bcfw(
       a tenth of the last true gap.
     Returns a `SolverResult`: "stalled" if no labeling that the oracle finds is violated
       by more than `tol`, but the oracle's upper bounds leave a larger gap.
-
-    .. [1] Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for
-       block Frank-Wolfe optimization of structured SVMs", ICML 2016.
-    .. [2] Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization",
-       NeurIPS 2015.
     """
     limits = Limits(**limits)
     is_plain = algorithm == "block" and not average

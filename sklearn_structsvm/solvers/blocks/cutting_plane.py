@@ -48,9 +48,8 @@ def run_cutting_plane(
     solves the problem anew over the labelings found so far: with a working set for each
     example [1]_, or with one plane for all examples and round [2]_. Planes taken at the
     solutions of the programs zigzag. So they are taken between the best weights seen and
-    the solution, which needs a third of the rounds. (A line search would call the oracle
-    for each example and trial.) Where passes over the working sets do not solve the
-    program, as on raw columns, planes over the working sets do.
+    the solution, which needs a third of the rounds. Where passes over the working sets do
+    not solve the program, as on raw columns, planes over them do.
 
     `oracle`: if it has an array `slacks`, each round first sets it to the slack
       variables ξ_i of the examples, the largest values over the cached labelings.

@@ -16,7 +16,8 @@ from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK
 def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits):
     """Minimize the objective of `run_bcfw` with steps that are optimal for their example.
 
-    The dual coordinate descent of [1]_ and, for several classes, of [2]_.
+    The dual coordinate descent of Hsieh et al. and, for several classes, of Keerthi et
+    al.; `BCFWClassifier` lists the papers.
 
     `sampling` ({"gap", "uniform", "permuted"}): "gap": sweeps over the examples in
     random order. Examples with a small gap are skipped, for more sweeps the longer
@@ -25,11 +26,6 @@ def run_exact(ascent, *, sampling="gap", acceleration="auto", rng=None, **limits
     `planes`. True: from the first pass on. `**limits` as for `Limits`. Returns a
     `SolverResult` with the better weights of two: those of the dual point, and their
     average over the sweeps, in which the last sweeps have the largest shares.
-
-    .. [1] Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method
-       for large-scale linear SVM", ICML 2008.
-    .. [2] Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large
-       scale multi-class linear SVMs", KDD 2008.
     """
     limits = Limits(**limits)
     accelerator = None

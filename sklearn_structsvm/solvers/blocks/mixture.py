@@ -15,9 +15,8 @@ A plane is taken between the best weights W so far and the w of the dual point. 
 W moves to the minimum of the objective on the segment, without further products with the
 features (OCAS: Franc and Sonnenburg, "Optimized cutting plane algorithm for large-scale
 risk minimization", JMLR 10, 2009). For structures, a line search would decode all
-examples anew for each trial. So the plane is taken after a step s on the way from W to w;
-s is doubled if that improved W, and halved otherwise. Each plane is thus also a check of
-the true gap.
+examples anew at each point. So the plane is taken after a step s on the way from W to w;
+s is doubled if that improved W, and halved otherwise. Each plane also checks the gap.
 """
 
 from functools import partial

@@ -247,11 +247,11 @@ def regularization_path(
     on_breakpoint=None,
     history=None,
 ):
-    """ε-approximate solutions for all λ (Algorithms 6 and 7 of [1]_).
+    """ε-approximate solutions for all λ (Algorithms 6 and 7 of Osokin et al.).
 
-    Equation (13) of the paper corrects two slips of its pseudo-code: the test of line 8
-    should be "if Δ > τ" (a new breakpoint exists if ρ = 1 - τ/Δ > 0), and the loop ends
-    with the λ just solved.
+    The paper is that of `bcfw_path`. Its equation (13) corrects two slips of its
+    pseudo-code: the test of line 8 should be "if Δ > τ" (a new breakpoint exists if
+    ρ = 1 - τ/Δ > 0), and the loop ends with the λ just solved.
 
     `iterate` (BlockFrankWolfe): a new iterate, at w = 0. Its λ is overwritten.
     `kappa` (float in (0, 1)): each breakpoint is solved to a gap of `kappa * eps`.
@@ -271,9 +271,6 @@ def regularization_path(
       counts as time of the path.
     Returns `path`; `stopped_by` ("max_iter", "max_time" or None): the limit that ended
       the path before `min_lambda`.
-
-    .. [1] Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
-       structured SVMs", ICML 2016.
     """
     rng = np.random.default_rng(rng)
     if kappa is None:

@@ -84,8 +84,7 @@ class ColumnGeneration(ConfusionSolver):
     solved only as exactly as the gap requires, so multipliers come from the middle of the
     optimal set and not from a vertex [1]_. Oscillating multipliers are averaged with
     those of the best bound [2]_. Constraints are enforced by an exact penalty, whose
-    price rises until they hold. On the data of the paper, a gap of 1e-3 takes 1 to 20
-    calls for the H-, Q- and G-mean, 10 to 45 for min-max, and 5 to 45 with constraints.
+    price rises until they hold.
 
     If a metric is neither convex nor a ratio, the method descends from each of the first
     few classifiers until the slope promises less than `tol` ("stationary"). The bound is
