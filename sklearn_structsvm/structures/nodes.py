@@ -278,7 +278,7 @@ class NodeStructure(Structure):
             raise ValueError(
                 f"emission={self.emission!r} needs a score for each of the {k} classes, "
                 f"sorted: {listed(self.classes_)}. X has {scores.shape[1]} columns. If y "
-                "lacks some classes, pass classes= to the estimator."
+                "lacks some classes, name all by the option `classes` of the estimator."
             )
 
     def _fitted_shapes(self):

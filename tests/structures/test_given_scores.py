@@ -169,7 +169,7 @@ def test_scores_are_needed_for_each_class():
         BCFWClassifier(STRUCTURES["chain"]).fit([x[:, :2] for x in X], y)
     few = [np.zeros(len(labels), dtype=int) for labels in y]
     few[0][0] = 1
-    with pytest.raises(ValueError, match="pass classes= to the estimator"):
+    with pytest.raises(ValueError, match="option .classes. of the estimator"):
         BCFWClassifier(STRUCTURES["chain"]).fit(X, few)
     model = BCFWClassifier(
         STRUCTURES["chain"], solver_options={"classes": [0, 1, 2]}, random_state=0
