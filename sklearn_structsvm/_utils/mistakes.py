@@ -171,6 +171,8 @@ class ExplainsMistakes:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = with_plain_calls(cls.__init__)
+        if not cls.__module__.startswith(PACKAGE):
+            return
         for base in cls.__mro__[1:]:
             if base.__module__.startswith(PACKAGE):
                 for name, method in vars(base).items():
