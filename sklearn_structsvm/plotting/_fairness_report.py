@@ -1,5 +1,6 @@
 """Rates by group with their intervals, and what was promised beside what held."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -320,9 +321,9 @@ def fairness_report(
         if getattr(estimator, "common_rule_", False):
             promised += ", as without constraints"
     # Of "uniform" promises: by how much each constraint was tightened.
-    bounds = iter(getattr(estimator, "constraint_bounds_", ()))
+    bounds: Iterator[dict] = iter(getattr(estimator, "constraint_bounds_", ()))
     for constraint in constraints:
-        tightened = next(bounds, {})
+        tightened: dict = next(bounds, {})
         if constraint.needs_costs:
             continue
         baseline = None

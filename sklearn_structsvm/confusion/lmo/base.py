@@ -86,7 +86,8 @@ class LMO(FittedAttributes, BaseEstimator):
     ...         best = np.argmin([np.vdot(L, C) for C in self.tensors_])
     ...         return self.tensors_[best], self.trees_[best]
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = ComplexMetricClassifier(metric="min_max", lmo=OneOfThree())
+    >>> options = {"lmo": OneOfThree()}
+    >>> model = ComplexMetricClassifier(metric="min_max", solver_options=options)
     >>> model.fit(X[:, :1], y).dual_gap_ <= 1e-3, len(model.classifiers_) <= 3
     (True, True)
     """
