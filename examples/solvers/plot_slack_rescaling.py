@@ -2,8 +2,8 @@
 Slack rescaling for multilabel classification
 =============================================
 
-Slack and margin rescaling come out level on these documents, with micro F1s of 0.53 and 0.51,
-but run the grid search on your data to see whether that holds there too. Margin
+Slack and margin rescaling come out level on these documents, with micro F1s of 0.53 and
+0.51, but run the grid search on your data to see whether that holds there too. Margin
 rescaling requires a lead over each wrong labeling of as many units as it has errors.
 Slack rescaling always requires a lead of one, and multiplies any shortfall by the
 number of errors. You will train both, and compare four solvers.
