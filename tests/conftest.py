@@ -1,6 +1,7 @@
 """Settings that hold for the whole suite."""
 
 import os
+from functools import partialmethod
 from importlib.util import find_spec
 
 import _seeds
@@ -8,6 +9,11 @@ import matplotlib
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from joblib._parallel_backends import LokyBackend
+
+# Processes of joblib end after 300 idle seconds, about as long as the suite takes. A call
+# that came just then was waited for without an end.
+LokyBackend.configure = partialmethod(LokyBackend.configure, idle_worker_timeout=3600)
 
 # No window opens, and figures look the same on every machine.
 matplotlib.use("Agg")
