@@ -229,7 +229,6 @@ MISTAKES = [
     ("CRF('chain').fit(y, X)", ValueError, "swapped & fit(X, y)"),
     ("CRF('chain').fit(X)", TypeError, "'y'"),
     ("CRF('chain').fit(X, None)", ValueError, "requires y"),
-    ("chain.score(X)", TypeError, "score() & 'y'"),
     ("check_data(y, X)", ValueError, "swapped & fit(X, y)"),
     ("CRF('chain').fit(X, y[:-1])", ValueError, "same length; got 8 and 7"),
     ("CRF('chain').fit(X, [v[1:] for v in y])", ValueError,

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from inspect import Parameter, isfunction, signature, unwrap
+from inspect import Parameter, signature
 from typing import Any, Self, TypeVar
 
 from sklearn_structsvm._utils import compat
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-PACKAGE = __name__.partition(".")[0] + "."
 
 
 def meant(given, choices, likeness=0.65):
@@ -162,22 +161,12 @@ def validate_params(
 
 
 class ExplainsMistakes:
-    """Answers to misspelt parameters of a class; before `BaseEstimator`.
-
-    Errors of Python about calls of inherited methods do not name the base class.
-    """
+    """Answers to misspelt parameters of a class; before `BaseEstimator`."""
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = with_plain_calls(cls.__init__)
-        if not cls.__module__.startswith(PACKAGE):
-            return
-        for base in cls.__mro__[1:]:
-            if base.__module__.startswith(PACKAGE):
-                for name, method in vars(base).items():
-                    if isfunction(method) and not name.startswith("_"):
-                        unwrap(method).__qualname__ = name
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of objects in them by names such as ``estimator__C``."""
