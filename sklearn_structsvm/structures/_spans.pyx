@@ -207,7 +207,7 @@ def span_probabilities(
     >>> span_probabilities(zeros, zeros, np.array([-1, 0]), np.uint8(zeros), 0.5)
     [(0, 1, 0, 0.5), (1, 2, 0, 0.5)]
     """
-    cdef const double[:, :, ::1] scores = transition.reshape(-1, *transition.shape[-2:])
+    cdef const double[:, :, ::1] scores = transition.reshape(-1, *theta.shape[1:] * 2)
     cdef const unsigned char[:, ::1] joins = goes_on
     cdef const Py_ssize_t[:, ::1] wanted = stops
     cdef double[:, ::1] ahead = np.array(theta)
