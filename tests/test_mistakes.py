@@ -142,7 +142,7 @@ MISTAKES = [
     ("CRF(solver_options={'maxtime': 3}).fit(F, l)", ValueError, "mean 'max_time'?"),
     ("CRF(solver_options={'C': 1}).fit(F, l)", ValueError, "parameter of & write C=1"),
     ("CRF(solver_options={'sampling': 'gaps'}).fit(F, l)", ValueError,
-     "'sampling' & CRFClassifier's solver_options & mean 'gap'?"),
+     "'sampling' & solver_options of CRFClassifier & mean 'gap'?"),
     ("CRF().set_params(struct='chain')", ValueError, "CRFClassifier & mean 'structure'?"),
     ("GridSearchCV(SVM(), {'c': [1, 2]}).fit(F, l)", ValueError, "'c' & mean 'C'?"),
     ("GridSearchCV(fair, {'slack': [0.1]}).fit(F, l)", ValueError,

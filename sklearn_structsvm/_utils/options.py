@@ -1,16 +1,22 @@
 """Options that an estimator takes in one dict, so that its constructor stays short."""
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from sklearn import get_config
 
 from sklearn_structsvm._utils.compat import (
+    Interval,
     InvalidParameterError,
     validate_parameter_constraints,
 )
 from sklearn_structsvm._utils.mistakes import meant, with_plain_refusals
+
+# Valid values of parameters and options.
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
+COUNT = [Interval(Integral, 1, None, closed="left")]
 
 # With it `set_params` sets one option and keeps the others.
 PREFIX = "solver_options__"
@@ -80,7 +86,12 @@ class OptionsMixin:
                     f"{name!r} is a parameter of {owner}, not one of its solver_options: "
                     f"write {name}={value!r}."
                 )
-        check_options(owner, self.solver_options, self._option_table)
+        owner, table = self._known_options()
+        check_options(owner, self.solver_options, table)
+
+    def _known_options(self):
+        """What takes the options, in words, and the table of all of them."""
+        return type(self).__name__, self._option_table
 
 
 def with_defaults(given, table):
@@ -98,20 +109,16 @@ def check_options(owner, given, table):
     """
     if not given:
         return
-    refuse_unknown(owner, given, table)
-    if not get_config()["skip_parameter_validation"]:
-        constraints = {name: table[name].allowed for name in given}
-        validate_parameter_constraints(constraints, given, f"{owner}'s solver_options")
-
-
-def refuse_unknown(owner, given, known):
-    """An error for an option whose name is not known."""
     for name in given:
-        if name not in known:
+        if name not in table:
             raise InvalidParameterError(
                 f"{name!r} is not among the solver_options of {owner}."
-                f"{meant(name, known)} They are: {', '.join(sorted(known))}."
+                f"{meant(name, table)} They are: {', '.join(sorted(table))}."
             )
+    if not get_config()["skip_parameter_validation"]:
+        constraints = {name: table[name].allowed for name in given}
+        owner = f"the solver_options of {owner}"
+        validate_parameter_constraints(constraints, given, owner)
 
 
 def refuse_misplaced(cls, params, kind):

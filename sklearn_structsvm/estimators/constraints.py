@@ -4,14 +4,12 @@ from numbers import Integral, Real
 from typing import get_args
 
 from sklearn_structsvm._utils.compat import Interval, StrOptions
-from sklearn_structsvm._utils.options import Option
+from sklearn_structsvm._utils.options import COUNT, POSITIVE, Option
 from sklearn_structsvm.estimators.named_structures import STRUCTURE_CONSTRAINT
 from sklearn_structsvm.solvers.blocks.steps import BlockStepName, steps_that
 
-POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 SHARE = [Interval(Real, 0, 1, closed="neither")]
-COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
 def check_ranges(owner, values, constraints):

@@ -68,7 +68,7 @@ def test_an_unknown_option_gets_the_list_and_the_one_that_was_meant(kind):
 
 @each
 def test_a_value_of_the_wrong_kind_is_refused_like_one_of_a_parameter(kind):
-    words = f"The 'max_time' parameter of {kind.__name__}'s solver_options must be"
+    words = f"The 'max_time' parameter of the solver_options of {kind.__name__}.* must be"
     for value in (-1, "long"):
         with pytest.raises(ValueError, match=words):
             kind(solver_options={"max_time": value}).fit(X, Y)
@@ -104,7 +104,7 @@ def test_paths_take_options_and_refuse_those_of_single_fits():
     for path in (bcfw_path, crf_path):
         with pytest.raises(ValueError, match=f"'average' is not .* {path.__name__}"):
             path(X, Y, solver_options={"average": True})
-        with pytest.raises(ValueError, match=f"of {path.__name__}'s solver_options"):
+        with pytest.raises(ValueError, match=f"the solver_options of {path.__name__}"):
             path(X, Y, solver_options={"max_time": -1})
 
 
@@ -125,5 +125,5 @@ def test_options_of_a_solver_of_confusions_are_those_of_the_one_chosen():
     with pytest.raises(ValueError, match=words):
         ComplexMetricClassifier(solver_options={"step": "paper"}).fit(X, Y)
     options = {"solver": "frank_wolfe", "step": "papr"}
-    with pytest.raises(ValueError, match=r"solver_options\['step'\] of .* one of"):
+    with pytest.raises(ValueError, match="'step' .* must be one of"):
         ComplexMetricClassifier(solver_options=options).fit(X, Y)

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from sklearn_structsvm._utils.borders import as_canonical
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
-from sklearn_structsvm._utils.options import Option, check_options, refuse_unknown
+from sklearn_structsvm._utils.options import Option, check_options
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.lmo.base import LMO
@@ -372,14 +372,13 @@ class ComplexMetricClassifier(RandomizedClassifier):
         self.verbose = verbose
         self.solver_options = solver_options
 
-    def _check_options(self):
-        name, given = type(self).__name__, self.solver_options or {}
-        table, others = self._option_table, self._options_of_solver()
-        own = {key: given[key] for key in given if key not in others}
-        check_options(name, own, table)
-        _, solver = find_solver(self._options.solver, bool(self.constraints))
-        refuse_unknown(f"{name} with {solver.CALLED}", others, table | solver.OPTIONS)
-        solver.check_options(others)
+    def _known_options(self):
+        owner, table = super()._known_options()
+        # The solver decides which others there are.
+        name = self._options.solver
+        check_options(owner, {"solver": name}, table)
+        _, solver = find_solver(name, bool(self.constraints))
+        return f"{owner} with {solver.CALLED}", table | solver.OPTIONS
 
     def _options_of_solver(self):
         """The options that are not in the table: those of the solver alone."""

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.options import COUNT, Option
 from sklearn_structsvm.solvers.confusion.bounds import (
     denominator_range,
     linear_range,
@@ -14,12 +16,7 @@ from sklearn_structsvm.solvers.confusion.column_generation import (
 from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
-from sklearn_structsvm.solvers.confusion.solver import (
-    POSITIVE_INTEGER,
-    ConfusionSolver,
-    Option,
-    choice,
-)
+from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 # Solvers of the linear problem of each iteration with constraints.
 INNER = {"column_generation": run_column_generation, "gda": run_gda}
@@ -49,9 +46,9 @@ class Bisection(ConfusionSolver):
     CALLED = "solver='bisection'"
     MAX_ITER = 100
     OPTIONS = {
-        "step": choice("bisection", "bisection", "dinkelbach"),
-        "inner": choice("column_generation", *INNER),
-        "inner_max_iter": Option(1000, POSITIVE_INTEGER),
+        "step": Option("bisection", [StrOptions({"bisection", "dinkelbach"})]),
+        "inner": Option("column_generation", [StrOptions({*INNER})]),
+        "inner_max_iter": Option(1000, COUNT),
     }
 
     def __init__(self, problem, tol, max_iter, options):

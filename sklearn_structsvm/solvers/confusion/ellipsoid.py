@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.options import POSITIVE, Option
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.slack_variables import (
@@ -10,11 +11,8 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     check_convex,
 )
 from sklearn_structsvm.solvers.confusion.solver import (
-    BOOLEAN,
-    POSITIVE_NUMBER,
     RECOMBINE_INTERVAL,
     ConfusionSolver,
-    Option,
 )
 
 
@@ -89,8 +87,8 @@ class EllipsoidMethod(ConfusionSolver):
         # Slopes of metrics by rates are at most 1 (except for the G-mean), and
         # multipliers of constraints rarely above 10. The value 1000 of the paper's
         # experiments takes more iterations to shrink.
-        "radius": Option(100.0, POSITIVE_NUMBER),
-        "deep_cuts": Option(True, BOOLEAN),
+        "radius": Option(100.0, POSITIVE),
+        "deep_cuts": Option(True, ["boolean"]),
         "recombine_interval": RECOMBINE_INTERVAL,
     }
 

@@ -3,12 +3,16 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.options import Option
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import START_SHARE
 from sklearn_structsvm.solvers.confusion.pruning import best_weights
-from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver, choice
+from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
+
+STEPS = {"paper", "line_search", "away", "pairwise", "fully_corrective"}
 
 # Accuracy of line searches, relative to the longest step.
 STEP_ACCURACY = 1e-6
@@ -49,9 +53,7 @@ class FrankWolfe(ConfusionSolver):
 
     CALLED = "solver='frank_wolfe'"
     OPTIONS = {
-        "step": choice(
-            "line_search", "paper", "line_search", "away", "pairwise", "fully_corrective"
-        )
+        "step": Option("line_search", [StrOptions(STEPS)]),
     }
 
     def __init__(self, problem, tol, max_iter, options):

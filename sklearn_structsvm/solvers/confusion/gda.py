@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.options import POSITIVE, Option
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.slack_variables import (
@@ -10,12 +11,9 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     project_solid_simplex,
 )
 from sklearn_structsvm.solvers.confusion.solver import (
-    BOOLEAN,
-    POSITIVE_NUMBER,
     RECOMBINE_INTERVAL,
-    TWO_POSITIVE_NUMBERS,
     ConfusionSolver,
-    Option,
+    PositiveNumbers,
 )
 
 
@@ -57,9 +55,9 @@ class GDA(ConfusionSolver):
         # The paper chooses both from 0.001, 0.01 and 0.1 by the training objective. On
         # most of its data sets and metrics, these values reach a gap of 1e-3 first, or
         # nearly first, among the nine pairs.
-        "step_sizes": Option((0.1, 0.1), TWO_POSITIVE_NUMBERS),
-        "radius": Option(100.0, POSITIVE_NUMBER),
-        "average": Option(False, BOOLEAN),
+        "step_sizes": Option((0.1, 0.1), [PositiveNumbers(2)]),
+        "radius": Option(100.0, POSITIVE),
+        "average": Option(False, ["boolean"]),
         "recombine_interval": RECOMBINE_INTERVAL,
     }
 

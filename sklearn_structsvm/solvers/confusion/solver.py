@@ -1,62 +1,32 @@
 """Shared by the solvers of confusion problems: options, and how to run them."""
 
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklearn_structsvm._utils.compat import Interval
+from sklearn_structsvm._utils.options import COUNT, Option, check_options
 from sklearn_structsvm.solvers.confusion.level_search import run_over_levels
-
-
-class Kind(NamedTuple):
-    """The valid values of an option, as a check and in words."""
-
-    is_right: Any
-    words: str
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a solver: its default and its valid values."""
-
-    default: Any
-    kind: Kind
-
-
-def _is_positive(value):
-    return isinstance(value, Real) and 0.0 < value < np.inf
-
-
-def _are_positive(values):
-    return np.ndim(values) == 1 and len(values) > 0 and all(map(_is_positive, values))
-
-
-def _is_count(value):
-    return isinstance(value, (int, np.integer)) and value > 0
-
-
-POSITIVE_NUMBER = Kind(_is_positive, "a positive number")
-POSITIVE_NUMBERS = Kind(_are_positive, "positive numbers")
-TWO_POSITIVE_NUMBERS = Kind(
-    lambda v: _are_positive(v) and len(v) == 2, "two positive numbers"
-)
-POSITIVE_INTEGER = Kind(_is_count, "a positive integer")
-BOOLEAN = Kind(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
-
-
-def choice(default, *names):
-    """An option whose value is one of these names."""
-
-    def is_right(value):
-        return isinstance(value, str) and value in names
-
-    return Option(default, Kind(is_right, f"one of {names}"))
-
 
 # Some solvers optimize the weights of all found classifiers at intervals: the first
 # interval, in iterations. Later ones are longer.
-RECOMBINE_INTERVAL = Option(25, POSITIVE_INTEGER)
+RECOMBINE_INTERVAL = Option(25, COUNT)
+
+
+class PositiveNumbers(Interval):
+    """The valid values of an option that holds positive numbers, `n` of them or any."""
+
+    def __init__(self, n=None):
+        super().__init__(Real, 0.0, None, closed="neither")
+        self.n = n
+
+    def is_satisfied_by(self, values):
+        if np.ndim(values) != 1 or len(values) != (self.n or max(len(values), 1)):
+            return False
+        return all(map(super().is_satisfied_by, values))
+
+    def __str__(self):
+        return f"{self.n or 'some'} positive numbers"
 
 
 class ConfusionSolver:
@@ -87,23 +57,6 @@ class ConfusionSolver:
         raise NotImplementedError
 
     @classmethod
-    def check_options(cls, options):
-        """Raise an error for unknown options and invalid values."""
-        for name, value in options.items():
-            if name not in cls.OPTIONS:
-                known = sorted(cls.OPTIONS)
-                takes = f"the options {known}" if known else "no options"
-                raise TypeError(
-                    f"solver_options has {name!r}, but {cls.CALLED} accepts {takes}."
-                )
-            is_right, words = cls.OPTIONS[name].kind
-            if not is_right(value):
-                raise ValueError(
-                    f"solver_options[{name!r}] of {cls.CALLED} must be {words}; "
-                    f"got {value!r}."
-                )
-
-    @classmethod
     def run(
         cls,
         problem,
@@ -131,7 +84,7 @@ class ConfusionSolver:
           message states the smallest violation. TypeError, ValueError for invalid
           options, and for problems that the solver does not support.
         """
-        cls.check_options(options)
+        check_options(cls.CALLED, options, cls.OPTIONS)
         max_iter = cls.MAX_ITER if max_iter is None else max_iter
         if problem.leveled:
             return run_over_levels(

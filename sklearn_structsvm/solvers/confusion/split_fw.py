@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.compat import StrOptions
+from sklearn_structsvm._utils.options import POSITIVE, Option
 from sklearn_structsvm.solvers.accuracy import MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
@@ -14,12 +16,9 @@ from sklearn_structsvm.solvers.confusion.slack_variables import (
     sides_of_levels,
 )
 from sklearn_structsvm.solvers.confusion.solver import (
-    POSITIVE_NUMBER,
-    POSITIVE_NUMBERS,
     RECOMBINE_INTERVAL,
     ConfusionSolver,
-    Option,
-    choice,
+    PositiveNumbers,
 )
 
 
@@ -47,10 +46,10 @@ class SplitFrankWolfe(ConfusionSolver):
 
     CALLED = "solver='frank_wolfe' with constraints"
     OPTIONS = {
-        "step": choice("line_search", "line_search", "paper"),
+        "step": Option("line_search", [StrOptions({"line_search", "paper"})]),
         # The values of the paper's experiments (appendix B.1).
-        "penalty": Option(10.0, POSITIVE_NUMBER),
-        "dual_steps": Option((0.5, 0.1, 0.001), POSITIVE_NUMBERS),
+        "penalty": Option(10.0, POSITIVE),
+        "dual_steps": Option((0.5, 0.1, 0.001), [PositiveNumbers()]),
         "recombine_interval": RECOMBINE_INTERVAL,
     }
 

@@ -34,6 +34,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._utils.options import check_options
 from sklearn_structsvm.confusion import ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
@@ -834,7 +835,8 @@ class TestSolvers:
 
     @pytest.mark.parametrize("solver", dict.fromkeys(chain(*SOLVERS.values())))
     def test_what_an_option_is_by_default_may_be_said(self, solver):
-        solver.check_options({k: option.default for k, option in solver.OPTIONS.items()})
+        options = {k: option.default for k, option in solver.OPTIONS.items()}
+        check_options("a solver", options, solver.OPTIONS)
 
 
 ONE = Recall(at_least=0.1)
@@ -859,7 +861,7 @@ REFUSED = [
           "solver_options": options}, TypeError, words)
         for solver, constraints, options, words in [
             ("frank_wolfe", (), {"nonsense": 1}, "'nonsense' is not .* solver, step"),
-            ("frank_wolfe", (), {"tol": 1.0}, "'tol' .*with solver='frank_wolfe'"),
+            ("frank_wolfe", (), {"tol": 1.0}, "write tol=1.0"),
             ("gda", (), {"step": "paper"}, "'step' .*, step_sizes"),
             ("auto", (), {1: 2}, "1 is not .*with solver='column_generation'"),
             ("frank_wolfe", ONE, {"radius": 1.0},
@@ -869,19 +871,19 @@ REFUSED = [
     *(
         ({"metric": "micro_f1", "solver": solver, "constraints": constraints,
           "solver_options": {option: value}}, ValueError,
-         rf"solver_options\['{option}'\].*{words}")
+         rf"'{option}' parameter of the solver_options of .*{words}")
         for solver, constraints, option, value, words in [
-            ("frank_wolfe", (), "step", "longest", r"one of \('paper', "),
-            ("frank_wolfe", ONE, "step", "away", r"one of \('line_search', 'paper'\)"),
-            ("frank_wolfe", ONE, "penalty", 0.0, "a positive number"),
-            ("frank_wolfe", ONE, "dual_steps", (), "positive numbers"),
-            ("gda", (), "step_sizes", (0.1,), "two positive numbers"),
-            ("gda", (), "step_sizes", 0.1, "two positive numbers"),
-            ("gda", (), "average", "no", "True or False"),
-            ("ellipsoid", (), "radius", np.inf, "a positive number"),
-            ("ellipsoid", (), "recombine_interval", 2.5, "a positive integer"),
+            ("frank_wolfe", (), "step", "longest", "one of 'away', .*'paper'"),
+            ("frank_wolfe", ONE, "step", "away", "one of 'line_search', 'paper'"),
+            ("frank_wolfe", ONE, "penalty", 0.0, r"float in the range \(0.0, inf\)"),
+            ("frank_wolfe", ONE, "dual_steps", (), "some positive numbers"),
+            ("gda", (), "step_sizes", (0.1,), "2 positive numbers"),
+            ("gda", (), "step_sizes", 0.1, "2 positive numbers"),
+            ("gda", (), "average", "no", "bool"),
+            ("ellipsoid", (), "radius", np.inf, r"float in the range \(0.0, inf\)"),
+            ("ellipsoid", (), "recombine_interval", 2.5, r"int in the range \[1, inf\)"),
             ("bisection", (), "inner", None, "one of .*'gda'"),
-            ("bisection", (), "inner_max_iter", 0, "a positive integer"),
+            ("bisection", (), "inner_max_iter", 0, r"int in the range \[1, inf\)"),
         ]
     ),
 ]  # fmt: skip

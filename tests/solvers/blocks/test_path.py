@@ -368,7 +368,7 @@ def test_a_path_of_features_that_are_not_scaled_has_an_end():
 def test_bcfw_path_refuses_what_makes_no_path(options, message):
     problem = random_problem("chain")
     (name,) = options
-    message = f"The '{name}' parameter of bcfw_path('s .*)? must be .*{message}"
+    message = f"The '{name}' parameter of .*bcfw_path must be .*{message}"
     with pytest.raises(ValueError, match=message):
         placed(bcfw_path)(problem.X, problem.y, **options)
 
