@@ -149,7 +149,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     The rows of an item depend on each other: a classifier that is wrong about a person
     is so for many rows. A likelihood that counts all rows trusts it too little for that,
     and short segments are lost. So by default an item counts as one row: ``C`` is the
-    weight of the items over that of their labels; and ``decoding="mbr"`` errs on the
+    number of items over the weight of their labels; and ``decoding="mbr"`` errs on the
     fewest rows that can be expected. Ten rows, or ``decoding="map"``, are taken if the
     score over the same folds is then higher by more than a standard error.
 
@@ -267,9 +267,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if self.final_estimator is None:
             labeled = np.repeat(np.arange(len(items)), lengths)[known]
             scored = [own for own in folds or () if np.isin(own[1], labeled).any()]
-            shares = np.ones(len(known)) if weights is None else weights
-            _, first = np.unique(labeled, return_index=True)
-            per_row = shares[first].sum() / shares.sum()
+            total = len(known) if weights is None else float(weights.sum())
+            # Times the weights of the items, so that their scale does not matter.
+            per_row = len(np.unique(labeled)) / total
             _set_best(final, per_row, items, y, beside, scored)
         self.final_estimator_ = final.fit(items, y, **beside)
 
@@ -288,7 +288,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         final = self.final_estimator
         if final is None:
             options = {"classes": self.classes_}
-            final = CRFClassifier(_structure_of(rests), solver_options=options)
+            final = CRFClassifier(
+                _structure_of(rests), random_state=0, solver_options=options
+            )
         final = clone(final)
         if "structure" not in final.get_params(deep=False):
             raise TypeError(

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -295,6 +296,18 @@ def test_items_without_weight_labels_or_rows_count_as_no_row():
     assert model.least_probability_ >= 1 / len(rows)
     with pytest.raises(ValueError, match="sample_weight must not be zero"):
         model.fit(X, y, np.zeros(12))
+
+
+def test_the_scale_of_weights_does_not_matter_to_the_default():
+    X, y = series()
+    weights = new_rng(7).uniform(0.5, 2.0, 12)
+    models = [
+        StackedStructureClassifier(GaussianNB()).fit(X, y, scale * weights)
+        for scale in (1.0, 2.0**-7)
+    ]
+    one, other = (model.final_estimator_ for model in models)
+    assert other.C == pytest.approx(2.0**7 * one.C)
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6, atol=1e-9)
 
 
 def test_a_class_that_folds_lack_has_its_column():
