@@ -141,7 +141,7 @@ def _problem_of_chunks(estimator, workers, structure):
     labels, no_rows = _checked_labels(found), np.empty((0, found.n_features))
     if structure is None:
         classes = estimator._options.classes
-        structure = estimator._infer_structure(no_rows, labels, classes)
+        structure = estimator._infer_structure(False, labels, classes)
     # Balanced class weights depend on the counts of all chunks.
     balanced = estimator.class_weight == "balanced" and found.n_columns is None
     fit_to_checked(

@@ -211,9 +211,9 @@ class BatchClassifier(StructuredClassifier):
                 UserWarning,
             )
 
-    def _infer_structure(self, X, y, classes):
+    def _infer_structure(self, has_items, y, classes):
         """Infer the structure from y, and check that the parameters agree with it."""
-        structure, loss = infer_structure(X, y, classes), loss_of(self)
+        structure, loss = infer_structure(has_items, y, classes), loss_of(self)
         if not structure.flat:
             if not self.takes_sequences:
                 raise ValueError(

@@ -319,8 +319,8 @@ class BMRMClassifier(BatchClassifier):
         )
         return Method("Cutting planes", solve)
 
-    def _infer_structure(self, X, y, classes):
-        structure = super()._infer_structure(X, y, classes)
+    def _infer_structure(self, has_items, y, classes):
+        structure = super()._infer_structure(has_items, y, classes)
         formulation = self._options.formulation
         if structure.flat and formulation != "one-slack":
             raise ValueError(

@@ -3,14 +3,11 @@
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.labels import as_classes
-from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.solvers.batch.proximal_newton import MOST_MODELED
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -69,22 +66,9 @@ def is_flat(structure):
     return traits is None or traits.flat
 
 
-def holds_sequences(X):
-    if isinstance(X, np.ndarray) and X.ndim != 1:
-        return X.ndim == 3
-    is_table = isinstance(X, SplitMatrix) or (hasattr(X, "iloc") and X.ndim != 1)
-    if sparse.issparse(X) or is_table or not hasattr(X, "__len__"):
-        return False
-    first = next((x for x in X if not is_empty(x)), None)
-    try:
-        return sparse.issparse(first) or np.ndim(first) == 2
-    except ValueError:  # a row of rows of different lengths
-        return False
-
-
-def infer_structure(X, y, classes):
-    """The structure that "auto" resolves to."""
-    if holds_sequences(X):
+def infer_structure(has_items, y, classes):
+    """The structure that "auto" resolves to, for items or for rows."""
+    if has_items:
         return ChainStructure()
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":

@@ -7,26 +7,17 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, sqrt
-from numbers import Number
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
 
 from sklearn_structsvm._contract.answers import Answer
-from sklearn_structsvm._utils.arrays import refuse_foreign
-from sklearn_structsvm._utils.borders import as_array, as_canonical, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.indicators import refuse_lists
-from sklearn_structsvm._utils.labels import encode, plain, refuse_missing
-from sklearn_structsvm._utils.tables import refuse_strings
+from sklearn_structsvm._utils.labels import encode, plain
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalized_lambda,
     total_weight,
 )
-from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.distributed.rows import read_rows
 from sklearn_structsvm.distributed.sequences import read_sequences
 from sklearn_structsvm.estimators.base import require_y
@@ -36,17 +27,16 @@ from sklearn_structsvm.estimators.named_structures import (
     class_options,
     fresh,
     has_exact_steps,
-    holds_sequences,
     named_structure,
     wants_indicator,
 )
 from sklearn_structsvm.estimators.options import check_dask_options
-from sklearn_structsvm.estimators.targets import Targets, read_targets
+from sklearn_structsvm.reading.examples import Examples
+from sklearn_structsvm.reading.targets import Targets, read_targets
 from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.answers import oracle_of
 from sklearn_structsvm.structures.nodes import NodeStructure
-from sklearn_structsvm.structures.validation import refuse_tokens
 
 # The square of a smaller length fits into float64, and so does a sum of many of them.
 MAX_NORM = 1e150
@@ -61,9 +51,10 @@ def bind_data(estimator, X, y, sample_weight=None):
 
     Returns a LocalProblem or RemoteProblem, a context that releases remote data.
     """
-    if holds_dask(X, y, sample_weight):
-        return bind_remote(estimator, X, y, sample_weight)
-    return bind_local(estimator, X, y, sample_weight)
+    examples = Examples(X, y, sample_weight)
+    if examples.is_remote:
+        return bind_remote(estimator, examples)
+    return _bind(estimator, examples)
 
 
 def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
@@ -71,15 +62,19 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
 
     With ``warns=False`` labels that look wrong are not said, as in the folds of a fit.
     """
-    refuse_foreign(X=X, y=y, sample_weight=sample_weight)
+    return _bind(estimator, Examples(X, y, sample_weight), warns)
+
+
+def _bind(estimator, examples, warns=True):
+    examples.check_local()
     structure = named_structure(estimator.structure)
-    if isinstance(X, (list, tuple)) and len(X) == 0:
-        raise ValueError("X is empty: at least one example is needed.")
-    flat = not holds_sequences(X) if structure is None else structure.flat
+    flat = not examples.has_items if structure is None else structure.flat
     if flat:
-        X, y = check_flat(estimator, X, y)
+        examples.check_rows(estimator, wants_indicator(estimator.structure))
+    X, y, sample_weight = examples.X, examples.y, examples.sample_weight
     if structure is None:
-        structure = estimator._infer_structure(X, y, estimator._options.classes)
+        classes = estimator._options.classes
+        structure = estimator._infer_structure(not flat, y, classes)
     else:
         structure = fresh(structure)
     if flat:
@@ -87,7 +82,7 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
     else:
         require_y(estimator, y)
         if isinstance(structure, NodeStructure):
-            refuse_swapped(X, y)
+            examples.refuse_swapped()
         targets = read_targets(estimator, structure, y, warns=warns)
         X = targets.check(structure, X)
     X = structure._with_own_indices(X)
@@ -111,11 +106,12 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
     return problem
 
 
-def bind_remote(estimator, X, y, sample_weight=None):
+def bind_remote(estimator, examples):
     """The `RemoteProblem` of Dask collections.
 
     These are chunked rows, or else bags or lists of delayed parts of examples.
     """
+    X, y, sample_weight = examples.X, examples.y, examples.sample_weight
     estimator._check_dask()
     structure = named_structure(estimator.structure)
     has_rows = hasattr(X, "chunks") or hasattr(X, "divisions")
@@ -270,61 +266,6 @@ class LocalProblem:
     def with_threshold(self, weights):
         """The ranking structure with the best threshold for the scores."""
         return self.structure.with_threshold(self.X, self.y, weights, self.weights)
-
-
-def refuse_swapped(X, y):
-    """ValueError if X holds a number where y holds a row of numbers."""
-    dims = []
-    for part in (X, y):
-        if not isinstance(part, list | tuple | np.ndarray) or len(part) == 0:
-            return
-        if not isinstance(part[0], list | np.ndarray | Number):
-            return
-        try:
-            first = np.asarray(part[0])
-        except (TypeError, ValueError):
-            return  # ragged, of which others say more
-        if first.dtype.kind not in "fiub":
-            return
-        dims.append(first.ndim)
-    if dims in ([0, 1], [1, 2]):
-        raise ValueError(
-            "X holds one number where y holds a row of numbers, as if they were swapped: "
-            "write fit(X, y)."
-        )
-
-
-def check_flat(estimator, X, y):
-    """X and y as scikit-learn's linear classifiers check them."""
-    refuse_swapped(X, y)
-    refuse_strings(X)
-    refuse_tokens(X)
-    X, y = as_canonical(X), as_canonical(y, "y")
-    refuse_masked("X", X)
-    refuse_missing(y)
-    if holds_sequences(X):
-        raise ValueError(
-            f"structure={estimator.structure!r} takes one row of X per example, but X "
-            "holds a 2-D item for each. For sequences use structure='chain'."
-        )
-    refuse_lists(y)
-    if isinstance(y, (list, tuple)):
-        y = as_array("y", y)
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        multi_output=True,
-    )
-    check_classification_targets(y)
-    if sparse.issparse(y):
-        y = y.toarray()
-    if y.ndim == 2 and y.shape[1] == 1 and not wants_indicator(estimator.structure):
-        y = column_or_1d(y, warn=True)
-    return X, y
 
 
 def warn_of_odd_classes(structure, y):

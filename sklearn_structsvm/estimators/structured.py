@@ -105,9 +105,9 @@ class StructuredClassifier(
         """The `Method` for a problem, given the attributes of the previous fit."""
         raise NotImplementedError
 
-    def _infer_structure(self, X, y, classes):
+    def _infer_structure(self, has_items, y, classes):
         """The structure that "auto" resolves to."""
-        return infer_structure(X, y, classes)
+        return infer_structure(has_items, y, classes)
 
     def _check_dask(self):
         """Raise an error if the parameters do not support Dask."""

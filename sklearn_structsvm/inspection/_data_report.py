@@ -22,9 +22,10 @@ from sklearn_structsvm._utils.tags import LETTERS, OUTSIDE, first_fault
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.crf import CRFClassifier
-from sklearn_structsvm.estimators.problem import bind_local, refuse_swapped
+from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import scaling_words
 from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
+from sklearn_structsvm.reading.examples import Examples
 from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
 from sklearn_structsvm.solvers.blocks._crf import dual_memory
 from sklearn_structsvm.structures import ChainStructure
@@ -122,7 +123,7 @@ def check_data(
         rows.append((about, what, str(value)))
 
     X = list(X) if isinstance(X, Iterator) else X
-    refuse_swapped(X, y)
+    Examples(X, y).refuse_swapped()
     if _is_table(X):
         kind, table, lengths = "rows", X, None
         add("data", "rows", f"{_num_samples(X)}, of {X.shape[1]} columns")

@@ -37,8 +37,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     prefit_classes,
 )
-from sklearn_structsvm.estimators.named_structures import holds_sequences
-from sklearn_structsvm.estimators.problem import refuse_swapped
+from sklearn_structsvm.reading.examples import Examples
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # In a smaller group, one example moves a rate by more than the default slack of 0.05.
@@ -252,14 +251,15 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
 
 def _refuse_several(estimator, X, y):
     """ValueError if the examples have several labels each."""
-    refuse_swapped(X, y)
+    examples = Examples(X, y)
+    examples.refuse_swapped()
     first = y[0] if isinstance(y, list | tuple | np.ndarray) and len(y) else 0
     n_labels = np.size(first) if np.ndim(first) else 1
     if n_labels == 1:
         return
     name = type(estimator).__name__
     given = f"{name} needs one label per row, but y[0] has {n_labels}"
-    if holds_sequences(X):
+    if examples.has_items:
         raise ValueError(
             f"{given}. For sequences there are CRFClassifier and BCFWClassifier."
         )
