@@ -1,7 +1,7 @@
 """A structure on top of any classifier of rows."""
 
 from functools import wraps
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -94,8 +94,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         tree for pairs (features, parents), and otherwise a chain.
     cv : int, splitter, iterable or "prefit", default=5
         The folds of items, as in :func:`sklearn.model_selection.cross_val_predict`; each
-        item must be in one test part. With "prefit", `estimator` is fitted already, to
-        other items than those of `fit`.
+        item must be in one test part. A number deals the items with a label, and those
+        without one, to as many folds. With "prefit", `estimator` is fitted already, to
+        other items than those of `fit`; its classes that `y` lacks are left out.
     stack_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where the scores come from. "auto" takes the first of the two that `estimator`
         has. Scores are logarithms of probabilities, and decision functions as they are.
@@ -245,7 +246,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
                 raise ValueError("sample_weight must not be zero for all labels.")
             labels, known, weights = labels[used], known[used], weights[used]
         task = self._task(table, 0.0, known, labels, weights)
-        folds = self._folds(X, y, groups)
+        labeled = np.unique(np.repeat(np.arange(len(X)), lengths)[known])
+        folds = self._folds(X, y, groups, labeled)
         final = self._final(rests)
         task.method_of(self.estimator)  # or an error, before any fit
         if self.cv == "prefit":
@@ -265,19 +267,21 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         beside = {} if sample_weight is None else {"sample_weight": sample_weight}
         items = self._items(X, scores, lengths, rests)
         if self.final_estimator is None:
-            labeled = np.repeat(np.arange(len(items)), lengths)[known]
             scored = [own for own in folds or () if np.isin(own[1], labeled).any()]
             total = len(known) if weights is None else float(weights.sum())
             # Times the weights of the items, so that their scale does not matter.
-            per_row = len(np.unique(labeled)) / total
+            per_row = len(labeled) / total
             _set_best(final, per_row, items, y, beside, scored)
         self.final_estimator_ = final.fit(items, y, **beside)
 
-    def _folds(self, X, y, groups):
+    def _folds(self, X, y, groups, labeled):
         """The folds of items, each in one test part; None if there can be none."""
-        if self.cv == "prefit":
-            return checked_folds(min(5, len(X)), X, y) if len(X) > 1 else None
-        folds = checked_folds(self.cv, X, y, groups=groups)
+        cv = min(5, len(labeled)) if self.cv == "prefit" else self.cv
+        if cv == 1 and self.cv == "prefit":
+            return None
+        if isinstance(cv, Integral):
+            return _dealt(checked_folds(cv, labeled, None), labeled, len(X))
+        folds = checked_folds(cv, X, y, groups=groups)
         test = np.concatenate([test for _, test in folds])
         if not np.array_equal(np.sort(test), np.arange(len(X))):
             raise ValueError("cv must have each item in the test part of one fold.")
@@ -422,7 +426,12 @@ class RowTask:
         else:
             found = answer.array(found, n, columns)
             missing = found.min() if found.size else 0.0
-        places = encode(model.classes_, self.classes, "classes_ of the estimator")
+        classes = np.asarray(model.classes_)
+        shared = np.isin(classes, self.classes)
+        if 0 < shared.sum() < columns:  # the structure has no class that y lacks
+            classes, found = classes[shared], found[:, shared]
+        columns = len(classes)
+        places = encode(classes, self.classes, "classes_ of the estimator")
         if columns == len(self.classes) and np.array_equal(places, np.arange(columns)):
             return found
         scores = np.full((n, len(self.classes)), missing, found.dtype)
@@ -442,6 +451,16 @@ class RowTask:
             if supports(model, name):
                 return name
         raise TypeError(f"estimator must have {' or '.join(names)}; got {model!r}.")
+
+
+def _dealt(folds, labeled, n):
+    """Folds of the labeled items, as folds of all n: each gets its part of the rest."""
+    rest = np.setdiff1d(np.arange(n), labeled)
+    return [
+        (np.union1d(labeled[train], np.setdiff1d(rest, own)),
+         np.union1d(labeled[test], own))
+        for (train, test), own in zip(folds, np.array_split(rest, len(folds)), strict=True)
+    ]  # fmt: skip
 
 
 def _scored_by_others(task, model, train, test):

@@ -264,8 +264,40 @@ def test_folds_without_a_label_or_a_row_choose_nothing():
     model = StackedStructureClassifier(LogisticRegression()).fit(X, hidden)
     assert model.score(X, y) > 0.4
     with_empty = [X[0][:0]] * 3 + X, [y[0][:0]] * 3 + y
-    model = StackedStructureClassifier(LogisticRegression(), cv=15).fit(*with_empty)
+    model = StackedStructureClassifier(LogisticRegression(), cv=12).fit(*with_empty)
     assert model.score(X, y) > 0.4
+
+
+def test_each_fold_has_items_with_labels_wherever_they_stand():
+    X, y = series()
+    few = [own if i < 4 else np.full(len(own), MISSING) for i, own in enumerate(y)]
+    order = new_rng().permutation(12)
+    for places in (np.arange(12), order):
+        given = [X[i] for i in places], [few[i] for i in places]
+        model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(*given)
+        by_hand = LogisticRegression().fit(
+            np.vstack([X[i] for i in places if i < 4]),
+            np.concatenate([y[i] for i in places if i < 4]),
+        )
+        np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
+        assert model.score(X, y) > 0.4
+
+
+def test_classes_of_a_fitted_classifier_that_y_lacks_are_left_out():
+    X, y = series()
+    prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    few = [np.where(labels == "run", "walk", labels) for labels in y]
+    model = StackedStructureClassifier(prefit, cv="prefit").fit(X, few)
+    kept = [list(CLASSES).index(label) for label in model.classes_]
+    assert model.classes_.tolist() == sorted(set(CLASSES) - {"run"})
+    np.testing.assert_array_equal(
+        np.vstack(model._scored(X)),
+        np.log(np.maximum(prefit.predict_proba(np.vstack(X)), 1e-300))[:, kept].clip(
+            np.log(model.least_probability_)
+        ),
+    )
+    with pytest.raises(ValueError, match="not one of the classes"):
+        model.fit(X, [np.full(len(labels), 7) for labels in y])
 
 
 def test_integers_beside_hidden_labels_are_labels():
