@@ -28,6 +28,7 @@ from sklearn_structsvm import (
     MultilabelMetricClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
+    StackedStructureClassifier,
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains
@@ -553,12 +554,15 @@ FAIR = ComplexMetricClassifier(EXACT, constraints=EqualOpportunity(slack=1.0))
 OF_PAIRS = BCFWClassifier(PairwiseMultilabelStructure(), max_iter=2)
 FORESTS = MultilabelMetricClassifier(RandomForestClassifier(2), cv=None)
 BY_F = MultilabelMetricClassifier(average="samples", cv=None)
+STACKED = StackedStructureClassifier(DummyClassifier())
 TWO_COLUMNS = np.array([["a", "x"], ["b", "y"]])[np.arange(N) % 2]
 REFUSED = [
     (lambda: (CRFClassifier().fit(*make_chains(6, random_state=new_seed(0))), features()),
      "CRFClassifier has no form in ONNX: ChainStructure decodes"),
     (lambda: fitted(OF_PAIRS, "multilabel"),
      "BCFWClassifier has no form in ONNX: PairwiseMultilabelStructure decodes"),
+    (lambda: (STACKED.fit(*make_chains(9, random_state=new_seed(0))), features()),
+     "StackedStructureClassifier has no form in ONNX: .* its `estimator_` can be"),
     (with_half_a_class, r"its classes are \[0.5, 1.0\]"),
     (lambda: fitted(ComplexMetricClassifier(EXACT, solver_options={"lmo": "weighted"})),
      "its classifiers decide without class probabilities"),

@@ -12,6 +12,7 @@ from sklearn_structsvm.estimators.complex_metric.multilabel import (
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import IndependentPairs
 from sklearn_structsvm.estimators.probabilistic import ProbabilisticClassifier
+from sklearn_structsvm.estimators.stacked import StackedStructureClassifier
 from sklearn_structsvm.onnx import _skl2onnx
 from sklearn_structsvm.onnx._graph import Graph
 from sklearn_structsvm.onnx._parsing import (
@@ -232,6 +233,7 @@ def _convert_label_rule(scope, operator, container):
 
 CONVERTERS = {
     **dict.fromkeys(LINEAR_MODELS, _convert_linear),
+    StackedStructureClassifier: _convert_linear,  # never called: its parser refuses
     ComplexMetricClassifier: _convert_mixture,
     MultilabelMetricClassifier: _convert_label_rule,
 }

@@ -23,6 +23,7 @@ from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.crf_cv import CRFClassifierCV
 from sklearn_structsvm.estimators.pragam import PragamClassifier
 from sklearn_structsvm.estimators.slack_rescaling import SlackRescaledSSVM
+from sklearn_structsvm.estimators.stacked import StackedStructureClassifier
 from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
 from sklearn_structsvm.onnx import _skl2onnx
 from sklearn_structsvm.structures import (
@@ -127,7 +128,17 @@ def _check_label_rule(model):
         )
 
 
+def _check_stacked(model):
+    _refuse(
+        model,
+        "a structure decodes, for which ONNX has no operators; its `estimator_` can be "
+        "exported by itself, and `final_estimator_` be asked in Python with the "
+        "logarithms of the probabilities",
+    )
+
+
 CHECKS = {
+    StackedStructureClassifier: _check_stacked,
     ComplexMetricClassifier: _check_mixture,
     MultilabelMetricClassifier: _check_label_rule,
 }
