@@ -62,8 +62,8 @@ STRUCTURED = {
 WITH_SUMS = {"binary", "multiclass", "multilabel", "chain", "edges", "tree"}
 FLAT = {"binary", "multiclass", "multilabel"}
 KINDS = {
-    "binary": "two classes", "multiclass": "several classes",
-    "multilabel": "several labels", "multilabel-csr": "several labels",
+    "binary": "BinaryStructure", "multiclass": "MulticlassStructure",
+    "multilabel": "MultilabelStructure", "multilabel-csr": "MultilabelStructure",
     "chain": "ChainStructure", "chain-csr": "ChainStructure", "cycles": "GraphStructure",
     "edges": "ChainStructure",
     "forest": "HierarchicalStructure", "graph": "HierarchicalStructure",
@@ -222,8 +222,8 @@ MODELS |= {
     )
     for estimator in (BMRMClassifier, PragamClassifier, SubLBFGSClassifier)
     for kind, row in (
-        ("binary", "two classes"),
-        ("multiclass", "several classes"),
+        ("binary", "BinaryStructure"),
+        ("multiclass", "MulticlassStructure"),
         ("multilabel-csr", "several labels, ranked"),
     )
 }
@@ -240,7 +240,7 @@ MODELS |= {
         ["BCFWClassifier", "ChainStructure", "SequenceTransformer"],
         scaled_sequences,
     ),
-    "Dask": (["SubLBFGSClassifier", "several classes"], dask),
+    "Dask": (["SubLBFGSClassifier", "MulticlassStructure"], dask),
     "a mixture": (
         [COMPLEX, 'lmo="plugin"', "corrected probabilities", "GMean"],
         partial(mixture, 3),
