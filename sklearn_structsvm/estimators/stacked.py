@@ -456,11 +456,10 @@ class RowTask:
 def _dealt(folds, labeled, n):
     """Folds of the labeled items, as folds of all n: each gets its part of the rest."""
     rest = np.setdiff1d(np.arange(n), labeled)
-    return [
-        (np.union1d(labeled[train], np.setdiff1d(rest, own)),
-         np.union1d(labeled[test], own))
-        for (train, test), own in zip(folds, np.array_split(rest, len(folds)), strict=True)
-    ]  # fmt: skip
+    parts = np.array_split(rest, len(folds))
+    pairs = zip(folds, parts, strict=True)
+    tests = [np.union1d(labeled[test], part) for (_, test), part in pairs]
+    return [(np.setdiff1d(np.arange(n), test), test) for test in tests]
 
 
 def _scored_by_others(task, model, train, test):
