@@ -37,15 +37,17 @@ def _split_item(item):
 def _has_rest(item):
     """Whether it is (features, edges), (features, scores) or like these.
 
-    Features may be tokens, if an array of integers follows them.
+    Features may be tokens, if a matrix or an array of integers follows them.
     """
     if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
         return False
     first, second = item[:2]
     if len(getattr(first, "shape", ())) == 2 or _has_rest(first):
         return True
+    if not (isinstance(item, tuple) and isinstance(first, list)):
+        return False
     is_array = isinstance(second, np.ndarray) and second.dtype.kind in "iu"
-    return isinstance(item, tuple) and isinstance(first, list) and is_array
+    return is_array or len(getattr(second, "shape", ())) == 2
 
 
 def put_back(rows, rest):

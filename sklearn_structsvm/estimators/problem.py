@@ -202,7 +202,7 @@ class LocalProblem:
     @cached_property
     def rounding(self):
         """The `Rounding` of means over the examples."""
-        n_terms = sum(X.shape[0] for X in self.structure._matrices(self.X))
+        n_terms = sum(X.shape[0] for X in self.structure._all_matrices(self.X))
         sizes = self.structure._mean_sizes(self.X, self.weights)
         if np.size(sizes) != self.structure.n_weights_:
             # The joint features of a subclass are not those of its parent.

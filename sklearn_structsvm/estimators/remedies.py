@@ -12,6 +12,7 @@ from sklearn_structsvm.solvers.blocks.forecast import passes_left
 from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.structures import (
     BinaryStructure,
+    ChainStructure,
     MulticlassStructure,
 )
 from sklearn_structsvm.structures.nodes import NodeStructure
@@ -87,21 +88,23 @@ def scaling_words(estimator, problem):
         # The features of remote examples, or features known only to the structure, are
         # not examined.
         return "Scale the features."
-    sizes, means, spreads = found
-    names = _Names(estimator, len(sizes))
+    (sizes, means, spreads), n_columns = found
+    names = _Names(estimator, n_columns)
     used = np.flatnonzero(sizes)
-    why = []
+    why, named = [], []
     if len(used):
         order = used[np.argsort(sizes[used], kind="stable")]
         # Some of many words are always rare.
         small, large = order[int(0.05 * len(order))], order[-1]
         if sizes[large] > DIFFERENT * sizes[small]:
+            named += [large, small]
             why.append(
                 f"they differ in size ({names.listed([large])} is about "
                 f"{_short(sizes[large])}, {names.listed([small])} about "
                 f"{_short(sizes[small])})"
             )
         elif sizes[large] > LARGE:
+            named.append(large)
             why.append(
                 f"they are large ({names.listed([large])} is about "
                 f"{_short(sizes[large])})"
@@ -110,13 +113,15 @@ def scaling_words(estimator, problem):
     varies = spreads > SUM_ROUNDING * np.abs(means)
     far = np.flatnonzero(varies & (np.abs(means) > FAR * spreads))
     if len(far):
+        named += far.tolist()
         words = "is far from 0 compared to its spread"
         if len(far) > 1:
             words = "are far from 0 compared to their spread"
         why.append(f"{names.listed(far)} {words}")
     if not why:
         return ""
-    return f"Scale the features with {_scaler(problem)}: {', and '.join(why)}."
+    scaler = _scaler(problem, max(named) >= n_columns)
+    return f"Scale the features with {scaler}: {', and '.join(why)}."
 
 
 def _advice(scaling, ways):
@@ -169,7 +174,10 @@ def _in_all(result, more):
 
 
 def _columns_of(problem):
-    """Sizes, means and spreads of the columns; None if they are not known."""
+    """Sizes, means and spreads of the columns, with those of edges behind the others.
+
+    Returns them and the number of the others; None if they are not known.
+    """
     if problem.is_remote:
         return None
     X, structure = problem.X, problem.structure
@@ -178,40 +186,73 @@ def _columns_of(problem):
     some = X
     if step > 1:  # SciPy copies X[::1].
         some = X[::step] if structure.flat else list(islice(X, 0, None, step))
-    return describe_columns(structure._matrices(some))
+    found = describe_columns(structure._matrices(some))
+    if found is None:
+        return None
+    n_columns, of_edges = len(found[0]), describe_columns(structure._edge_matrices(some))
+    if of_edges is not None:
+        sizes, means, spreads = of_edges
+        # A column of ones is a bias, and in the way of no solver.
+        sizes = np.where((means == 1.0) & (spreads == 0.0), 0.0, sizes)
+        if not _centers_edges(problem):
+            means = np.zeros_like(means)
+        of_edges = sizes, means, spreads
+        found = tuple(map(np.concatenate, zip(found, of_edges, strict=True)))
+    return found, n_columns
 
 
-def _scaler(problem):
-    """The name of the transformer that scales the problem's features."""
+def _scaler(problem, of_edges):
+    """The transformer that scales the problem's features, as one writes it.
+
+    `of_edges`: whether those of edges are among the ones to scale.
+    """
     structure = problem.structure
     first = next(iter(structure._matrices(problem.X)))
     scaler = "StandardScaler" if isinstance(first, np.ndarray) else "MaxAbsScaler"
     if isinstance(structure, NodeStructure):
-        scaler = f"SequenceTransformer({scaler}())"
+        own = f"{scaler}()"
+        if of_edges:
+            kind = "StandardScaler" if _centers_edges(problem) else "MaxAbsScaler"
+            own += f", edge_transformer={kind}()"
+        scaler = f"SequenceTransformer({own})"
     is_split = isinstance(first, SplitMatrix)
     return f"{scaler} in each part of the union" if is_split else scaler
 
 
+def _centers_edges(problem):
+    """Whether features of edges can be centered: they are dense, and edges have a bias.
+
+    In graphs a constant column takes its place, which must not become zero.
+    """
+    first = next(iter(problem.structure._edge_matrices(problem.X)))
+    return isinstance(first, np.ndarray) and isinstance(problem.structure, ChainStructure)
+
+
 class _Names:
-    """The columns, by name if they have names."""
+    """The columns, by name if they have names, and the features of edges behind them."""
 
     def __init__(self, estimator, n_columns):
         names = vars(estimator).get("feature_names_in_")
         self.names = names if names is not None and len(names) == n_columns else None
+        self.n_columns = n_columns
 
     def listed(self, places):
         """The first of some columns, and the number of the others."""
         first = places[:3]
-        names = [
-            str(j) if self.names is None else repr(str(self.names[j])) for j in first
-        ]
+        n_own = sum(j < self.n_columns for j in places)
+        names = list(map(self._name, first))
         others = len(places) - len(first)
         if others:
             names.append(f"{others} other{'s' if others > 1 else ''}")
         words = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
-        if self.names is None:
-            words = f"column{'s' if names[1:] else ''} {words}"
+        if self.names is None and n_own:
+            words = f"column{'s' if n_own > 1 else ''} {words}"
         return words
+
+    def _name(self, j):
+        if j >= self.n_columns:
+            return f"edge feature {j - self.n_columns}"
+        return str(j) if self.names is None else repr(str(self.names[j]))
 
 
 def _short(number):

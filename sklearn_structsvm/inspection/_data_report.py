@@ -269,7 +269,8 @@ def _add_costs(problem, model, add):
     """Scales, memory and time, from what the problem declares."""
     structure = problem.structure
     add("columns", "scales", scaling_words(model, problem) or "alike")
-    stored = list(chain.from_iterable(map(stored_values, structure._matrices(problem.X))))
+    matrices = structure._all_matrices(problem.X)
+    stored = list(chain.from_iterable(map(stored_values, matrices)))
     products = sum(values.size for values in stored) * max(len(structure.classes_), 2)
     memory = sum(values.nbytes for values in stored)
     lbfgs = lbfgs_memory(structure.n_weights_)

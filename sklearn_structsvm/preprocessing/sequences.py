@@ -89,11 +89,18 @@ class SequenceTransformer(  # type: ignore[call-arg]
         In a dict, values may be 1-D arrays of numbers as well: that of ``"left"`` has the
         columns ``left[0]``, ``left[1]`` and so on. Arrays of one name must have the same
         length in all tokens. A token without it has zeros there.
+    edge_transformer : estimator or None, default=None
+        Transformer of the features of edges, which are the last entries of items such as
+        (features, edge_features) or (features, edges, edge_features). It is applied to
+        the edges of all items. None leaves them as they are.
 
     Attributes
     ----------
     transformer_ : estimator
         The fitted transformer.
+    edge_transformer_ : SequenceTransformer
+        The fitted transformer of the features of edges. Defined only with
+        `edge_transformer`.
     n_features_in_ : int
         Number of columns of its input. Defined only if the transformer has it.
     feature_names_in_ : ndarray of str
@@ -142,8 +149,9 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     _public_module = "sklearn_structsvm.preprocessing"
 
-    def __init__(self, transformer: Any = None) -> None:
+    def __init__(self, transformer: Any = None, *, edge_transformer: Any = None) -> None:
         self.transformer = transformer
+        self.edge_transformer = edge_transformer
 
     @property
     def _inner(self):
@@ -171,20 +179,23 @@ class SequenceTransformer(  # type: ignore[call-arg]
         self : object
             Fitted estimator.
         """
-        if isinstance(X, Iterator) and self.transformer is None:
+        if self._reads_pieces(X):
             self.fit_transform(X)
             return self
-        rows, lengths, _ = one_table(X)
+        rows, lengths, rests = one_table(X)
+        edges = self._unfitted_edges()
+        if edges is not None:
+            edges.fit(_edges_of(rests))
         transformer = self._unfitted()
         call = partial(transformer.fit, **params)
         _placed(call, rows, lengths, *row_labels(y, lengths))
-        self.transformer_ = transformer
+        self._set_fitted(transformer, edges)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
-        transformer = self._unfitted()
-        if isinstance(X, Iterator) and self.transformer is None:
+        transformer, edges = self._unfitted(), self._unfitted_edges()
+        if self._reads_pieces(X):
             pieces = _Pieces(X)
             out = _placed(transformer.fit_transform_pieces, pieces, pieces.lengths)
             lengths = np.array(pieces.lengths)
@@ -193,10 +204,12 @@ class SequenceTransformer(  # type: ignore[call-arg]
             rests = [None] * len(lengths)
         else:
             rows, lengths, rests = one_table(X)
+            if edges is not None:
+                rests = _with_edges(rests, edges.fit_transform(_edges_of(rests)))
             call = partial(transformer.fit_transform, **params)
             out = _placed(call, rows, lengths, *row_labels(y, lengths))
         items = self._sequences(transformer, "fit_transform", out, lengths, rests)
-        self.transformer_ = transformer
+        self._set_fitted(transformer, edges)
         return items
 
     def transform(self, X: Any) -> list[Any]:
@@ -214,9 +227,11 @@ class SequenceTransformer(  # type: ignore[call-arg]
         """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-        if isinstance(X, Iterator) and self.transformer is None:
+        if self._reads_pieces(X):
             return self._transform_pieces(_Pieces(X))
         items, rests = rows_of(X)
+        if self.edge_transformer is not None:
+            rests = _with_edges(rests, self.edge_transformer_.transform(_edges_of(rests)))
         if all(map(is_empty, items)):
             # There is nothing to transform, of whatever type it would be.
             return SequenceList(put_back([], rest) for rest in rests)
@@ -286,6 +301,21 @@ class SequenceTransformer(  # type: ignore[call-arg]
         given = self.transformer
         return TokenVectorizer() if given is None else clone(given)
 
+    def _unfitted_edges(self):
+        """The same of features of edges; None if they stay as they are."""
+        given = self.edge_transformer
+        return None if given is None else SequenceTransformer(given)
+
+    def _set_fitted(self, transformer, edges):
+        self.transformer_ = transformer
+        if edges is not None:
+            self.edge_transformer_ = edges
+
+    def _reads_pieces(self, X):
+        """Whether X is read piece by piece."""
+        is_simple = self.transformer is None and self.edge_transformer is None
+        return isinstance(X, Iterator) and is_simple
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "transformer_")
 
@@ -304,6 +334,24 @@ class SequenceTransformer(  # type: ignore[call-arg]
     def feature_names_in_(self) -> np.ndarray:
         """Names of the columns of the rows, if the transformer has them."""
         return self._inner.feature_names_in_
+
+
+def _edges_of(rests):
+    """The features of edges of each item, by what `rows_of` found beside its rows."""
+    for i, rest in enumerate(rests):
+        if rest is None:
+            raise ValueError(
+                f"X[{i}] has no features of edges: with edge_transformer, an item is "
+                "(features, edge_features) or (features, edges, edge_features)."
+            )
+    return [beside[-1] for _, beside in rests]
+
+
+def _with_edges(rests, edges):
+    return [
+        (inner, (*beside[:-1], own))
+        for (inner, beside), own in zip(rests, edges, strict=True)
+    ]
 
 
 class SequenceList(list[Any]):

@@ -1,6 +1,7 @@
 """The base class of all structures, built-in and user-defined."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -389,10 +390,17 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
 
     def _largest_feature(self, X):
         """The largest absolute value in X as checked; 0.0 if it is not known."""
-        return max(map(largest_entry, self._matrices(X)), default=0.0)
+        return max(map(largest_entry, self._all_matrices(X)), default=0.0)
+
+    def _all_matrices(self, X):
+        return chain(self._matrices(X), self._edge_matrices(X))
 
     def _matrices(self, X):
         """The features of X as checked: matrices of the same columns, if known."""
+        return ()
+
+    def _edge_matrices(self, X):
+        """The same of the features of edges, if there are any."""
         return ()
 
     def _make_sums(self, X, y, **added):

@@ -11,7 +11,6 @@ from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.columns import (
-    largest_entry,
     mean_sizes,
     n_entries,
     sum_of_squares,
@@ -217,11 +216,8 @@ class ChainStructure(ForestStructure):
         of_edges = n_entries(x[1]) if self.edge_features else 0
         return super()._n_entries(x) + of_edges
 
-    def _largest_feature(self, X):
-        largest = super()._largest_feature(X)
-        if not self.edge_features:
-            return largest
-        return max([largest, *(largest_entry(x[1]) for x in X)])
+    def _edge_matrices(self, X):
+        return (x[1] for x in X) if self.edge_features else ()
 
     def _mean_squares_of_pairs(self, X, weights, n_nodes):
         own = super()._mean_squares_of_pairs(X, weights, n_nodes)

@@ -10,7 +10,6 @@ from sklearn_structsvm._contract._oracle import BlockOracle
 from sklearn_structsvm._utils._matrix.features import as_features
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.columns import (
-    largest_entry,
     mean_sizes,
     n_entries,
     sum_of_squares,
@@ -226,9 +225,8 @@ class GraphStructure(SumBounds):
     def relaxed(self) -> bool:  # type: ignore[override]
         return self.has_cycles_
 
-    def _largest_feature(self, X):
-        of_edges = max(largest_entry(x[2]) for x in X)
-        return max(super()._largest_feature(X), of_edges)
+    def _edge_matrices(self, X):
+        return (x[2] for x in X)
 
     def check_data(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         X = check_graphs(

@@ -1096,6 +1096,52 @@ def test_features_are_transformed_in_items_of_all_kinds(rest, form):
     assert model.transform([empty])[0][1] is empty[1]
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", ["chain", "chain and scores", "graph"])
+def test_features_of_edges_are_transformed_too(kind, form):
+    rng = new_rng(0)
+    lengths = [3, 1, 5, 0, 4]
+    nodes = [rng.normal(50, 3, size=(n, 2)) for n in lengths]
+    edges = [form(rng.normal(1e6, 3, size=(max(n - 1, 0), 2))) for n in lengths]
+    X = list(zip(nodes, edges, strict=True))
+    if kind == "graph":
+        X = [(x, np.zeros((z.shape[0], 2), int), z) for x, z in X]
+    elif kind == "chain and scores":
+        X = [((x, np.ones((len(x), 3))), z) for x, z in X]
+    scaler = StandardScaler(with_mean=form is np.asarray)
+    model = SequenceTransformer(StandardScaler(), edge_transformer=scaler)
+    expected = SequenceTransformer(scaler).fit_transform(edges)
+    apart = SequenceTransformer(StandardScaler()).fit_transform(X)
+    for items in (model.fit_transform(X), model.fit(X).transform(X)):
+        for item, given, rows, own in zip(items, X, apart, expected, strict=True):
+            np.testing.assert_array_equal(*as_arrays([item[-1], own]))
+            pair = (item[0], rows[0])
+            if kind == "chain and scores":
+                assert item[0][1] is given[0][1]
+                pair = (item[0][0], rows[0][0])
+            np.testing.assert_array_equal(*pair)
+            assert all(map(is_, item[1:-1], given[1:-1]))
+    assert model.edge_transformer_.n_features_in_ == 2
+    assert clone(model).fit(X[:3]).edge_transformer_.transformer_.n_samples_seen_ == 6
+    # An item without edges has as few of them afterwards.
+    assert len(as_arrays(model.transform(X[1:2])[0])[-1]) == 0
+
+
+def test_tokens_have_edges_to_be_transformed_and_items_without_any_are_named():
+    rng = new_rng(1)
+    y = [rng.integers(2, size=n) for n in (4, 1, 6, 5)]
+    X = [([f"w{label}" for label in v], rng.normal(1e6, 1, (len(v) - 1, 1))) for v in y]
+    step = SequenceTransformer(edge_transformer=StandardScaler())
+    classifier = BCFWClassifier(ChainStructure(edge_features=True), random_state=0)
+    model = make_pipeline(step, classifier).fit(iter(X), y)
+    assert model.score(X, y) == 1.0
+    assert [len(own) for own in model.predict(X[1:2])] == [1]
+    with pytest.raises(ValueError, match=r"X\[0\] has no features of edges: with edge_"):
+        clone(step).set_params(transformer=StandardScaler()).fit([np.eye(2)])
+    with pytest.raises(ValueError, match=r"X\[1\] has no features of edges: with edge_"):
+        model[0].transform([X[0], X[0][0]])
+
+
 def test_graphs_of_tokens_and_of_raw_columns_are_fitted_in_pipelines():
     rng, edges = new_rng(0), RESTS["edge features"](6)[0]
     y = [rng.integers(0, 3, 6) for _ in range(12)]
