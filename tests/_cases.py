@@ -18,6 +18,7 @@ from _references import (
     list_multiclass,
     list_multilabel,
     messy_csr,
+    weighted_sum,
 )
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -118,6 +119,19 @@ def costs(k, off_diagonal=True):
 
 
 @st.composite
+def with_weights(draw, y):
+    """Labels of nodes with weights or without, and these weights or None."""
+    if draw(st.booleans()):
+        return y, None
+    weights = [np.abs(draw(quarters(len(labels), largest=2))) for labels in y]
+    for own in weights:
+        # Of a sum that is exact when it divides.
+        own[-1] = 2.0 - own[:-1].sum()
+        own *= draw(st.sampled_from([0.0, 0.25, 1.0]))
+    return list(zip(y, weights, strict=True)), weights
+
+
+@st.composite
 def label_names(draw, k):
     """Names of k labels in any order, and sorted."""
     names = draw(st.permutations(draw(st.sampled_from(NAMES))))[:k]
@@ -188,7 +202,8 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=
     y = [draw(hnp.arrays(int, t, elements=st.integers(0, k - 1))) for t in T]
     label_costs, normalize = draw(costs(k)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
-    X_given, y_given = [layout(x) for x in X], [classes[labels] for labels in y]
+    y_given, weights = draw(with_weights([classes[labels] for labels in y]))
+    X_given = [layout(x) for x in X]
     of_edges = None
     if edges:
         of_edges, layout = [draw(quarters((t - 1, d))) for t in T], draw(layouts())
@@ -207,7 +222,8 @@ def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=
     )
     structure.fit(X_given, y_given, classes=names)
     X_given, _ = structure.check_data(X_given)
-    listed = list_chains(X, y, k, label_costs, normalize, parts, mask, of_edges)
+    options = normalize, parts, mask, of_edges, weights
+    listed = list_chains(X, y, k, label_costs, *options)
     w = draw(quarters(listed.d))
     return Case.of_nodes(structure, X_given, y_given, listed, w, classes)
 
@@ -232,7 +248,9 @@ def tree_feature(x, parents, labels, k, parts=TREE_PARTS):
     return np.concatenate([[]] + [features[p].ravel() for p in TREE_PARTS if p in parts])
 
 
-def list_trees(X, y, k, costs=None, normalize=True, parts=TREE_PARTS, mask=None):
+def list_trees(
+    X, y, k, costs=None, normalize=True, parts=TREE_PARTS, mask=None, weights=None
+):
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
 
     def labelings(i):
@@ -240,8 +258,8 @@ def list_trees(X, y, k, costs=None, normalize=True, parts=TREE_PARTS, mask=None)
         return [c for c in found if mask is None or is_allowed_tree(c, X[i][1], mask)]
 
     def loss(i, labels):
-        total = costs[y[i], list(labels)].sum()
-        return total * (1.0 / len(labels)) if normalize else total
+        own = None if weights is None else weights[i]
+        return weighted_sum(costs[y[i], list(labels)], own, normalize)
 
     return list_labelings(
         y, labelings, lambda i, labels: tree_feature(*X[i], labels, k, parts), loss
@@ -286,12 +304,12 @@ def tree_cases(draw, parts=TREE_PARTS, sizes=(1, 2, 3, 4), barred=False):
         label_costs=label_costs,
         transitions=mask,
     )
+    y_given, weights = draw(with_weights([classes[labels] for labels in y]))
     X_given, y_given = structure.check_data(
-        [(layout(x), parents.tolist()) for x, parents in X],
-        [classes[labels] for labels in y],
+        [(layout(x), parents.tolist()) for x, parents in X], y_given
     )
     structure.fit(X_given, y_given, classes=names)
-    listed = list_trees(X, y, k, label_costs, normalize, parts, mask)
+    listed = list_trees(X, y, k, label_costs, normalize, parts, mask, weights)
     w = draw(quarters(listed.d))
     return Case.of_nodes(structure, X_given, y_given, listed, w, classes)
 
@@ -324,8 +342,8 @@ def list_graphs(X, y, weights, k, label_costs, normalize, kind):
     label_costs = 1.0 - np.eye(k) if label_costs is None else label_costs
 
     def loss(i, labels):
-        total = weights[i].sum() if normalize and weights[i].sum() > 0 else 1.0
-        return weights[i] @ label_costs[y[i], list(labels)] / total
+        own = None if weights is None else weights[i]
+        return weighted_sum(label_costs[y[i], list(labels)], own, normalize)
 
     return list_labelings(
         y,
@@ -357,7 +375,7 @@ def graph_cases(draw, k=None, is_forest=False):
     n, d, E = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
     kind, given_E = draw(st.sampled_from([*GRAPH_KINDS, False])), draw(st.booleans())
     sizes = [draw(st.integers(1, 4)) for _ in range(n)]
-    X, y, weights = [], [], []
+    X, y = [], []
     for T in sizes:
         edges = draw(edges_of(T, is_forest))
         edge_features = draw(quarters((len(edges), E)))
@@ -365,11 +383,6 @@ def graph_cases(draw, k=None, is_forest=False):
             edge_features = np.ones((len(edges), 1))
         X.append((draw(quarters((T, d))), edges, edge_features))
         y.append(draw(hnp.arrays(int, T, elements=st.integers(0, k - 1))))
-        # Of sums that are exact when they divide.
-        weights.append(np.full(T, draw(st.sampled_from([0.0, 0.5, 2.0]))))
-    is_weighted = draw(st.booleans())
-    if not is_weighted:
-        weights = [np.ones(T) for T in sizes]
     label_costs, normalize = draw(costs(k)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
     structure = GraphStructure(
@@ -381,9 +394,7 @@ def graph_cases(draw, k=None, is_forest=False):
     X_given = [(layout(x), e.tolist(), layout(z) if len(z) else z) for x, e, z in X]
     if not given_E:
         X_given = [x[:2] for x in X_given]
-    y_given = [classes[labels] for labels in y]
-    if is_weighted:
-        y_given = list(zip(y_given, weights, strict=True))
+    y_given, weights = draw(with_weights([classes[labels] for labels in y]))
     X_given, y_given = structure.check_data(X_given, y_given)
     structure.fit(X_given, y_given, classes=names)
     listed = list_graphs(X, y, weights, k, label_costs, normalize, kind)
@@ -579,7 +590,7 @@ def check_constrained_decoding(case, lam, alpha, beta, strict_alpha, strict_beta
         else:
             below = g < alpha * h if strict_alpha else g <= alpha * h
         label = case.structure.constrained_decode(
-            item, case.truth(i), case.w, lam, alpha, beta, strict_alpha, strict_beta
+            item, case.y[i], case.w, lam, alpha, beta, strict_alpha, strict_beta
         )
         allowed = np.flatnonzero(above & below)
         if len(allowed) == 0:

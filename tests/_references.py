@@ -186,10 +186,18 @@ def is_allowed_tree(labels, parents, mask):
     )
 
 
+def weighted_sum(costs, weights, normalize):
+    """The sum of the costs of nodes by their weights; their mean if `normalize`."""
+    weights = np.ones(len(costs)) if weights is None else weights
+    unit = 1.0 / weights.sum() if normalize and weights.any() else 1.0
+    return weights @ costs * unit
+
+
 def list_chains(
-    X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None, edges=None
-):
-    """All labelings; `edges`: features of the edges of each chain, or None."""
+    X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None, edges=None,
+    weights=None,
+):  # fmt: skip
+    """All labelings; `edges`, `weights`: of the edges and nodes of each chain, or None."""
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
 
     def labelings(i):
@@ -197,8 +205,8 @@ def list_chains(
         return [labels for labels in found if mask is None or is_allowed(labels, mask)]
 
     def loss(i, labels):
-        total = sum(costs[a, b] for a, b in zip(y[i], labels, strict=True))
-        return total * (1.0 / len(labels)) if normalize else total
+        each = [costs[a, b] for a, b in zip(y[i], labels, strict=True)]
+        return weighted_sum(each, None if weights is None else weights[i], normalize)
 
     def feature(i, labels):
         own = chain_feature(X[i], labels, k, parts)

@@ -166,6 +166,26 @@ def as_classes(classes, name="classes"):
     return array
 
 
+def split_weights(y):
+    """The labels of an item, and the weights of its nodes: None if it has none.
+
+    An item with weights is a pair of two sequences.
+    """
+    if isinstance(y, (tuple, list)) and len(y) == 2 and np.ndim(y[0]) == 1:
+        return y[0], y[1]
+    return y, None
+
+
+def check_node_weights(name, weights, n):
+    """The weights of n nodes in float64, or None as it is. ValueError if one is < 0."""
+    if weights is None:
+        return None
+    weights = as_floats(name, weights, n)
+    if (weights < 0.0).any():
+        raise ValueError(f"{name} has the weight {weights.min()}; weights are >= 0.")
+    return weights
+
+
 def plain(label):
     """A label as its user wrote it: NumPy scalars become Python scalars."""
     return label.item() if isinstance(label, np.generic) else label

@@ -8,7 +8,13 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_sequence
-from sklearn_structsvm._utils.labels import as_classes, plain, refuse_missing
+from sklearn_structsvm._utils.labels import (
+    as_classes,
+    check_node_weights,
+    plain,
+    refuse_missing,
+    split_weights,
+)
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 
@@ -41,7 +47,10 @@ def _as_label_list(labels, name, i):
 
 
 def paired_sequences(y_true, y_pred):
-    """List of pairs of label lists of equal lengths; ValueError names the odd item."""
+    """List of pairs of label lists of equal lengths; ValueError names the odd item.
+
+    Without the weights that tokens of `y_true` may have.
+    """
     for name, y in (("y_true", y_true), ("y_pred", y_pred)):
         check_sequence(name, y, "a list of label sequences")
     if len(y_true) != len(y_pred):
@@ -50,7 +59,7 @@ def paired_sequences(y_true, y_pred):
         )
     pairs = []
     for i, (true, pred) in enumerate(zip(y_true, y_pred, strict=True)):
-        true = _as_label_list(true, "y_true", i)
+        true = _as_label_list(split_weights(true)[0], "y_true", i)
         pred = _as_label_list(pred, "y_pred", i)
         if len(true) != len(pred):
             raise ValueError(
@@ -65,12 +74,22 @@ def sequence_weights(sample_weight, n):
     return check_weights(sample_weight, n, item="sequence", may_vanish=n == 0)
 
 
+def _summed(values, own, i):
+    """The sum of the values of tokens, and the number of tokens, or by their weights."""
+    weights = check_node_weights(f"y_true[{i}][1]", split_weights(own)[1], len(values))
+    if weights is None:
+        return np.sum(values), len(values)
+    return weights.dot(values), weights.sum()
+
+
 def token_accuracy_score(
     y_true: Any, y_pred: Any, *, sample_weight: ArrayLike | None = None
 ) -> float:
     r"""Accuracy over all tokens of all sequences.
 
     .. math:: \frac{\sum_i s_i \sum_t [\hat y_{it} = y_{it}]}{\sum_i s_i T_i}
+
+    If sequences are pairs (labels, weights), tokens count by their weights.
 
     Read more in the :ref:`User Guide <guide-scores>`.
 
@@ -107,8 +126,11 @@ def token_accuracy_score(
     """
     pairs = paired_sequences(y_true, y_pred)
     weights = sequence_weights(sample_weight, len(pairs))
-    correct = np.array([sum(map(operator.eq, *pair)) for pair in pairs], dtype=float)
-    lengths = np.array([len(true) for true, _ in pairs], dtype=float)
+    sums = [
+        _summed(list(map(operator.eq, *pair)), own, i)
+        for i, (pair, own) in enumerate(zip(pairs, y_true, strict=True))
+    ]
+    correct, lengths = np.array(sums, dtype=float).reshape(-1, 2).T
     n_tokens = weights @ lengths
     if n_tokens == 0:
         raise ValueError(
@@ -127,6 +149,8 @@ def token_log_loss(
     r"""Log loss over all tokens: mean negative log-probability of the true label.
 
     .. math:: -\frac{\sum_i s_i \sum_t \log p_{it}(y_{it})}{\sum_i s_i T_i}
+
+    If sequences are pairs (labels, weights), tokens count by their weights.
 
     Read more in the :ref:`User Guide <guide-probability-scores>`.
 
@@ -176,8 +200,8 @@ def token_log_loss(
         )
     weights = sequence_weights(sample_weight, len(y_true))
     losses, lengths = np.zeros(len(y_true)), np.zeros(len(y_true))
-    for i, (true, proba) in enumerate(zip(y_true, y_proba, strict=True)):
-        true = _as_label_list(true, "y_true", i)
+    for i, (own, proba) in enumerate(zip(y_true, y_proba, strict=True)):
+        true = _as_label_list(split_weights(own)[0], "y_true", i)
         proba = as_floats(f"y_proba[{i}]", proba, len(true), len(columns))
         if proba.size and not (proba.min() >= 0.0 and proba.max() <= 1.0 + 1e-6):
             raise ValueError(f"y_proba[{i}] must hold probabilities, within [0, 1].")
@@ -186,8 +210,8 @@ def token_log_loss(
         except TypeError as error:
             raise ValueError(f"y_true[{i}] holds what is no label: {error}.") from error
         given = np.where(codes < 0, 0.0, proba[np.arange(len(true)), codes])
-        losses[i] = -np.log(np.maximum(given, np.finfo(np.float64).eps)).sum()
-        lengths[i] = len(true)
+        each = -np.log(np.maximum(given, np.finfo(np.float64).eps))
+        losses[i], lengths[i] = _summed(each, own, i)
     n_tokens = weights @ lengths
     if n_tokens == 0:
         raise ValueError(

@@ -23,7 +23,8 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     if is_list and np.ndim(sample_weight[0]):
         raise ValueError(
             f"sample_weight must be one number for each {item}; sample_weight[0] has "
-            f"the shape {np.shape(sample_weight[0])}."
+            f"the shape {np.shape(sample_weight[0])}. Weights of the positions of a "
+            "sequence belong into y, as pairs (labels, weights)."
         )
     given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:

@@ -304,9 +304,9 @@ class BCFWClassifier(StructuredClassifier):
             must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any type, a label indicator matrix, or one labeling per
-            example. Labels of chains, trees and graphs may be
-            `structures.MISSING`, or a set of labels one of which is the true
-            one; see :ref:`guide-hidden`.
+            example. Labels of chains, trees and graphs may be `structures.MISSING`, or a
+            set of labels one of which is the true one; see :ref:`guide-hidden`. In a pair
+            (labels, weights) each node has a weight, which multiplies its costs.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 

@@ -10,7 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import Interval, StrOptions
-from sklearn_structsvm._utils.labels import class_weight_vector, label_cost_matrix
+from sklearn_structsvm._utils.labels import (
+    class_weight_vector,
+    label_cost_matrix,
+    split_weights,
+)
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import (
     BLOCK_OPTIONS,
@@ -52,6 +56,7 @@ from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
 from sklearn_structsvm.solvers.turns import Turn
 from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures.nodes import NodeStructure
 
 # Parameters of the dual ascent.
 DUAL_NEEDS = {
@@ -114,7 +119,7 @@ class CRFClassifier(ProbabilisticClassifier):
         cost of each class (column) is added to its score, in the order of `classes_`.
         High costs of a rare class find more of it, at less precision. None means no costs
         or, with a `class_weight` for chains, trees and graphs, 1 off the diagonal. Must
-        be None for multilabel data.
+        be None for multilabel data. Weights of nodes in y multiply them.
     solver : {"auto", "dual", "lbfgs", "newton"}, default="auto"
         The optimization algorithm.
 
@@ -242,7 +247,7 @@ class CRFClassifier(ProbabilisticClassifier):
     ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` has the same
     features.
 
-    With costs :math:`c(y_i, y)`, summed over positions, the loss of an example is the
+    With costs :math:`c(y_i, y)`, summed over positions by their weights, the loss of an example is the
     softmax-margin [6]_ :math:`\log \sum_y \exp(\langle w, \phi(x_i, y) - \phi(x_i, y_i)
     \rangle + c(y_i, y))`. `objective_` and its bound are those of this loss, and
     probabilities are those of the weights without costs.
@@ -355,9 +360,9 @@ class CRFClassifier(ProbabilisticClassifier):
             must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
             Class labels of any type, a label indicator matrix, or one labeling per
-            example. Labels of chains and trees may be
-            `structures.MISSING`, or a set of labels one of which is the true
-            one; see :ref:`guide-hidden`.
+            example. Labels of chains and trees may be `structures.MISSING`, or a set of
+            labels one of which is the true one; see :ref:`guide-hidden`. In a pair
+            (labels, weights) each node has a weight, which multiplies its costs.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 
@@ -608,6 +613,8 @@ class CRFClassifier(ProbabilisticClassifier):
         structure, costs = problem.structure, self.label_costs
         weight = None if structure.flat else self.class_weight
         if costs is None and weight is None:
+            if isinstance(structure, NodeStructure) and not problem.is_remote:
+                warn_of_weights(structure, problem.y)
             return
         name = "class_weight" if costs is None else "label_costs"
         if problem.is_remote:
@@ -622,6 +629,17 @@ class CRFClassifier(ProbabilisticClassifier):
             weight = class_weight_vector(weight, structure.classes_, labels)
         n_classes = len(structure.classes_)
         problem.costs = label_cost_matrix(costs, n_classes, weight)
+
+
+def warn_of_weights(structure, y):
+    """Say so if nodes have weights, which a likelihood has no place for."""
+    if any(split_weights(own)[1] is not None for own in y):
+        warn_caller(
+            f"y has weights of {structure._place}s, which multiply costs. There are none, "
+            "so that they count in `score` only: pass, for example, label_costs="
+            f"1 - numpy.eye({len(structure.classes_)}).",
+            UserWarning,
+        )
 
 
 def is_too_large(oracle):

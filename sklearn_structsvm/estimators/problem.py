@@ -250,9 +250,11 @@ class LocalProblem:
         added = None
         # Labels that may be true have no costs.
         if self.costs is not None and labels is None:
-            added, rows = self.structure._costs(self.allowed, self.costs)
             truth = self.structure._truth(self.X, self.y)
-            added = added[truth if rows is None else rows]
+            costs, rows = self.structure._added_costs(
+                self.costs, self.y, truth, self.allowed
+            )
+            added = costs[rows]
         return self.structure._make_curvature(self.X, self.weights, labels, added)
 
     def make_risk(self, kind, options):

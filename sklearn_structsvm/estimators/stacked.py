@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import HasMethods, StrOptions, available_if
-from sklearn_structsvm._utils.labels import encode, unique
+from sklearn_structsvm._utils.labels import encode, split_weights, unique
 from sklearn_structsvm._utils.sequences import (
     kind_of_items,
     one_table,
@@ -31,7 +31,6 @@ from sklearn_structsvm.estimators.inner import feature_attributes, learned, supp
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
 from sklearn_structsvm.structures import MISSING
 from sklearn_structsvm.structures.base import as_list
-from sklearn_structsvm.structures.graph_data import split_weights
 from sklearn_structsvm.structures.hidden_labels import SETS, as_entries
 from sklearn_structsvm.structures.nodes import NodeStructure
 

@@ -84,11 +84,9 @@ cdef class ChainOracle(ChainSums):
         self.n_scores = self.max_labels * self.k if is_chain else 0
         self.relative_cost = self.counted_cost(
             (transition or self.has_forbidden) * (features.n_rows - self.n_blocks))
-        self.thread_safe = self.has_marginals = is_chain
+        self.thread_safe = self.has_marginals = self.has_candidates = is_chain
         self.has_sums = self.knows_scores = is_chain
         self.reads_whole_rows = features.scores_whole_rows(self.k)
-        # The front looks costs up by the true label, not by `cost_rows`.
-        self.has_candidates = is_chain and cost_rows is None
 
     cdef double counted_cost(self, Py_ssize_t n_edges):
         """`relative_cost` of all blocks, with `n_edges` scored pairs of nodes in all."""

@@ -40,7 +40,7 @@ cdef class ChainSums(ChainBlocks):
     """Chains as forests, with sums over the allowed labelings."""
 
     cdef double loss_unit(self, Py_ssize_t i) noexcept nogil:
-        return 1.0 / self.n_labels(i) if self.normalize else 1.0
+        return 1.0 / self.n_nodes(i) if self.normalize else 1.0
 
     cdef Py_ssize_t n_pair_scores(self, Py_ssize_t i) noexcept nogil:
         return self.k * self.k if self.has_transition else 0
@@ -54,7 +54,7 @@ cdef class ChainSums(ChainBlocks):
         result.theta = work
         result.truth = &self.y[self.offsets[i]]
         result.costs = &self.costs[0, 0]
-        result.own_costs = False
+        result.cost_rows = &self.cost_rows[self.offsets[i]]
         result.edge = self.pairs(work) if self.has_transition else NULL
         result.edge_stride = 0
         return result

@@ -97,7 +97,7 @@ cdef class EdgeChainOracle(ChainOracle):
         self.edge_sums = np.zeros((self.n_blocks * (y is not None), self.n_sums))
         self.relative_cost = self.counted_cost(n_edges)
         self.thread_safe = self.has_marginals = self.has_sums = is_own
-        self.has_candidates = is_own and cost_rows is None
+        self.has_candidates = is_own
 
     cdef Py_ssize_t n_edges(self, Py_ssize_t i) noexcept nogil:
         return self.n_nodes(i) - 1

@@ -362,7 +362,7 @@ cdef Forest flips_of(Py_ssize_t k, const double* work) noexcept nogil:
     result.theta = work + k
     result.truth = NULL
     result.costs = work + 3 * k
-    result.own_costs = True
+    result.cost_rows = NULL
     result.edge = NULL
     result.edge_stride = 0
     return result

@@ -8,9 +8,9 @@ cdef struct Forest:
     const double* theta
     # True labels; NULL if all are 0.
     const int* truth
-    # Each node's costs of its labels, n x k, or costs[truth, label], k x k.
+    # Rows of k costs of labels, and the row of each node; NULL if they are in order.
     const double* costs
-    bint own_costs
+    const int* cost_rows
     # Scores of the pairs of labels of a child and its parent, the child's first; NULL
     # if there are none. The next node's are `edge_stride` further on; 0 if all are alike.
     const double* edge
@@ -31,9 +31,8 @@ cdef inline Py_ssize_t true_label(const Forest* forest, Py_ssize_t v) noexcept n
 
 
 cdef inline const double* costs_of(const Forest* forest, Py_ssize_t v) noexcept nogil:
-    if forest.own_costs:
-        return forest.costs + v * forest.k
-    return forest.costs + true_label(forest, v) * forest.k
+    return forest.costs + forest.k * (
+        v if forest.cost_rows == NULL else forest.cost_rows[v])
 
 
 cdef inline const double* edge_of(const Forest* forest, Py_ssize_t v) noexcept nogil:

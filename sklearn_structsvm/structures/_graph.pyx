@@ -93,17 +93,13 @@ cdef class GraphOracle(ChainOracle):
         None for a graph with cycles.
     y : ndarray of shape (offsets[n],), dtype intc
         Label indices.
-    costs : ndarray of shape (k, k)
-        costs[truth, label], zero on the diagonal.
-    node_weights : ndarray of shape (offsets[n],)
-        Factors of the costs of the nodes.
+    costs, normalize, cost_rows : as for `ChainOracle`
     pair_of : ndarray of shape (k, k), dtype intc
         The weight of the labels of an edge's first and second end; -1 for none.
     bias : bool
     relaxed : bool
         Whether the labelings of graphs with cycles may be half integral. If not, they are
         rounded. Set it for training, where the truth is known, not for predictions.
-    cost_rows : as for `ChainOracle`
     expands : bool
         Whether graphs of more than two labels are decoded by expansion, not by messages.
     """
@@ -111,7 +107,6 @@ cdef class GraphOracle(ChainOracle):
     cdef Features edge_features
     cdef const Py_ssize_t[::1] edge_offsets
     cdef const int[:, ::1] ends
-    cdef const double[::1] node_weights
     cdef const int[:, ::1] pair_of
     cdef bint relaxed, expands
     cdef Py_ssize_t n_pairs, n_sums
@@ -131,18 +126,16 @@ cdef class GraphOracle(ChainOracle):
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  Features edge_features, const Py_ssize_t[::1] edge_offsets,
                  const int[:, ::1] edges, list parents, const int[::1] y,
-                 const double[:, ::1] costs, const double[::1] node_weights,
-                 const int[:, ::1] pair_of, *, bint bias, bint relaxed,
-                 bint expands=False, cost_rows=None):
+                 const double[:, ::1] costs, const int[:, ::1] pair_of, *, bint bias,
+                 bint normalize, bint relaxed, bint expands=False, cost_rows=None):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=False, last=False,
-            transition=False, normalize=False, cost_rows=cost_rows)
+            transition=False, normalize=normalize, cost_rows=cost_rows)
         cdef Py_ssize_t k = self.k, n = self.n_blocks, most
         cdef double search, evaluation
         sizes = np.diff(offsets)
         check_starts("edge_offsets", edge_offsets, n, edge_features.n_rows)
         check_shape("edges", edges, edge_features.n_rows, 2)
-        check_shape("node_weights", node_weights, features.n_rows)
         check_shape("pair_of", pair_of, k, k)
         if len(parents) != n:
             raise ValueError(f"parents must have {n} items; got {len(parents)}.")
@@ -150,8 +143,7 @@ cdef class GraphOracle(ChainOracle):
             check_indices("edges", edges[edge_offsets[i]:edge_offsets[i + 1]], sizes[i])
         self.edge_features, self.edge_offsets, self.ends = (
             edge_features, edge_offsets, edges)
-        self.node_weights, self.pair_of = node_weights, pair_of
-        self.relaxed, self.expands = relaxed, expands
+        self.pair_of, self.relaxed, self.expands = pair_of, relaxed, expands
         self.n_pairs = np.asarray(pair_of).max() + 1
         self._lay_out(parents)
         self.n_values = max(k, HALF + 1)
@@ -170,8 +162,7 @@ cdef class GraphOracle(ChainOracle):
             self.scratch_at + k * k,
             self.cut_at + 4 * self.max_labels + most
             + roof_scratch_size(self.max_labels, most))
-        self.has_candidates = (
-            type(self) is GraphOracle and cost_rows is None and not np.any(self.kind))
+        self.has_candidates = type(self) is GraphOracle and not np.any(self.kind)
         self.forest_at = self.work_size
         if self.has_candidates:
             # This memory takes no pages until it is used.
@@ -329,10 +320,10 @@ cdef class GraphOracle(ChainOracle):
             truth = self.y[start + v]
             cost = &self.costs[self.cost_rows[start + v], 0]
             if self.kind[i] == CUT and labels[v] == HALF:
-                total += 0.5 * self.node_weights[start + v] * cost[1 - truth]
+                total += 0.5 * cost[1 - truth]
             elif labels[v] != truth:
-                total += self.node_weights[start + v] * cost[labels[v]]
-        return total
+                total += cost[labels[v]]
+        return total * self.loss_unit(i)
 
     # ----------------------------------------------------------------- decoding
 
@@ -341,11 +332,11 @@ cdef class GraphOracle(ChainOracle):
             int* labels, double* score, double* loss) except -1 nogil:
         cdef Py_ssize_t k = self.k, start = self.offsets[i], v
         cdef double* table = work + self.table_at
+        cdef double unit = lam * self.loss_unit(i)
         memcpy(table, work, self.n_nodes(i) * k * sizeof(double))
-        if lam != 0.0:
+        if unit != 0.0:
             for v in range(self.n_nodes(i)):
-                add(k, lam * self.node_weights[start + v],
-                    &self.costs[self.cost_rows[start + v], 0], table + v * k)
+                add(k, unit, &self.costs[self.cost_rows[start + v], 0], table + v * k)
         if self.kind[i] == CUT:
             self._cut(i, work, labels)
         elif self.kind[i] == FOREST:
@@ -406,7 +397,7 @@ cdef class GraphOracle(ChainOracle):
         result.edge = result.costs + most * k
         result.truth = <const int*> (result.edge + most * k * k)
         result.parent = &self.parent_place[self.offsets[i]]
-        result.own_costs = True
+        result.cost_rows = NULL
         result.edge_stride = k * k
         return result
 
@@ -419,13 +410,12 @@ cdef class GraphOracle(ChainOracle):
         cdef double* edge = <double*> forest.edge
         cdef int* truth = <int*> forest.truth
         cdef int c, d
-        memset(costs, 0, forest.n * k * sizeof(double))
         for at in range(forest.n):
             v, e = self.order[start + at], self.parent_edge[start + at]
             truth[at] = self.y[start + v]
             memcpy(theta + at * k, work + v * k, k * sizeof(double))
-            add(k, self.node_weights[start + v], &self.costs[truth[at], 0],
-                costs + at * k)
+            memcpy(costs + at * k, &self.costs[self.cost_rows[start + v], 0],
+                   k * sizeof(double))
             for c in range(k):
                 for d in range(k):
                     edge[(at * k + c) * k + d] = (
@@ -437,7 +427,7 @@ cdef class GraphOracle(ChainOracle):
         cdef Forest forest
         self._lay_down(i, work)
         forest = self.forest(i, work)
-        return forest_front(&forest, one, 1.0, plane)
+        return forest_front(&forest, one, self.loss_unit(i), plane)
 
     cdef int candidate(
             self, Py_ssize_t i, const double* work, const Plane* plane, Py_ssize_t j,

@@ -82,7 +82,7 @@ cdef class TreeOracle(ChainOracle):
         self.has_first = False
         self.has_root = root
         self.thread_safe = type(self) is TreeOracle
-        self.has_candidates = self.thread_safe and cost_rows is None
+        self.has_candidates = self.thread_safe
         self.has_marginals = type(self) is TreeOracle
         self.has_sums = type(self) is TreeOracle
         self.knows_scores = type(self) is TreeOracle

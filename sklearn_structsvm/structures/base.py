@@ -299,6 +299,10 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
         """X as checked, for a fit: nobody else can change the indices in it."""
         return X
 
+    def _labels_of(self, y):
+        """What is predicted of a true labeling, which may hold more than that."""
+        return y
+
     def _is_empty(self, x):
         """Whether a checked example has nothing to label."""
         return False

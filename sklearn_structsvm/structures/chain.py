@@ -40,8 +40,12 @@ class ChainStructure(ForestStructure):
     - biases of the first and the last position, :math:`e_{y_1}` and :math:`e_{y_T}`;
     - transitions, :math:`\sum_{t > 1} e_{y_{t-1}} \otimes e_{y_t}`.
 
-    Each part can be left out. The loss is the Hamming loss or the sum of label costs over
-    the positions. Decoding is exact, by the Viterbi algorithm.
+    Each part can be left out. Decoding is exact, by the Viterbi algorithm. The loss is the
+    sum of label costs over the positions, which are 1 for each error by default. In
+    training y may be a pair (labels, weights), with a weight :math:`\omega_t` for each
+    position, by which its errors count:
+
+    .. math:: L(y, y') = \sum_t \omega_t \, c(y_t, y'_t) / \sum_t \omega_t.
 
     With `edge_features`, transitions depend on what lies between two positions, such as
     the time: an item is a pair (features, edge_features), with a row :math:`z_t` of edge
@@ -65,7 +69,8 @@ class ChainStructure(ForestStructure):
     transition, bias, first_bias, last_bias : bool, default=True
         Which other parts the model has.
     normalize_loss : bool, default=True
-        Whether to divide the loss of a sequence by its length, as in [1]_.
+        Whether to divide the loss of a sequence by its length, as in [1]_, or by the sum
+        of its weights.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         ``label_costs[truth, label]`` is the cost of one wrong label: nonnegative, zero on
         the diagonal, in the order of `classes_`. None means 1 off the diagonal.
@@ -274,24 +279,21 @@ class ChainStructure(ForestStructure):
         known: Any = None,
         added: Any = None,
     ) -> BlockOracle:
-        costs, cost_rows = self._costs(known)
         truth = self._truth(X, y)
         features = self._node_features(X, allowed=allowed)
-        nodes = self._with_costs(features, truth, known, added), self._starts(X)
-        labels = truth, costs
-        options = {
+        features = self._with_costs(features, added, y, truth, known)
+        nodes = features, self._starts(X)
+        options = self._loss_options(y, truth, known) | {
             "bias": self.bias,
             "first": self.first_bias,
             "last": self.last_bias,
-            "normalize": self.normalize_loss,
             "allowed": self.allowed_,
-            "cost_rows": cost_rows,
         }
         if not self.edge_features:
-            return ChainOracle(*nodes, *labels, transition=self.transition, **options)
+            return ChainOracle(*nodes, truth, transition=self.transition, **options)
         edges = as_features([x[1] for x in X])
         ones = as_features(np.ones((edges.n_rows, 1)))
-        return EdgeChainOracle(*nodes, FeaturesBeside(ones, edges), *labels, **options)
+        return EdgeChainOracle(*nodes, FeaturesBeside(ones, edges), truth, **options)
 
     @property
     def _has_curvature(self) -> bool:

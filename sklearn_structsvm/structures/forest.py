@@ -174,7 +174,7 @@ class ForestStructure(NodeStructure):
     ) -> Any:
         x, y_true = self._check_one(x, y_true)
         truth = self._truth([x], [y_true])
-        costs = self.label_costs_[truth] * self._unit(len(truth))
+        costs = self._node_costs(y_true) * self._unit(y_true)
         more = lam * costs.max(axis=1).sum()
         order, theta, transition, parents = self._topological_potentials(x, w, more)
         found = constrained_argmax(

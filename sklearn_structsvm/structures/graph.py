@@ -22,11 +22,9 @@ from sklearn_structsvm.structures._graph import GraphOracle
 from sklearn_structsvm.structures.allowed_labels import as_allowed_labels, lowered
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.graph_data import (
-    check_graph_labels,
     check_graphs,
     pair_weights,
     rooted_forest,
-    split_weights,
 )
 from sklearn_structsvm.structures.graph_relaxation import (
     best_point,
@@ -143,8 +141,8 @@ class GraphStructure(SumBounds):
     unknown, leave out the node and its edges, or give it a plausible label with weight 0.
 
     `CRFClassifier` sums over the labelings exactly if a graph is a forest, and
-    otherwise computes a tree-reweighted upper bound [5]_ of the sum. It leaves the node
-    weights out of account, which are part of the loss.
+    otherwise computes a tree-reweighted upper bound [5]_ of the sum. Node weights multiply
+    its `label_costs`; without these, they only count in `score`.
 
     Slack rescaling is exact if all graphs are forests. For other graphs use a search of
     `SlackRescaledSSVM` that needs only the max-oracle: ``search="bisecting"``,
@@ -235,7 +233,10 @@ class GraphStructure(SumBounds):
             getattr(self, "n_edge_features_", None),
             attractive=self.attractive,
         )
-        return X, None if y is None else check_graph_labels(y, X)
+        if y is not None:
+            rows = [x[0] for x in X]
+            y = validation.check_labels(y, rows, part="[0]", place="node")
+        return X, y
 
     def _learn(self, X, labels, classes, class_weight):
         self.n_edge_features_ = X[0][2].shape[1]
@@ -329,7 +330,7 @@ class GraphStructure(SumBounds):
             raise ValueError("X must hold graphs as check_data returns them.")
         _, edges, edge_features = zip(*X, strict=True)
         offsets = self._starts(X)
-        costs, cost_rows = self._costs(known)
+        labels = self._encode(y, offsets)
         return GraphOracle(
             self._node_features(X, allowed=allowed),
             offsets,
@@ -337,40 +338,13 @@ class GraphStructure(SumBounds):
             validation.starts_of(edge_features),
             np.concatenate(edges).astype(np.intc),
             list(map(rooted_forest, X)),
-            self._encode(y, offsets),
-            costs,
-            np.concatenate([self._node_weights(y_i) for y_i in y]),
-            self._pair_of,
+            labels,
+            pair_of=self._pair_of,
             bias=self.bias,
             relaxed=relaxed,
             expands=self.inference == "expansion",
-            cost_rows=cost_rows,
+            **self._loss_options(y, labels, known),
         )
-
-    def _labels_of(self, y):
-        return split_weights(y)[0]
-
-    def _at_nodes(self, y, places):
-        labels, weights = split_weights(y)
-        return labels[places] if weights is None else (labels[places], weights[places])
-
-    def _with_labels(self, y, labels):
-        weights = split_weights(y)[1]
-        return labels if weights is None else (labels, weights)
-
-    def _added_costs(self, y, costs):
-        """What costs of labels add to the scores of all nodes."""
-        weights = np.concatenate(list(map(_given_weights, y)))
-        return weights[:, np.newaxis] * costs[self._encode(y)]
-
-    def _node_weights(self, y):
-        """Loss of an error at each node."""
-        weights = _given_weights(y)
-        total = weights.sum()
-        return weights / total if self.normalize_loss and total > 0 else weights
-
-    def joined_labels(self, y: Any) -> np.ndarray:
-        return super().joined_labels(list(map(self._labels_of, y)))
 
     def _best_allowed(self, X, w, allowed):
         return self.decode_batch(X, w, allowed=allowed)
@@ -414,8 +388,7 @@ class GraphStructure(SumBounds):
         x, y_true = self._check_one(x, y_true)
         if not self._is_compiled([x]):
             theta, tables = self.potentials(x, w)
-            costs = self._node_weights(y_true)[:, np.newaxis]
-            theta += lam * costs * self.label_costs_[self._encode([y_true])]
+            theta += lam * self._unit(y_true) * self._node_costs(y_true)
             point = best_point(theta, tables, x[1], self._polytopes)
             return point if is_point(point) else self.classes_[point]
         oracle = self._graph_oracle([x], [y_true], relaxed=True)
@@ -442,33 +415,13 @@ class GraphStructure(SumBounds):
 
         `y` may also be a point of the relaxation.
         """
-        truth = self._encode([y_true])
-        costs = self._node_weights(y_true)[:, np.newaxis] * self.label_costs_[truth]
-        labels = split_weights(y)[0]
-        if is_point(labels):
-            if len(labels) < costs.size:
-                raise ValueError(f"A point of {len(labels)} weights is too short.")
-            return float(labels[: costs.size] @ costs.ravel())
-        labels = self._encode([labels])
-        if len(truth) != len(labels):
-            raise ValueError(
-                f"Labelings of lengths {len(truth)} and {len(labels)} cannot be compared."
-            )
-        return float(np.take_along_axis(costs, labels[:, np.newaxis], axis=1).sum())
-
-    def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """Accuracy over nodes, weighted by node weights and sample weights."""
-        pairs = [split_weights(y_i) for y_i in y]
-        weights = [np.ones(len(labels)) if w is None else w for labels, w in pairs]
-        if sample_weight is not None:
-            weights = [w * s for w, s in zip(weights, sample_weight, strict=True)]
-        is_right = [
-            np.asarray(labels) == np.asarray(predicted)
-            for (labels, _), predicted in zip(pairs, y_pred, strict=True)
-        ]
-        return float(
-            np.average(np.concatenate(is_right), weights=np.concatenate(weights))
-        )
+        labels = self._labels_of(y)
+        if not is_point(labels):
+            return super().loss(y_true, labels)
+        costs = self._node_costs(y_true)
+        if len(labels) < costs.size:
+            raise ValueError(f"A point of {len(labels)} weights is too short.")
+        return float(labels[: costs.size] @ costs.ravel() * self._unit(y_true))
 
     def potentials(self, x: Any, w: np.ndarray) -> Any:
         """Compute the scores of node labels and of edge label pairs.
@@ -525,7 +478,7 @@ class GraphStructure(SumBounds):
         """Weights of the labels of nodes, (T, k), and of pairs of edges, (m, k²)."""
         features, edges, _ = x
         T, m, k = features.shape[0], len(edges), len(self.classes_)
-        labels = split_weights(y)[0]
+        labels = self._labels_of(y)
         if is_point(labels):
             as_floats("y", labels, T * k + m * k * k)
             return labels[: T * k].reshape(T, k), labels[T * k :].reshape(m, k * k)
@@ -540,9 +493,3 @@ class GraphStructure(SumBounds):
         if len(self.classes_) != 2 or len(decoded) == T or not (decoded[:T] == 2).any():
             return self.classes_[decoded[:T]]
         return half_integral_point(decoded, T, x[1])
-
-
-def _given_weights(y):
-    """The weights of nodes that a labeling may have, or ones."""
-    labels, weights = split_weights(y)
-    return np.ones(len(labels)) if weights is None else weights

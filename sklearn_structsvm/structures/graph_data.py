@@ -4,8 +4,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from sklearn_structsvm._utils.borders import as_array, as_floats
+from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.columns import stored_values
+from sklearn_structsvm._utils.labels import split_weights
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures.base import as_list
 
@@ -27,25 +28,6 @@ def check_graphs(X, check_rows, n_edge_features=None, *, attractive=False):
     if attractive:
         _check_not_negative(edge_features)
     return list(zip(features, edges, edge_features, strict=True))
-
-
-def check_graph_labels(y, X):
-    """Labels of graphs that `check_graphs` returned, with weights if y has them."""
-    labels, weights = zip(*map(split_weights, as_list(y, "y")), strict=True)
-    labels = validation.check_labels(
-        list(labels), [x[0] for x in X], part="[0]", place="node"
-    )
-    return [
-        own if w is None else (own, _check_weights(w, len(own), i))
-        for i, (own, w) in enumerate(zip(labels, weights, strict=True))
-    ]
-
-
-def split_weights(y):
-    """Labels and node weights of an item of y, or None if it has no weights."""
-    if isinstance(y, (tuple, list)) and len(y) == 2 and np.ndim(y[0]) == 1:
-        return y[0], y[1]
-    return y, None
 
 
 def known_part(X, y, allowed):
@@ -211,10 +193,3 @@ def _check_not_negative(edge_features):
                     f"X[{i}][2] has the value {values[values < 0].flat[0]}: with "
                     "attractive=True the features of edges must be >= 0."
                 )
-
-
-def _check_weights(weights, n_nodes, i):
-    weights = as_floats(f"y[{i}][1]", weights, n_nodes)
-    if (weights < 0).any():
-        raise ValueError(f"y[{i}][1] has the weight {weights.min()}; weights are >= 0.")
-    return weights

@@ -33,6 +33,7 @@ from sklearn_structsvm._utils.labels import (
     label_cost_matrix,
     learn_classes,
     listed,
+    split_weights,
     unseen,
 )
 from sklearn_structsvm._utils.own_indices import with_own_indices
@@ -222,8 +223,8 @@ class NodeStructure(Structure):
         raise NotImplementedError
 
     def _labels_of(self, y):
-        """The labels of an example's nodes; a labeling may contain more than these."""
-        return y
+        """The labels of an example's nodes, without their weights."""
+        return split_weights(y)[0]
 
     def known_nodes(self, y: Any, y_pred: Any, entries: Any) -> tuple[Any, Any]:
         """Labelings and predictions at the nodes with known labels."""
@@ -235,32 +236,61 @@ class NodeStructure(Structure):
 
     def _at_nodes(self, y, places):
         """The part of a labeling that belongs to these nodes."""
-        return y[places]
+        labels, weights = split_weights(y)
+        return labels[places] if weights is None else (labels[places], weights[places])
 
     def _with_labels(self, y, labels):
         """The same with other labels."""
-        return labels
+        weights = split_weights(y)[1]
+        return labels if weights is None else (labels, weights)
 
-    def _costs(self, allowed, costs=None):
-        """Costs of labels for an oracle, and each node's row of them.
+    def _loss_options(self, y, truth, known=None):
+        """How an oracle computes the loss: `costs`, `normalize` and `cost_rows`.
 
-        The cost of a label is its smallest cost over the allowed labels. `costs` are
-        those of `label_costs_` by default.
+        `truth` has the codes of y, which may be None, as for an oracle that only decodes.
         """
-        costs = self.label_costs_ if costs is None else costs
-        if allowed is None:
-            return costs, None
-        masks, rows = np.unique(np.concatenate(allowed), axis=0, return_inverse=True)
-        costs = [costs[mask].min(axis=0) for mask in masks]
-        return np.array(costs), rows.ravel().astype(np.intc)
+        weights = None
+        if truth is not None:
+            weights = _weights_of_all(y, self._unit)
+        costs, rows = self._costs(self.label_costs_, truth, known, weights)
+        normalize = self.normalize_loss and weights is None
+        return {"costs": costs, "normalize": normalize, "cost_rows": rows}
 
-    def _with_costs(self, features, truth, known, costs, order=slice(None)):
-        """Features of nodes, in an order, which add these costs to scores; None: none."""
+    @staticmethod
+    def _costs(costs, truth, known, weights):
+        """Rows of costs of labels, and the row of each node; None if it is its label.
+
+        The cost of a label is the smallest one that it has for a label that `known`
+        allows, times the weight of the node.
+        """
+        rows = None
+        if known is not None:
+            masks, rows = np.unique(np.concatenate(known), axis=0, return_inverse=True)
+            costs = np.array([costs[mask].min(axis=0) for mask in masks])
+            rows = rows.ravel().astype(np.intc)
+        if weights is None:
+            return costs, rows
+        # Nodes of the same weight and label share a row.
+        values, at = np.unique(weights, return_inverse=True)
+        both = at * len(costs) + (truth if rows is None else rows)
+        used, rows = np.unique(both, return_inverse=True)
+        at, own = np.divmod(used, len(costs))
+        return values[at, np.newaxis] * costs[own], rows.astype(np.intc)
+
+    def _added_costs(self, costs, y, truth, known=None):
+        """Costs that are added to the scores of nodes: `_costs` with a row for each."""
+        costs, rows = self._costs(costs, truth, known, _weights_of_all(y))
+        return costs, np.asarray(truth if rows is None else rows, dtype=np.intp)
+
+    def _with_costs(self, features, costs, *y, order=slice(None)):
+        """Features of nodes, in an order, which add these costs to scores; None: none.
+
+        `y`: the other arguments of `_added_costs`.
+        """
         if costs is None:
             return features
-        table, rows = self._costs(known, costs)
-        rows = np.asarray(truth if rows is None else rows, dtype=np.intp)[order]
-        return FeaturesBeside(features, TableScores(table, rows))
+        costs, rows = self._added_costs(costs, *y)
+        return FeaturesBeside(features, TableScores(costs, rows[order]))
 
     @property
     def _is_given(self):
@@ -546,19 +576,26 @@ class NodeStructure(Structure):
         return map(np.array, product(self.classes_, repeat=n_nodes))
 
     def loss(self, y_true: Any, y: Any) -> float:
-        truth, labels = self._encode([y_true]), self._encode([y])
-        if len(truth) != len(labels):
+        costs, labels = self._node_costs(y_true), self._encode([y])
+        if len(costs) != len(labels):
             raise ValueError(
-                f"Labelings of lengths {len(truth)} and {len(labels)} cannot be compared."
+                f"Labelings of lengths {len(costs)} and {len(labels)} cannot be compared."
             )
-        return float(self.label_costs_[truth, labels].sum() * self._unit(len(truth)))
+        own = np.take_along_axis(costs, labels[:, np.newaxis], axis=1)
+        return float(own.sum() * self._unit(y_true))
+
+    def _node_costs(self, y):
+        """The cost of each label of each node, times the node's weight: (T, k)."""
+        costs, weights = self.label_costs_[self._encode([y])], split_weights(y)[1]
+        return costs if weights is None else np.asarray(weights)[:, np.newaxis] * costs
 
     def score(self, y: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """Accuracy over nodes; the weight of an example counts for each of its nodes."""
+        """Accuracy over nodes, by their weights times those of the examples."""
         return token_accuracy_score(y, y_pred, sample_weight=sample_weight)
 
     def joined_labels(self, y: Any) -> np.ndarray:
         """All labels, one example after another."""
+        y = list(map(self._labels_of, y))
         for i, own in enumerate(y):
             check_sequence(f"y[{i}]", own, "a sequence of labels")
         y = [as_array(f"y[{i}]", own) for i, own in enumerate(y) if len(own)]
@@ -576,8 +613,11 @@ class NodeStructure(Structure):
         lengths = [self._features(x).shape[0] for x in X]
         return [np.repeat(self.classes_[:1], length) for length in lengths]
 
-    def _unit(self, length):
-        return 1.0 / max(length, 1) if self.normalize_loss else 1.0
+    def _unit(self, y):
+        """The factor of the costs of an example's nodes."""
+        labels, weights = split_weights(y)
+        total = len(labels) if weights is None else np.sum(weights)
+        return 1.0 / total if self.normalize_loss and total > 0 else 1.0
 
     def _encode(self, y, offsets=None):
         def where(place):
@@ -587,6 +627,20 @@ class NodeStructure(Structure):
             return f"{self._item} {i}, {self._place} {place - offsets[i]}"
 
         return encode(self.joined_labels(y), self.classes_, where=where)
+
+
+def _weights_of_all(y, unit=None):
+    """The weights of all nodes, times the unit of their example; None if y has none."""
+    parts = list(map(split_weights, y))
+    if all(weights is None for _, weights in parts):
+        return None
+    return np.concatenate(
+        [
+            (np.ones(len(labels)) if weights is None else weights)
+            * (1.0 if unit is None else unit(y_i))
+            for y_i, (labels, weights) in zip(y, parts, strict=True)
+        ]
+    )
 
 
 def depths_of(parents):

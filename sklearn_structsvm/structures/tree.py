@@ -31,7 +31,8 @@ class TreeStructure(ForestStructure):
       e_{y_v}`.
 
     Each part can be left out. A labeling y is an array of T labels. The loss is the
-    Hamming loss or the sum of label costs over the nodes.
+    Hamming loss or the sum of label costs over the nodes. In training y may be a pair
+    (labels, weights), whose weights multiply the costs of the nodes.
 
     Decoding is exact, by max-sum from the leaves to the roots in :math:`O(T k^2)` for k
     classes. Slack rescaling is exact too; it takes at most :math:`O(T^2 k^2)` with equal
@@ -48,7 +49,8 @@ class TreeStructure(ForestStructure):
     transition, bias, root_bias : bool, default=True
         Which other parts the model has.
     normalize_loss : bool, default=True
-        Whether to divide the loss of an example by its number of nodes.
+        Whether to divide the loss of an example by its number of nodes, or by the sum of
+        their weights.
     label_costs : array-like of shape (n_classes, n_classes) or None, default=None
         ``label_costs[truth, label]`` is the cost of one wrong label: nonnegative, zero on
         the diagonal, in the order of `classes_`. None means 1 off the diagonal.
@@ -171,24 +173,24 @@ class TreeStructure(ForestStructure):
         known: Any = None,
         added: Any = None,
     ) -> BlockOracle:
-        costs, cost_rows = self._costs(known)
         offsets = self._starts(X)
         order, parents = _deepest_first(X, offsets)
         own = order - np.repeat(offsets[:-1], np.diff(offsets))
         labels = self._truth(X, y)
         features = self._node_features(X, own, allowed)
+        loss = self._loss_options(y, labels, known)
+        if loss["cost_rows"] is not None:
+            loss["cost_rows"] = loss["cost_rows"][order]
         return TreeOracle(
-            self._with_costs(features, labels, known, added, order),
+            self._with_costs(features, added, y, labels, known, order=order),
             offsets,
             parents,
             None if labels is None else labels[order],
-            costs,
             bias=self.bias,
             root=self.root_bias,
             transition=self.transition,
-            normalize=self.normalize_loss,
             allowed=self.allowed_,
-            cost_rows=None if cost_rows is None else cost_rows[order],
+            **loss,
         )
 
     def _order(self, x):

@@ -13,7 +13,6 @@ from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._tree_reweighted import tree_reweighted
 from sklearn_structsvm.structures.allowed_labels import lowered
 from sklearn_structsvm.structures.base import as_object_array
-from sklearn_structsvm.structures.graph_data import split_weights
 from sklearn_structsvm.structures.nodes import NodeStructure, places_in
 
 # For predictions, messages are passed until the bound of a graph is within this of the
@@ -117,7 +116,10 @@ class BoundedLogLoss:
     def __init__(self, structure, X, y, added=None):
         self.structure, self.graphs = structure, ReweightedGraphs(structure, X)
         self.labels = structure._encode(y, self.graphs.offsets)
-        self.added = None if added is None else structure._added_costs(y, added)
+        self.added = None
+        if added is not None:
+            costs, rows = structure._added_costs(added, y, self.labels)
+            self.added = costs[rows]
         self.n_weights = structure.n_weights_
 
     def log_loss(self, weights, w, n_threads=1):
@@ -188,7 +190,7 @@ class SumBounds(NodeStructure):
         self, X: Any, y: Any, w: np.ndarray, n_threads: int = 1, allowed: Any = None
     ) -> np.ndarray:
         """Compute the log-probability of each labeling, or a lower bound of it."""
-        labels = [split_weights(y_i)[0] for y_i in y]
+        labels = list(map(self._labels_of, y))
         has_none = np.array([bool(self.unseen_labels([own])) for own in labels])
         others = self._any_labels(X)
         known = zip(labels, others, has_none, strict=True)

@@ -10,7 +10,12 @@ from scipy import sparse
 from sklearn_structsvm._utils._csr_layout import are_sound
 from sklearn_structsvm._utils.borders import as_csr, is_empty, refuse_masked
 from sklearn_structsvm._utils.columns import stored_values
-from sklearn_structsvm._utils.labels import plain, refuse_missing
+from sklearn_structsvm._utils.labels import (
+    check_node_weights,
+    plain,
+    refuse_missing,
+    split_weights,
+)
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures.base import as_list
 
@@ -283,18 +288,18 @@ def _as_array(item, name, columns):
 REMEDIES = {
     "position": "Split the sequence there, without these positions, or leave it out. In "
     "memory, CRFClassifier and BCFWClassifier learn from the others if it is MISSING.",
-    "node": "Leave out the nodes without a label; in a GraphStructure they may also have "
-    "any label with the weight 0, by y[i] = (labels, weights).",
+    "node": "Leave out the nodes without a label; they may also have any label with the "
+    "weight 0, by y[i] = (labels, weights).",
 }
 
 
 def check_labels(y, X, *, part="", place="position"):
-    """y as a list of 1-D label arrays, as long as the items of X.
+    """y as a list of 1-D label arrays, as long as the items of X, or pairs with weights.
 
     In errors, `part` is as for `check_items`, and `place` says what has a label.
 
     ValueError naming the item: another length, not 1-D, floating-point labels, missing
-    labels, or lists as labels.
+    labels, or lists as labels; weights that are negative or infinite.
     """
     y = as_list(y, "y")
     if len(y) != len(X):
@@ -304,6 +309,7 @@ def check_labels(y, X, *, part="", place="position"):
         raise ValueError(words)
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):
+        given, weights = split_weights(given)
         if isinstance(given, (str, bytes)):
             raise ValueError(
                 f"y[{i}] is one string, {given!r}, but must be a list of labels, one for "
@@ -344,7 +350,8 @@ def check_labels(y, X, *, part="", place="position"):
                         f"y[{i}] has the label {label!r}; labels are classes: use "
                         "integers or strings."
                     )
-        result.append(labels)
+        weights = check_node_weights(f"y[{i}][1]", weights, len(labels))
+        result.append(labels if weights is None else (labels, weights))
     return result
 
 

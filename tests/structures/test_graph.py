@@ -577,12 +577,15 @@ def test_graphs_without_any_edges_are_those_of_single_nodes():
     assert_same_optimum(with_edges, without, 2.0, weights)
 
 
-def test_what_a_node_weighs_counts_in_loss_and_score():
+@pytest.mark.parametrize("kind", ["graph", "tree", "chain"])
+def test_what_a_node_weighs_counts_in_loss_and_score(kind):
     X, y = random_graphs()
+    if kind != "graph":
+        X = [x[0] if kind == "chain" else (x[0], np.arange(len(x[0])) - 1) for x in X]
     weights = [np.where(np.arange(len(y_i)) == 0, 0.0, 2.0) for y_i in y]
     Y = list(zip(y, weights, strict=True))
     changed = [(np.append(1 - y_i[:1], y_i[1:]), w) for y_i, w in Y]
-    model = BCFWClassifier(GraphStructure(), C=1.0, tol=1e-3, random_state=0).fit(X, Y)
+    model = BCFWClassifier(kind, C=1.0, tol=1e-3, random_state=0).fit(X, Y)
     predictions = model.predict(X)
     right = np.concatenate(
         [(p == y_i)[1:] for p, y_i in zip(predictions, y, strict=True)]
