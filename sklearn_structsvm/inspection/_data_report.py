@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from sklearn_structsvm._utils.binomial import sum_p_value
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.groups import Groups, is_missing
-from sklearn_structsvm._utils.labels import plain
+from sklearn_structsvm._utils.labels import plain, split_weights
 from sklearn_structsvm._utils.mistakes import require
 from sklearn_structsvm._utils.sequences import kind_of_items, one_table
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -178,6 +178,8 @@ def _add_labels(y, kind, add):
         told = [f"{j} {n:g}" for j, n in enumerate(counts.ravel())]
         add("labels", "rows with each", listed_names(told, str))
         return []
+    if kind != "rows":
+        y = [split_weights(own)[0] for own in y]
     labels = list(map(plain, y if kind == "rows" else chain.from_iterable(y)))
     known = [label for label in labels if not is_missing(label)]
     counts = Counter(known).most_common()

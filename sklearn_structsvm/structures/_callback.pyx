@@ -54,7 +54,7 @@ def labeling_key(answer, label):
 
 def check_outline(answer, structure, label, truth):
     """ValueError if a labeling has not the length of the truth, and must have it."""
-    truth = structure._labels_of(truth)
+    label, truth = map(structure._labels_of, (label, truth))
     if structure.variable_length or outline(label) == outline(truth):
         return
     raise answer.fault(
