@@ -523,7 +523,7 @@ def test_rules_of_many_labels(rule):
 @pytest.mark.parametrize("value", [-np.inf, 0.0, np.inf])
 def test_thresholds_that_all_or_no_rows_pass(value):
     model, X = fitted(MultilabelMetricClassifier(FIELDS, cv=None), "multilabel")
-    model.rule_.values = np.array([value, 0.5, value])
+    model.label_rule_.values = np.array([value, 0.5, value])
     np.testing.assert_array_equal(run(model, X, options={})[0], model.predict(X))
 
 

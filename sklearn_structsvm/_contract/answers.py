@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Iterable
 from inspect import isroutine
 from math import inf, isfinite
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
@@ -269,7 +269,9 @@ def checked_folds(cv, X, y, *, classifier=False, **for_split):
     if isinstance(cv, Real) and 0.0 < cv < 1.0:
         kind = StratifiedShuffleSplit if classifier else ShuffleSplit
         cv = kind(1, test_size=cv, random_state=0)
-    if isinstance(cv, str) or hasattr(cv, "split") or not isinstance(cv, Iterable):
+    if cv is None or isinstance(cv, Integral):
+        folds = _numbered_folds(5 if cv is None else cv, X, y, classifier, for_split)
+    elif isinstance(cv, str) or hasattr(cv, "split") or not isinstance(cv, Iterable):
         folds = check_cv(cv, y, classifier=classifier).split(X, y, **for_split)
     else:
         folds = cv
@@ -278,6 +280,21 @@ def checked_folds(cv, X, y, *, classifier=False, **for_split):
         parts = zip(answer.pair(fold), ("training", "test"), strict=True)
         result.append(tuple(answer.places(part, n, name) for part, name in parts))
     return result
+
+
+def _numbered_folds(cv, X, y, classifier, for_split):
+    """The folds of a number, which is called by its name."""
+    refuse_many_folds(cv, _num_samples(X))
+    try:
+        yield from check_cv(cv, y, classifier=classifier).split(X, y, **for_split)
+    except ValueError as error:
+        raise ValueError(str(error).replace("n_splits", "cv")) from None
+
+
+def refuse_many_folds(cv, n):
+    """ValueError for more folds than examples."""
+    if n < cv:
+        raise ValueError(f"cv={cv} needs at least as many examples; got n_samples={n}.")
 
 
 def brief(value):

@@ -4,6 +4,8 @@ They are recognized if scikit-learn's ``array_api_dispatch`` is on. Otherwise
 `np.asarray` converts them.
 """
 
+from numbers import Number
+
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn import get_config
@@ -93,3 +95,28 @@ def take_labels(classes, codes):
         classes = xp.asarray(np.array(classes), device=codes.device)
         return xp.take(classes, codes, axis=0)
     return classes[_convert_to_numpy(codes, xp)]
+
+
+def refuse_swapped(X, y, call="fit(X, y)"):
+    """ValueError if X holds a number where y holds a row of numbers.
+
+    A structure of a user may take that, so ask only after another error.
+    """
+    dims = []
+    for part in (X, y):
+        if not isinstance(part, list | tuple | np.ndarray) or len(part) == 0:
+            return
+        if not isinstance(part[0], list | np.ndarray | Number):
+            return
+        try:
+            first = np.asarray(part[0])
+        except (TypeError, ValueError):
+            return  # ragged, of which others say more
+        if first.dtype.kind not in "fiub":
+            return
+        dims.append(first.ndim)
+    if dims in ([0, 1], [1, 2]):
+        raise ValueError(
+            "X holds one number where y holds a row of numbers, as if they were swapped: "
+            f"write {call}."
+        )

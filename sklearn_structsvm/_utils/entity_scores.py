@@ -10,6 +10,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import check_choice, check_zero_division
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.sequence_scores import paired_sequences, sequence_weights
 from sklearn_structsvm._utils.tags import entities_of, named_scheme
 
@@ -93,6 +94,7 @@ def _averaged(metric, counts, average, zero_division, stacklevel):
     return float(np.average(scores[used], weights=weights[used]))
 
 
+@with_plain_calls
 def entity_f1_score(
     y_true: Any,
     y_pred: Any,
@@ -178,6 +180,7 @@ def entity_f1_score(
     )
 
 
+@with_plain_calls
 def entity_precision_score(
     y_true: Any,
     y_pred: Any,
@@ -232,6 +235,7 @@ def entity_precision_score(
     )
 
 
+@with_plain_calls
 def entity_recall_score(
     y_true: Any,
     y_pred: Any,
@@ -286,6 +290,7 @@ def entity_recall_score(
     )
 
 
+@with_plain_calls
 def entity_report(
     y_true: Any,
     y_pred: Any,

@@ -5,8 +5,10 @@ from typing import Literal
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_integer, check_sequence
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 
 
+@with_plain_calls
 def grid_edges(shape: tuple[int, int], connectivity: Literal[4, 8] = 4) -> np.ndarray:
     """Edges of a grid of pixels, numbered row by row.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import Parameter, isfunction, signature
 from typing import Any, Self, TypeVar
 
 from sklearn_structsvm._utils import compat
@@ -22,14 +22,18 @@ def meant(given, choices, likeness=0.65):
 def closest(given, choices, likeness=0.65):
     """A list of the choice that was meant, or of none.
 
-    Neither case nor punctuation counts. Choices may be any labels. `likeness`: that of
-    `difflib`, from 0 to 1. One or two letters are like anything.
+    Neither case nor punctuation counts, nor whether it is one or several. Choices may be
+    any labels. `likeness`: that of `difflib`, from 0 to 1. One or two letters are like
+    anything else.
     """
     same = [choice for choice in choices if str(choice) == str(given)]
+    if same:
+        return same[:1]
     by_key = {_key(choice): choice for choice in choices}
     key = _key(given)
-    if same or key in by_key:
-        return same[:1] or [by_key[key]]
+    for own in (key, f"{key}s", key.removesuffix("s")) if key else ():
+        if own in by_key:
+            return [by_key[own]]
     close = get_close_matches(key, by_key, 1, likeness) if len(key) > 2 else []
     return [by_key[own] for own in close]
 
@@ -67,57 +71,70 @@ def of_percent(number):
     return f" For {number:g}% write {number / 100:g}." if 2 < number < 100 else ""
 
 
-def check_call(name, function, args, given, options=()):
-    """TypeError in plain words for arguments that a function does not have.
+def check_call(function, args, given):
+    """TypeError in plain words for arguments that a function does not have, or lacks.
 
-    `args`: without `self`. `options`: names that may be meant beside its own.
+    `args`, `given`: by position, with the object or class of a method, and by name.
     """
-    parameters = {
-        own: parameter
-        for own, parameter in signature(function).parameters.items()
-        if own != "self"
-    }
+    parameters, kind = dict(signature(function).parameters), None
+    name = function.__name__
+    if args and next(iter(parameters)) in ("self", "cls"):
+        del parameters[next(iter(parameters))]
+        owner, *args = args
+        kind = owner if isinstance(owner, type) else type(owner)
+        if not hasattr(kind, name):
+            raise TypeError(
+                f"{name} is a method of objects: call it on one, which its class makes "
+                "with parentheses."
+            )
+        name = f"{kind.__name__}.{name}".removesuffix(".__init__")
     kinds = {parameter.kind for parameter in parameters.values()}
-    if Parameter.VAR_KEYWORD in kinds or Parameter.VAR_POSITIONAL in kinds:
-        return
-    for own in given:
-        if own not in parameters:
-            listed = f" It has {', '.join(parameters)}."
-            others = meant(own, [*parameters, *options]) or listed
-            raise TypeError(f"{name} has no parameter {own!r}.{others}")
+    if Parameter.VAR_KEYWORD not in kinds:
+        for own in given:
+            if own not in parameters:
+                words = _of_another(own, parameters, kind, name)
+                raise TypeError(f"{name} has no parameter {own!r}.{words}")
     by_place = [
         own for own, p in parameters.items() if p.kind is Parameter.POSITIONAL_OR_KEYWORD
     ]
-    if len(args) > len(by_place):
-        first = next((own for own in parameters if own not in by_place), "...")
+    if len(args) > len(by_place) and Parameter.VAR_POSITIONAL not in kinds:
+        others = [own for own in parameters if own not in by_place]
         most = f"only {', '.join(by_place)}" if by_place else "nothing"
-        raise TypeError(
-            f"{name} takes {most} by position; all else by name, as in "
-            f"{name}({first}=...)."
-        )
+        by_name = f"; all else by name, as in {name}({others[0]}=...)" if others else ""
+        raise TypeError(f"{name} takes {most} by position{by_name}.")
     passed = {*given, *by_place[: len(args)]}
     for own, parameter in parameters.items():
-        if parameter.default is Parameter.empty and own not in passed:
+        is_free = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        if parameter.default is Parameter.empty and not is_free and own not in passed:
             raise TypeError(f"{name} needs the argument {own!r}.")
 
 
-def with_plain_calls(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
-    """The function, or the `__init__` of a class, with the errors of `check_call`."""
+def _of_another(given, parameters, kind, name):
+    """What was meant by a name that is not a parameter of a function.
+
+    `kind` or None: the class that it belongs to, which is named like its `__init__`.
+    """
+    is_method = kind is not None and name != kind.__name__
+    options = () if is_method else getattr(kind, "_option_table", ())
+    if words := meant(given, [*parameters, *options]):
+        return words
+    if is_method and given in signature(kind).parameters:
+        return f" It is one of {kind.__name__}: write {kind.__name__}({given}=...)."
+    return f" It has {', '.join(parameters)}."
+
+
+def with_plain_calls(function: Method) -> Method:
+    """The function or method with the errors of `check_call`."""
 
     @wraps(function)
     def call(*args, **given):
         try:
             return function(*args, **given)
         except TypeError:
-            if name:
-                check_call(name, function, args, given)
-            else:
-                kind = type(args[0])
-                options = getattr(kind, "_option_table", ())
-                check_call(kind.__name__, function, args[1:], given, options)
+            check_call(function, args, given)
             raise
 
-    return call
+    return call  # type: ignore[return-value]
 
 
 def with_plain_refusals(function):
@@ -154,19 +171,22 @@ def validate_params(
     )
 
     def decorate(function):
-        name = function.__name__.removeprefix("__init__")
-        return with_plain_refusals(with_plain_calls(check(function), name))
+        return with_plain_refusals(with_plain_calls(check(function)))
 
     return decorate
 
 
 class ExplainsMistakes:
-    """Answers to misspelt parameters of a class; before `BaseEstimator`."""
+    """Answers to misspelt parameters of a class; before `BaseEstimator`.
+
+    Methods that read what was fitted have them by `of_one_fit`.
+    """
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = with_plain_calls(cls.__init__)
+        for name in ("__init__", "fit", "fit_transform", "transform"):
+            if isfunction(method := vars(cls).get(name)):
+                setattr(cls, name, with_plain_calls(method))
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of objects in them by names such as ``estimator__C``."""

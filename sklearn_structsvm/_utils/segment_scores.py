@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import check_sequence
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.sequence_scores import paired_sequences, sequence_weights
 
 __all__ = [
@@ -42,6 +43,7 @@ def _paired_segments(y_true, y_pred, ignored_labels, sample_weight):
     ]
 
 
+@with_plain_calls
 def segment_f1_score(
     y_true: Any,
     y_pred: Any,
@@ -144,6 +146,7 @@ def _n_matched(true, pred, overlap):
     return n_matched
 
 
+@with_plain_calls
 def segment_edit_score(
     y_true: Any,
     y_pred: Any,
@@ -221,6 +224,7 @@ def _edit_distance(a, b):
     return int(row[-1])
 
 
+@with_plain_calls
 def segment_count_ratio(
     y_true: Any,
     y_pred: Any,

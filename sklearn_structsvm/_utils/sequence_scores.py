@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.labels import (
     refuse_missing,
     split_weights,
 )
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.weights import check_weights
 
@@ -82,6 +83,7 @@ def _summed(values, own, i):
     return weights.dot(values), weights.sum()
 
 
+@with_plain_calls
 def token_accuracy_score(
     y_true: Any, y_pred: Any, *, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -139,6 +141,7 @@ def token_accuracy_score(
     return float(weights @ correct / n_tokens)
 
 
+@with_plain_calls
 def token_log_loss(
     y_true: Any,
     y_proba: Any,
@@ -232,6 +235,7 @@ def _columns_of(labels):
     return columns
 
 
+@with_plain_calls
 def neg_token_log_loss_scorer(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -259,6 +263,7 @@ def neg_token_log_loss_scorer(
     return -token_log_loss(y, proba, labels=labels, sample_weight=sample_weight)
 
 
+@with_plain_calls
 def log_likelihood_scorer(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
 ) -> float:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.fitted import is_of_fit
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -48,7 +49,7 @@ def of_one_fit(method: Method) -> Method:
         with damage_refused(fitted):
             return method(fitted, *args, **kwargs)
 
-    return reading  # type: ignore[return-value]
+    return with_plain_calls(reading)  # type: ignore[return-value]
 
 
 class Draft:

@@ -14,11 +14,13 @@ from sklearn_structsvm._utils.borders import (
     check_sparse,
 )
 from sklearn_structsvm._utils.indicators import as_indicator, largest_of_rows
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.weights import check_weights
 
 __all__ = ["label_propensities", "ndcg_at_k_score", "precision_at_k_score"]
 
 
+@with_plain_calls
 def precision_at_k_score(
     y_true: Any,
     y_score: Any,
@@ -85,6 +87,7 @@ def precision_at_k_score(
     return _share(weights @ gains.sum(axis=1), weights @ best.sum(axis=1))
 
 
+@with_plain_calls
 def ndcg_at_k_score(
     y_true: Any,
     y_score: Any,
@@ -156,6 +159,7 @@ def ndcg_at_k_score(
     return _share(found, per_row @ (best @ discounts))
 
 
+@with_plain_calls
 def label_propensities(y: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
     r"""Chances that labels are noted where they apply, from how often they occur.
 

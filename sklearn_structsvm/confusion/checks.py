@@ -11,10 +11,12 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_shape,
 )
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.metric import ConfusionMetric, gradient_by_differences
 
 
+@with_plain_calls
 def check_gradient(metric: ConfusionMetric, C: Any) -> None:
     """Compare the gradient of a metric with finite differences of its value.
 
@@ -79,6 +81,7 @@ def check_gradient(metric: ConfusionMetric, C: Any) -> None:
         )
 
 
+@with_plain_calls
 def check_metric(
     metric: ConfusionMetric,
     n_classes: int = 3,

@@ -15,10 +15,12 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import as_classes, encode, refuse_missing, unique
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 
 
+@with_plain_calls
 def confusion_tensor(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -110,6 +112,7 @@ def confusion_tensor(
     return count(codes, y, predicted, weights, cells.shape) / weights.sum(), cells
 
 
+@with_plain_calls
 def make_cells(
     y: np.ndarray,
     weights: np.ndarray,

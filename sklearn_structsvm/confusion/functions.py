@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
 from sklearn_structsvm._utils.borders import check_zero_division
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm.confusion.costs import ExpectedCost
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.fairness import (
@@ -76,7 +77,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _document(function: Function, doc: str) -> Function:
-    """Set a docstring, with what is shared in it filled in.
+    """Set a docstring, with what is shared in it filled in; errors in plain words.
 
     It is not indented: Python 3.13 and newer compile docstrings so, older ones do not.
     """
@@ -84,7 +85,7 @@ def _document(function: Function, doc: str) -> Function:
     for name, part in _SHARED_TEXTS.items():
         doc = doc.replace(name, cleandoc(part))
     function.__doc__ = doc
-    return function
+    return with_plain_calls(function)
 
 
 def _filled(function: Function) -> Function:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from sklearn_structsvm._utils.labels import as_classes
-from sklearn_structsvm._utils.mistakes import closest, meant
+from sklearn_structsvm._utils.mistakes import closest, meant, with_plain_calls
 from sklearn_structsvm.confusion import agreement, costs, linear, rates, ratios, recalls
 from sklearn_structsvm.confusion.checks import check_gradient
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -60,6 +60,7 @@ OTHER_NAMES = {
 }
 
 
+@with_plain_calls
 def get_metric(
     metric: str | ConfusionMetric | RateConstraint | Callable[..., Any], classes: Any
 ) -> ConfusionMetric:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sklearn_structsvm._utils.borders import check_choice, check_sequence
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 
 # The template of the CRFsuite tutorial: fields and offsets read together. The order is
 # that of the columns; offsets of a token grow within an entry.
@@ -29,6 +30,7 @@ def _attribute_prefix(entry):
     return "|".join(f"{field}[{offset}]" for field, offset in entry) + "="
 
 
+@with_plain_calls
 def chunking_attributes(
     tokens: Sequence[tuple[str, str]], *, template: Literal["paper", "tutorial"] = "paper"
 ) -> list[list[str]]:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from xml.etree import ElementTree
 
 from sklearn_structsvm._utils.borders import check_sequence
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tags import BEYOND, LETTERS, may_follow, tag_parts
 
 CONLLU = "id form lemma upos xpos feats head deprel deps misc".split()
@@ -27,6 +28,7 @@ GZIP = b"\x1f\x8b"
 MAX_NAMED = 5
 
 
+@with_plain_calls
 def read_conll(
     file: str | PathLike[str] | Iterable[str],
     *,
@@ -306,6 +308,7 @@ def _more(places):
     return f" and {more} more" if more > 0 else ""
 
 
+@with_plain_calls
 def write_conll(
     file: str | PathLike[str] | TextIO,
     X: Any,

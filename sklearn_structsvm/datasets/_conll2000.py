@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_structsvm._utils.borders import check_choice, check_integer
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tables import split_rows
 
 from ._chunking import ChunkingVocabulary
@@ -39,6 +40,7 @@ TEXT_SHA256 = {
 MIN_COUNT = {"paper": 3, "tutorial": 1}
 
 
+@with_plain_calls
 def fetch_conll2000(
     *,
     subset: Literal["train", "test", "all"] = "train",

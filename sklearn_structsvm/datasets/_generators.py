@@ -8,9 +8,11 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_integer
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tables import split_rows
 
 
+@with_plain_calls
 def make_chains(
     n_samples: int = 100,
     *,
@@ -114,6 +116,7 @@ def make_chains(
     return split_rows(X, lengths), split_rows(y, lengths)
 
 
+@with_plain_calls
 def make_multilabel(
     n_samples: int = 100,
     *,
@@ -212,6 +215,7 @@ def make_multilabel(
     return _draw_features(Y, n_features, class_sep, sparse and n_active, rng), Y
 
 
+@with_plain_calls
 def make_hierarchical(
     n_samples: int = 100,
     *,

@@ -12,6 +12,7 @@ from scipy.io import loadmat
 from sklearn.utils import Bunch
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tables import split_rows
 
 from ._fetch import (
@@ -64,6 +65,7 @@ def _as_bunch(pixels, letters, lengths, fold, return_X_y):
     )
 
 
+@with_plain_calls
 def load_ocr_letters(*, return_X_y: bool = False) -> Any:
     """Load 626 handwritten words, fold 0 of the OCR letters (sequence labeling).
 
@@ -133,6 +135,7 @@ def load_ocr_letters(*, return_X_y: bool = False) -> Any:
     return _as_bunch(pixels, packed["letters"], packed["lengths"], fold, return_X_y)
 
 
+@with_plain_calls
 def fetch_ocr_letters(
     *,
     subset: Literal["all", "small", "large"] = "all",

@@ -8,6 +8,7 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.grids import check_grid
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 
 # Each joint with its parent, and its place relative to the parent: direction in degrees
 # (0 is down, 90 is right), the standard deviation of that, and the length in heights of
@@ -29,6 +30,7 @@ JOINTS = (
 BLUR = 1.0
 
 
+@with_plain_calls
 def make_poses(
     n_samples: int = 30,
     *,

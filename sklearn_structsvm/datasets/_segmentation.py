@@ -10,8 +10,10 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_choice, check_integer
 from sklearn_structsvm._utils.grids import check_grid, grid_edges
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 
 
+@with_plain_calls
 def make_segmentation(
     n_samples: int = 20,
     *,

@@ -7,11 +7,13 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 
 from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.grids import check_grid, grid_edges
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 
 # Steps (row, column) by the number of the direction: right, down, left, up.
 DIRECTIONS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 
 
+@with_plain_calls
 def make_snakes(
     n_samples: int = 20,
     *,

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from sklearn import get_config
 
+from sklearn_structsvm._utils.arrays import refuse_swapped
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.damaged import damage_refused
@@ -71,7 +72,11 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
                 stack.enter_context(callback.holding_out(draft, arguments))
         fit.data = _data_for_callbacks(**arguments)
         fit_within = fit_within or type(draft)._fit_within
-        with_callbacks(lambda draft: fit_within(draft, fit, **arguments))(draft)
+        try:
+            with_callbacks(lambda draft: fit_within(draft, fit, **arguments))(draft)
+        except (TypeError, ValueError):
+            refuse_swapped(arguments["X"], arguments["y"])
+            raise
     return estimator
 
 

@@ -13,9 +13,11 @@ from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import check_integer, check_sequence
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm._utils.labels import unique
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm.estimators.complex_metric.probabilities import check_classifier
 
 
+@with_plain_calls
 def cross_val_predict_proba(
     estimator: Any,
     X: Any,

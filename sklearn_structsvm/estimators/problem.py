@@ -81,8 +81,6 @@ def _bind(estimator, examples, warns=True):
         targets = Targets(y)
     else:
         require_y(estimator, y)
-        if isinstance(structure, NodeStructure):
-            examples.refuse_swapped()
         targets = read_targets(estimator, structure, y, warns=warns)
         X = targets.check(structure, X)
     X = structure._with_own_indices(X)

@@ -6,12 +6,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.pipelines import final_step
 from sklearn_structsvm.estimators.inner import supports
 
 KINDS = ("margin", "least_confidence", "entropy")
 
 
+@with_plain_calls
 def uncertainty(
     estimator: Any,
     X: Any,

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.tokens import TokenVectorizer
 from sklearn_structsvm.estimators.prediction import PredictionMixin
@@ -21,6 +22,7 @@ from sklearn_structsvm.structures import ChainStructure
 __all__ = ["export_tagger", "from_crfsuite"]
 
 
+@with_plain_calls
 def export_tagger(model: Any, path: str | PathLike[str]) -> None:
     """Write a tagger as NumPy arrays, and beside them a module that predicts with NumPy.
 

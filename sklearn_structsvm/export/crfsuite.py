@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.preprocessing import SequenceTransformer
 from sklearn_structsvm.structures import ChainStructure
@@ -27,6 +28,7 @@ NAMES = "<4s5I"
 RECORD = "<II"
 
 
+@with_plain_calls
 def from_crfsuite(path: str | PathLike[str]) -> Pipeline:
     """Read a model of CRFsuite into a fitted pipeline, with equal tags and probabilities.
 

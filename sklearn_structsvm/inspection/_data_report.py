@@ -10,11 +10,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
+from sklearn_structsvm._utils.arrays import refuse_swapped
 from sklearn_structsvm._utils.binomial import sum_p_value
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.groups import Groups, is_missing
 from sklearn_structsvm._utils.labels import plain, split_weights
-from sklearn_structsvm._utils.mistakes import require
+from sklearn_structsvm._utils.mistakes import require, with_plain_calls
 from sklearn_structsvm._utils.sequences import kind_of_items, one_table
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import column_at, column_names, listed_names
@@ -25,7 +26,6 @@ from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import scaling_words
 from sklearn_structsvm.preprocessing import SequenceTransformer, WordFeatures
-from sklearn_structsvm.reading.examples import Examples
 from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
 from sklearn_structsvm.solvers.blocks._crf import dual_memory
 from sklearn_structsvm.structures import ChainStructure
@@ -76,6 +76,7 @@ class DataReport:
         return pd.DataFrame(self.rows, columns=["about", "what", "value"])
 
 
+@with_plain_calls
 def check_data(
     X: Any, y: Any, *, sensitive_features: Any = None, pos_label: Any = None
 ) -> DataReport:
@@ -123,7 +124,7 @@ def check_data(
         rows.append((about, what, str(value)))
 
     X = list(X) if isinstance(X, Iterator) else X
-    Examples(X, y).refuse_swapped()
+    refuse_swapped(X, y)
     if _is_table(X):
         kind, table, lengths = "rows", X, None
         add("data", "rows", f"{_num_samples(X)}, of {X.shape[1]} columns")

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import as_dense, check_integer
 from sklearn_structsvm._utils.labels import plain
-from sklearn_structsvm._utils.mistakes import meant, require
+from sklearn_structsvm._utils.mistakes import meant, require, with_plain_calls
 from sklearn_structsvm._utils.pipelines import final_step, names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -34,6 +34,7 @@ class Explanation(NamedTuple):
     contributions: list[tuple[str, float]]
 
 
+@with_plain_calls
 def explain(estimator: Any, x: Any) -> list[Explanation]:
     """Explain each label of a predicted labeling by what speaks for it.
 
@@ -138,6 +139,7 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
 _NEIGHBORS = {True: ("previous", "next"), False: ("parent", "child")}
 
 
+@with_plain_calls
 def top_features(
     estimator: Any, label: Any, *, n_features: int = 20, as_frame: bool = False
 ) -> Any:
@@ -210,6 +212,7 @@ def top_features(
     return pandas.DataFrame(found, columns=["feature", "weight"]) if as_frame else found
 
 
+@with_plain_calls
 def transition_table(estimator: Any) -> Any:
     """Make a data frame of the weights of pairs of neighboring labels.
 

@@ -217,7 +217,7 @@ def _convert_label_rule(scope, operator, container):
     P = graph.probabilities()
     if n_labels == 1 and len(model.estimator_.classes_) == 2:
         P = graph.MatMul(P, np.array([[0.0], [1.0]]))
-    rule = model.rule_
+    rule = model.label_rule_
     q = _calibrated(graph, P)
     if isinstance(rule, ThresholdRule):
         present = graph.Greater(q, rule.values)

@@ -118,7 +118,7 @@ def _check_mixture(model):
 
 
 def _check_label_rule(model):
-    if not isinstance(model.rule_, (ThresholdRule, TopLabelsRule)):
+    if not isinstance(model.label_rule_, (ThresholdRule, TopLabelsRule)):
         _refuse(model, "sets of largest expected F-measure are found by a search")
     if isinstance(getattr(model.estimator_, "classes_", None), list):
         _refuse(

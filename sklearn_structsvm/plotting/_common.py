@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
-from sklearn_structsvm._utils.mistakes import require
+from sklearn_structsvm._utils.mistakes import require, with_plain_calls
 
 # Bands are transparent, so that several of them can overlap.
 _BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
@@ -24,6 +24,14 @@ class Display:
 
     ax_: "Axes"
     figure_: Any
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        for name, method in [*vars(cls).items()]:
+            if isinstance(method, classmethod):
+                setattr(cls, name, classmethod(with_plain_calls(method.__func__)))
+            elif name == "plot":
+                setattr(cls, name, with_plain_calls(method))
 
     def _finish(self, ax: "Axes") -> Self:
         """Store the axes drawn into, and return the display."""

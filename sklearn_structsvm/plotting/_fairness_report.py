@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_structsvm._utils.arrays import refuse_swapped
 from sklearn_structsvm._utils.binomial import clopper_pearson
 from sklearn_structsvm._utils.borders import as_floats, check_sequence
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.binomial_tests import (
     expected_violation,
@@ -223,6 +225,7 @@ class FairnessReport(Display):
         return self._finish(ax)
 
 
+@with_plain_calls
 def fairness_report(
     estimator: Any,
     X: Any,
@@ -294,6 +297,7 @@ def fairness_report(
     """
     estimator = snapshot(estimator)
     check_is_fitted(estimator)
+    refuse_swapped(X, y, "fairness_report(estimator, X, y)")
     if sensitive_features is None:
         raise ValueError("fairness_report compares groups: pass sensitive_features.")
     level = check_number(confidence_level, "confidence_level", 0.0, 1.0)

@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import MISSING
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tables import (
     codes_by_first_row,
     column_at,
@@ -22,6 +23,7 @@ from sklearn_structsvm._utils.tables import (
 __all__ = ["linked_items"]
 
 
+@with_plain_calls
 def linked_items(
     table: Any, pairs: Any, *, id: str, y: str | None = None, group: str | None = None
 ) -> tuple[list[Any], list[Any] | None, np.ndarray]:

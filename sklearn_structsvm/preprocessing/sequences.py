@@ -20,7 +20,7 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
-from sklearn_structsvm._utils.mistakes import meant
+from sklearn_structsvm._utils.mistakes import meant, with_plain_calls
 from sklearn_structsvm._utils.pieces import MIN_PIECE
 from sklearn_structsvm._utils.sequences import (
     check_item,
@@ -466,6 +466,7 @@ def _with_place(error, lengths):
     return error.kind(f"X[{i}][{place}] {error.fault}")
 
 
+@with_plain_calls
 def split_sequences(table: Any, ids: Any) -> list[Any]:
     """Split a table with one row per token into sequences.
 

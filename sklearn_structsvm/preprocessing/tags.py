@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from sklearn_structsvm._utils.borders import as_array, check_sequence
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tags import (
     OUTSIDE,
     entities_of,
@@ -19,6 +20,7 @@ Scheme = Literal[
 ]
 
 
+@with_plain_calls
 def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
     """Convert the tags of entities from one scheme to another.
 

@@ -1,7 +1,6 @@
 """X, y and weights as a fit was given them. What they are is asked here, once."""
 
 from functools import cached_property
-from numbers import Number
 
 import numpy as np
 from scipy import sparse
@@ -54,33 +53,11 @@ class Examples:
         if isinstance(self.X, (list, tuple)) and len(self.X) == 0:
             raise ValueError("X is empty: at least one example is needed.")
 
-    def refuse_swapped(self):
-        """ValueError if X holds a number where y holds a row of numbers."""
-        dims = []
-        for part in (self.X, self.y):
-            if not isinstance(part, list | tuple | np.ndarray) or len(part) == 0:
-                return
-            if not isinstance(part[0], list | np.ndarray | Number):
-                return
-            try:
-                first = np.asarray(part[0])
-            except (TypeError, ValueError):
-                return  # ragged, of which others say more
-            if first.dtype.kind not in "fiub":
-                return
-            dims.append(first.ndim)
-        if dims in ([0, 1], [1, 2]):
-            raise ValueError(
-                "X holds one number where y holds a row of numbers, as if they were "
-                "swapped: write fit(X, y)."
-            )
-
     def check_rows(self, estimator, is_indicator=False):
         """Check X and y as scikit-learn's linear classifiers do.
 
         `is_indicator`: whether a column of y says which rows have one label.
         """
-        self.refuse_swapped()
         refuse_strings(self.X)
         refuse_tokens(self.X)
         has_items = self.has_items

@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.borders import (
     check_integer,
     check_sequence,
 )
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm.structures.answers import (
     bounds_of,
     check_n_weights,
@@ -33,6 +34,7 @@ from sklearn_structsvm.structures.checked_oracle import check_oracle
 MAX_EXAMPLES = 20
 
 
+@with_plain_calls
 def check_structure(
     structure: Structure,
     X: Any,

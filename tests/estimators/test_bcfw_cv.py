@@ -460,7 +460,7 @@ ALL = np.arange(16)
         ([(ALL, ALL), ([], ALL)], "Fold 1 of cv has no examples in its training part"),
         ([(ALL, np.arange(0))], "Fold 0 of cv has no examples in its test part"),
         ([(ALL, np.zeros(16, bool))], "Fold 0 of cv has no examples in its test part"),
-        (1000, "n_splits=1000"),
+        (1000, "cv=1000 needs at least as many examples"),
         (1, "'cv' parameter of BCFWClassifierCV must be"),
     ],
 )

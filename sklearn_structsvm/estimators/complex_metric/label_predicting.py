@@ -42,6 +42,10 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
+from sklearn_structsvm.estimators.complex_metric.written_rule import (
+    WrittenRule,
+    write_label_rule,
+)
 from sklearn_structsvm.estimators.inner import learned
 
 # The number of probabilities that are dense at once, if only some of each row are kept.
@@ -57,6 +61,13 @@ class LabelPredictor(OverProbabilities):
         if self.estimator is None:
             return OneVsRestClassifier(default_classifier())
         return self.estimator
+
+    @property
+    @of_one_fit
+    def rule_(self) -> WrittenRule:
+        """The rule in words and as a table."""
+        check_is_fitted(self)
+        return write_label_rule(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -123,7 +134,7 @@ class LabelPredictor(OverProbabilities):
             Label indicator matrix, sparse if the y of `fit` was.
         """
         _, rows = self._found("predict", X, params)
-        return self._output(self.rule_.indicator(rows))
+        return self._output(self.label_rule_.indicator(rows))
 
     @of_one_fit
     def predict_batch(
@@ -197,7 +208,7 @@ class LabelPredictor(OverProbabilities):
             averaged according to `average`.
         """
         _, rows = self._found("score", X, params)
-        predicted = self.rule_.indicator(rows)
+        predicted = self.label_rule_.indicator(rows)
         truth, _ = as_indicator(y)
         check_consistent_length(truth, predicted)
         if truth.shape != predicted.shape:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -63,6 +64,19 @@ class ThresholdRule:
     def __init__(self, values):
         self.values = values
 
+    def written(self, names):
+        """The rule as the columns of a table, and in lines of words."""
+        at = self.values.tolist()
+        table = {"label": names, "sign": [">"] * len(at), "threshold": at}
+        if len(at) > 1 and 0.0 <= min(at) == max(at) < 1.0:
+            return table, [f"each label with p > {at[0]:.3g}"]
+        words = {True: "always {0}", False: "{0} if p({0}) > {1:.3g}"}
+        lines = [
+            f"never {name}" if t >= 1.0 else words[t < 0.0].format(name, t)
+            for name, t in zip(names, at, strict=True)
+        ]
+        return table, lines
+
     def indicator(self, rows):
         """CSR of shape (n, L)."""
         check_shape("thresholds", self.values, rows.n_labels)
@@ -91,6 +105,18 @@ class TopLabelsRule:
     def __init__(self, gains, k):
         self.gains, self.k = np.ascontiguousarray(gains), k
 
+    def written(self, names):
+        """As of `ThresholdRule`."""
+        at_0, slopes = self.gains.T.tolist()
+        table = {"label": names, "at_0": at_0, "slope": slopes}
+        if (self.gains == self.gains[0]).all():
+            return table, [f"the {self.k} most probable labels"]
+        lines = [
+            f"{name}: {a:.3g} {b:+.3g} p({name})"
+            for name, a, b in zip(names, at_0, slopes, strict=True)
+        ]
+        return table, [f"the {self.k} labels with the largest of", *lines]
+
     def indicator(self, rows):
         """CSR of shape (n, L)."""
         check_floats("gains", self.gains, rows.n_labels, 2)
@@ -104,6 +130,10 @@ class ExpectedFRule:
 
     def __init__(self, beta):
         self.beta = beta
+
+    def written(self, names):
+        """As of `ThresholdRule`."""
+        return {"label": names}, ["the set of labels with the largest expected score"]
 
     def indicator(self, rows):
         """CSR of shape (n, L)."""
@@ -120,7 +150,7 @@ class Choice:
     None: the history of the search, if there was one.
     """
 
-    rule: object
+    rule: Any
     objective: float
     bound: float
     n_iter: int = 1

@@ -20,7 +20,7 @@ from sklearn_structsvm._utils.borders import as_canonical, refuse_masked
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import HasMethods, Interval, StrOptions
 from sklearn_structsvm._utils.indicators import as_indicator
-from sklearn_structsvm._utils.tables import listed_names
+from sklearn_structsvm._utils.tables import column_names, listed_names
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -153,6 +153,10 @@ class MultilabelMetricClassifier(LabelPredictor):
         Column indices of y: 0, ..., n_labels - 1.
     estimator_ : classifier
         The fitted source of the probabilities.
+    label_names_ : list
+        Names of the labels: of the columns of y, if it is a data frame, or `classes_`.
+    rule_ : WrittenRule
+        The rule in words, ``print(model.rule_)``, and as a table, ``rule_.columns``.
     thresholds_ : ndarray of shape (n_labels,)
         A label is predicted if its probability, calibrated by `label_sigmoids_` if
         `average` is "micro", exceeds its threshold; inf means never.
@@ -267,6 +271,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     # What a fit sets, for editors and type checkers.
     classes_: np.ndarray
     estimator_: ClassifierMixin
+    label_names_: list
     thresholds_: np.ndarray
     gains_: np.ndarray
     label_sigmoids_: np.ndarray | None
@@ -395,7 +400,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
         X = as_canonical(X)
         refuse_masked("X", X)
-        truth, self.sparse_output_ = as_indicator(y)
+        truth, self.sparse_output_ = _labels_of(X, y)
+        names = column_names(y)
         if not sparse.issparse(y):
             y = np.asarray(y)
         elif not _takes_sparse_labels(self._classifier()):
@@ -439,6 +445,7 @@ class MultilabelMetricClassifier(LabelPredictor):
             self.label_sigmoids_, self.label_floor_ = sigmoids.values, sigmoids.floor
             rows = sigmoids(rows)
         self.classes_ = np.arange(n_labels)
+        self.label_names_ = self.classes_.tolist() if names is None else names
         vars(self).update(feature_attributes(self.estimator_))
         return rows, weights, truth
 
@@ -467,14 +474,12 @@ class MultilabelMetricClassifier(LabelPredictor):
             remedy += "Precision(at_least=...)."
             if self.average == "samples":
                 remedy = "have a look at the probabilities."
-            labels = self.classes_.tolist()
-            warn_of_excess(self.diagnostics_, labels, len(rows), remedy)
+            warn_of_excess(self.diagnostics_, self.label_names_, len(rows), remedy)
         by_label = self.average not in ("micro", "samples")
         told = self._warn_of_left_out() if by_label else ()
         why = f"nothing else is better for metric={self.metric!r}"
         why += " and the constraints" if self.constraints else ""
-        labels = self.classes_.tolist()
-        warn_of_few(self.diagnostics_, labels, why, told, by_label)
+        warn_of_few(self.diagnostics_, self.label_names_, why, told, by_label)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status
             at = self._settings()[limit]
@@ -489,7 +494,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         told = []
         for constraint in read_constraints(self.constraints):
             never, absent = [], []
-            for label, C in zip(self.classes_.tolist(), self.confusion_, strict=True):
+            for label, C in zip(self.label_names_, self.confusion_, strict=True):
                 cells = Cells.single(C.sum(axis=1), ABSENT_PRESENT)
                 if constraint.empty_counts(cells):
                     absent.append(label)
@@ -579,17 +584,41 @@ def _takes_sparse_labels(classifier):
 
 
 def _rule_attributes(rule):
-    found = {"rule_": rule}
+    found = {"label_rule_": rule}
     for name, part in (("thresholds_", "values"), ("gains_", "gains")):
         if part in vars(rule):
             found[name] = vars(rule)[part]
     return found
 
 
+def _labels_of(X, y):
+    """`as_indicator(y)`; the error says if X is what y should be."""
+    try:
+        return as_indicator(y)
+    except ValueError as error:
+        try:
+            as_indicator(X)
+        except (TypeError, ValueError):
+            raise error from None
+        raise ValueError(
+            f"{error} X does hold 0 and 1 only. If they are swapped, write fit(X, y)."
+        ) from error
+
+
 def _plain_fit(classifier, X, y, **params):
-    # What a user's `fit` returns need not be the classifier.
-    classifier.fit(X, y, **params)
-    return classifier
+    try:
+        # What a user's `fit` returns need not be the classifier.
+        classifier.fit(X, y, **params)
+        return classifier
+    except ValueError as error:
+        # In the words of scikit-learn.
+        if "1d array" not in str(error):
+            raise
+        kind = type(classifier).__name__
+        raise ValueError(
+            f"{kind} takes one label per row, but y has {y.shape[1]}: write estimator="
+            f"OneVsRestClassifier({kind}(...)) or MultiOutputClassifier({kind}(...))."
+        ) from error
 
 
 def _hold_out(classifier, X, y, routed, *, read, constant, cv, n_jobs):

@@ -251,15 +251,13 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
 
 def _refuse_several(estimator, X, y):
     """ValueError if the examples have several labels each."""
-    examples = Examples(X, y)
-    examples.refuse_swapped()
     first = y[0] if isinstance(y, list | tuple | np.ndarray) and len(y) else 0
     n_labels = np.size(first) if np.ndim(first) else 1
     if n_labels == 1:
         return
     name = type(estimator).__name__
     given = f"{name} needs one label per row, but y[0] has {n_labels}"
-    if examples.has_items:
+    if Examples(X, y).has_items:
         raise ValueError(
             f"{given}. For sequences there are CRFClassifier and BCFWClassifier."
         )

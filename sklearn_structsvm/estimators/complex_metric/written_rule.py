@@ -13,8 +13,8 @@ class WrittenRule:
     """The decision rule of a fitted classifier, in words and as a table.
 
     ``str(rule)`` is the rule in words. For two classes it says exactly what `predict`
-    does. For more classes its numbers are rounded to three digits; those of the table are
-    exact.
+    does. For more classes and for many labels its numbers are rounded to three digits;
+    those of the table are exact.
 
     Read more in the :ref:`User Guide <guide-single-rules>`.
 
@@ -28,7 +28,9 @@ class WrittenRule:
         label) the "threshold", and "otherwise" elsewhere. For more classes, the
         label with the largest "weight" times its probability is predicted. If weights do
         not suffice, "cost" is that of predicting "predicted" for "label", and the
-        prediction with the least expected cost is chosen.
+        prediction with the least expected cost is chosen. For many labels, "label" is
+        predicted where its probability p is "sign" the "threshold" or, with a number of
+        labels per row, if "at_0" + "slope" p is among the largest.
 
     Examples
     --------
@@ -113,6 +115,14 @@ def write_rule(estimator) -> WrittenRule:
         for name, column in places.items()
     }
     return WrittenRule(_title(estimator), of_cells | table, lines)
+
+
+def write_label_rule(estimator) -> WrittenRule:
+    """The rule of a fitted classifier of many labels."""
+    title = f"{_title(estimator)}, average={estimator.average!r}"
+    if estimator.label_sigmoids_ is not None:
+        title += ", p calibrated by label_sigmoids_"
+    return WrittenRule(title, *estimator.label_rule_.written(estimator.label_names_))
 
 
 def _title(estimator):

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from sklearn_structsvm._contract.answers import checked_folds
+from sklearn_structsvm._contract.answers import checked_folds, refuse_many_folds
 from sklearn_structsvm._utils.binomial import upper_limit
 from sklearn_structsvm._utils.borders import as_canonical, check_choice, refuse_masked
 from sklearn_structsvm._utils.calibration import Threshold, smallest_calibration
@@ -120,10 +120,7 @@ class CalibratingMixin:
                 )
             cv = ShuffleSplit(1, test_size=n_held_out, random_state=self.random_state)
         elif isinstance(cv, Integral):
-            if n < cv:
-                raise ValueError(
-                    f"cv={cv} needs at least as many examples; got n_samples={n}."
-                )
+            refuse_many_folds(cv, n)
             cv = KFold(cv, shuffle=True, random_state=self.random_state)
         folds = checked_folds(cv, X, y, **for_split)
         times = np.zeros(n, dtype=np.intp)

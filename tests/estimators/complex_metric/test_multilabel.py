@@ -4,6 +4,7 @@ import pickle
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from _checks import generated_checks
 from _labelings import as_csr, expected_f, mean_label_loss, random_eta
@@ -823,6 +824,48 @@ def test_labels_that_are_no_indicator_are_refused(Y, message):
         prefit().fit(np.full((3, 2), 0.5), Y)
 
 
+@pytest.mark.parametrize("average", ["macro", "micro"])
+@pytest.mark.parametrize("k", [None, 2])
+def test_the_written_rule_decides_as_predict_does_by_the_names_of_labels(average, k):
+    eta, Y = given(new_rng(21))
+    names = [f"topic {j}" for j in range(Y.shape[1])]
+    model = prefit(average=average, labels_per_row=k)
+    model.fit(eta, pd.DataFrame(Y, columns=names))
+    rows, table = LabelRows.of(eta), model.rule_.columns
+    if model.label_sigmoids_ is not None:
+        rows = LabelSigmoids(model.label_sigmoids_, model.label_floor_)(rows)
+    q = rows.matrix().toarray()
+    if k is None:
+        expected = q > table["threshold"]
+    else:
+        gains = table["at_0"] + table["slope"] * q
+        at = np.argsort(-gains, axis=1, kind="stable")[:, :k]
+        expected = (at[:, :, None] == np.arange(len(names))).any(axis=1)
+    np.testing.assert_array_equal(model.predict(eta), expected)
+    assert table["label"] == model.label_names_ == names
+    first, *lines = str(model.rule_).splitlines()
+    assert first.startswith(f"f1, average={average!r}")
+    if average == "micro":
+        assert lines == []
+    else:
+        for name, line in zip(names, lines[k is not None :], strict=True):
+            assert f"{name}" in line and f"p({name})" in line
+
+
+def test_sets_of_largest_expected_scores_are_written_so():
+    eta, Y = given(new_rng(21))
+    rule = prefit(average="samples").fit(eta, Y).rule_
+    assert str(rule).endswith("the set of labels with the largest expected score")
+
+
+def test_labels_that_are_always_or_never_predicted_are_written_so():
+    eta, Y = given(new_rng(21))
+    model = prefit().fit(eta, Y)
+    model.label_rule_.values = np.array([np.inf, -np.inf, 0.25, 0.5])
+    lines = ["never 0", "always 1", "2 if p(2) > 0.25", "3 if p(3) > 0.5"]
+    assert str(model.rule_).splitlines()[1:] == [f"  {line}" for line in lines]
+
+
 def test_probabilities_of_a_wrong_shape_or_value_are_refused():
     Y = np.array([[0, 1], [1, 0]])
     with pytest.raises(ValueError, match=r"of Given must have shape \(2, 2\).* \(2, 3\)"):
@@ -839,10 +882,10 @@ TWO = {"labels_per_row": 2}
 @pytest.mark.parametrize(
     ("params", "name", "value", "words"),
     [
-        (TWO, "rule_.gains", np.ones((2, 2)), "gains must have shape"),
-        (TWO, "rule_.k", 9, "labels_per_row must be from 1 to 4"),
-        ({}, "rule_.values", np.ones(2), "thresholds must have shape"),
-        ({"average": "samples"}, "rule_.beta", [1.0], "beta must have shape"),
+        (TWO, "label_rule_.gains", np.ones((2, 2)), "gains must have shape"),
+        (TWO, "label_rule_.k", 9, "labels_per_row must be from 1 to 4"),
+        ({}, "label_rule_.values", np.ones(2), "thresholds must have shape"),
+        ({"average": "samples"}, "label_rule_.beta", [1.0], "beta must have shape"),
         (TWO, "classes_", np.array(3), "^classes_ must be a 1-D array"),
         (TWO, "n_candidates", [1], "^n_candidates must be an integer"),
         (TWO, "label_sigmoids_", np.ones((4, 3)), "^label_sigmoids_ must have shape"),
@@ -852,10 +895,10 @@ TWO = {"labels_per_row": 2}
 def test_attributes_that_were_changed_are_refused_by_name(params, name, value, words):
     eta, Y = given(new_rng(20))
     model = prefit(**params).fit(eta, Y)
-    if name.startswith("label"):
+    if name in ("label_sigmoids_", "label_floor_"):
         model.label_sigmoids_, model.label_floor_ = np.ones((Y.shape[1], 2)), 1e-9
     *of, last = name.split(".")
-    setattr(model.rule_ if of else model, last, value)
+    setattr(model.label_rule_ if of else model, last, value)
     with pytest.raises((ValueError, TypeError), match=words):
         model.predict(eta)
 
