@@ -197,7 +197,7 @@ def list_chains(
     X, y, k, costs=None, normalize=True, parts=CHAIN_PARTS, mask=None, edges=None,
     weights=None,
 ):  # fmt: skip
-    """All labelings; `edges`, `weights`: of the edges and nodes of each chain, or None."""
+    """All labelings; `edges`, `weights`: of edges and nodes of each chain, or None."""
     costs = 1.0 - np.eye(k) if costs is None else np.asarray(costs, dtype=float)
 
     def labelings(i):

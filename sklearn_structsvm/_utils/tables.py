@@ -25,11 +25,19 @@ def column_names(table):
     return None if columns is None or not hasattr(table, "shape") else list(columns)
 
 
-def refuse_strings(X):
-    """ValueError for strings in a column of a data frame of features."""
+def refuse_odd_columns(X):
+    """ValueError for dates, and for strings in a column of a data frame of features."""
+    if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+        raise ValueError(f"X holds dates or times, of type {X.dtype}: pass numbers.")
     if column_names(X) is None or not hasattr(X, "dtypes"):
         return
     for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        is_date = getattr(dtype, "is_temporal", bool)()
+        if is_date or getattr(dtype, "kind", "f") in "mM":
+            raise ValueError(
+                f"Column {name!r} of X holds dates or times. Make numbers of them, such "
+                f"as seconds: (X[{name!r}] - X[{name!r}].min()).dt.total_seconds()."
+            )
         is_number = getattr(dtype, "is_numeric", bool)() or hasattr(dtype, "kind")
         if is_number and getattr(dtype, "kind", "f") in "biufc":
             continue

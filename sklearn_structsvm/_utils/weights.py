@@ -70,8 +70,7 @@ def total_weight(weights, name="sample_weight", *, item="sample"):
 
 
 def normalized_lambda(C, total):
-    """λ = 1 / (C Σ_i s_i). ValueError if it is beyond float64.
-    """
+    """λ = 1 / (C Σ_i s_i). ValueError if it is beyond float64."""
     with np.errstate(over="ignore", divide="ignore", under="ignore"):
         lam = float(np.divide(1.0, np.multiply(float(C), float(total))))
     if not 0.0 < lam < np.inf:

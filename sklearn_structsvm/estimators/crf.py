@@ -247,10 +247,10 @@ class CRFClassifier(ProbabilisticClassifier):
     ``ChainStructure(bias=False, first_bias=False, last_bias=False)`` has the same
     features.
 
-    With costs :math:`c(y_i, y)`, summed over positions by their weights, the loss of an example is the
-    softmax-margin [6]_ :math:`\log \sum_y \exp(\langle w, \phi(x_i, y) - \phi(x_i, y_i)
-    \rangle + c(y_i, y))`. `objective_` and its bound are those of this loss, and
-    probabilities are those of the weights without costs.
+    With costs :math:`c(y_i, y)`, summed over positions by their weights, the loss of an
+    example is the softmax-margin [6]_ :math:`\log \sum_y \exp(\langle w, \phi(x_i, y) -
+    \phi(x_i, y_i) \rangle + c(y_i, y))`. `objective_` and its bound are those of this
+    loss, and probabilities are those of the weights without costs.
 
     For graphs with cycles, an upper bound takes the place of the logarithm of the sum
     over all labelings: the tree-reweighted one [5]_, minimized along with the weights.
@@ -635,8 +635,8 @@ def warn_of_weights(structure, y):
     """Say so if nodes have weights, which a likelihood has no place for."""
     if any(split_weights(own)[1] is not None for own in y):
         warn_caller(
-            f"y has weights of {structure._place}s, which multiply costs. There are none, "
-            "so that they count in `score` only: pass, for example, label_costs="
+            f"y has weights of {structure._place}s, which multiply costs. Without costs "
+            "they count in `score` only: pass, for example, label_costs="
             f"1 - numpy.eye({len(structure.classes_)}).",
             UserWarning,
         )

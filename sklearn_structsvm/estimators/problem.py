@@ -97,6 +97,7 @@ def _bind(estimator, examples, warns=True):
     _check_class_weight(structure, estimator.class_weight)
     if warns and isinstance(structure, NodeStructure):
         warn_of_odd_classes(structure, targets.y)
+        warn_of_padding(structure, targets.y)
     weights = example_weights(structure, X, targets.y, sample_weight)
     total = total_weight(weights, "sample_weight (times class_weight)")
     problem = LocalProblem(structure, X, targets, weights / total, total, given)
@@ -284,6 +285,23 @@ def warn_of_odd_classes(structure, y):
             "they are labels, and no words or identifiers.",
             UserWarning,
         )
+
+
+def warn_of_padding(structure, y):
+    """Say so if sequences of one length have -1 at their ends, and nowhere else."""
+    classes, y = structure.classes_, list(map(structure._labels_of, y))
+    is_one = isinstance(structure, ChainStructure) and len(set(map(len, y))) == 1
+    if not is_one or classes.dtype.kind != "i" or classes[0] != -1 or len(classes) <= 2:
+        return
+    padded = np.stack([structure._encode([own]) == 0 for own in y])
+    if padded[:, 0].any() or (padded[:, :-1] > padded[:, 1:]).any():
+        return
+    warn_caller(
+        "All sequences are of one length, and the label -1 is only at their ends, as if "
+        "it filled them up. It is learned as a label. If it stands for nothing, cut both "
+        "there: X[i][y[i] != -1] and y[i][y[i] != -1].",
+        UserWarning,
+    )
 
 
 def _check_class_weight(structure, class_weight):

@@ -18,7 +18,7 @@ from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.sequences import put_back, rows_of, stacked
-from sklearn_structsvm._utils.tables import split_rows
+from sklearn_structsvm._utils.tables import refuse_odd_columns, split_rows
 from sklearn_structsvm.preprocessing.sequences import SequenceList
 
 STATISTICS = ("mean", "std", "difference")
@@ -45,7 +45,8 @@ class WindowFeatures(  # type: ignore[call-arg]
         the row itself; "difference" is the mean of the row and those after it in the
         window less that of the row and those before it.
     time : str, int or None, default=None
-        Name or place of a column with the times of the rows, which are not decreasing.
+        Name or place of a column with the times of the rows, as numbers, which are not
+        decreasing.
         Lengths are then in its unit: a window has the rows whose time differs from that
         of the row by at most half of its length. None means lengths in rows. The column
         itself is kept, and has no other features.
@@ -191,6 +192,7 @@ class WindowFeatures(  # type: ignore[call-arg]
         return rename.fit_transform(rows)
 
     def _read(self, table, reset):
+        refuse_odd_columns(table)
         return validate_data(
             self, table, reset=reset, dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",

@@ -17,7 +17,7 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.indicators import refuse_lists
 from sklearn_structsvm._utils.labels import refuse_missing
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm._utils.tables import refuse_strings
+from sklearn_structsvm._utils.tables import refuse_odd_columns
 from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.structures.validation import refuse_tokens
 
@@ -58,7 +58,7 @@ class Examples:
 
         `is_indicator`: whether a column of y says which rows have one label.
         """
-        refuse_strings(self.X)
+        refuse_odd_columns(self.X)
         refuse_tokens(self.X)
         has_items = self.has_items
         X, y = as_canonical(self.X), as_canonical(self.y, "y")

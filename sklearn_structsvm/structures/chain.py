@@ -40,8 +40,8 @@ class ChainStructure(ForestStructure):
     - biases of the first and the last position, :math:`e_{y_1}` and :math:`e_{y_T}`;
     - transitions, :math:`\sum_{t > 1} e_{y_{t-1}} \otimes e_{y_t}`.
 
-    Each part can be left out. Decoding is exact, by the Viterbi algorithm. The loss is the
-    sum of label costs over the positions, which are 1 for each error by default. In
+    Each part can be left out. Decoding is exact, by the Viterbi algorithm. The loss is
+    the sum of label costs over the positions, which are 1 for each error by default. In
     training y may be a pair (labels, weights), with a weight :math:`\omega_t` for each
     position, by which its errors count:
 

@@ -141,8 +141,8 @@ class GraphStructure(SumBounds):
     unknown, leave out the node and its edges, or give it a plausible label with weight 0.
 
     `CRFClassifier` sums over the labelings exactly if a graph is a forest, and
-    otherwise computes a tree-reweighted upper bound [5]_ of the sum. Node weights multiply
-    its `label_costs`; without these, they only count in `score`.
+    otherwise computes a tree-reweighted upper bound [5]_ of the sum. Node weights
+    multiply its `label_costs`; without these, they only count in `score`.
 
     Slack rescaling is exact if all graphs are forests. For other graphs use a search of
     `SlackRescaledSSVM` that needs only the max-oracle: ``search="bisecting"``,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import as_array
-from sklearn_structsvm._utils.labels import refuse_missing, unique
+from sklearn_structsvm._utils.labels import refuse_missing, split_weights, unique
 from sklearn_structsvm._utils.tables import n_rows
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import unwrapped
 from sklearn_structsvm.estimators.inner import learned, supports
@@ -74,11 +74,13 @@ def _as_classes(y):
 
 def _as_labelings(y):
     for i, own in enumerate(y):
-        if as_entries(own) is not None:
+        weights = split_weights(own)[1]
+        if weights is not None or as_entries(own) is not None:
+            what = "hidden labels" if weights is None else "weights of labels"
             raise ValueError(
-                f"y[{i}] has hidden labels. Sets are calibrated by whole labelings: fit "
-                "the estimator first, then pass examples whose labels are all known, "
-                "with cv='prefit'."
+                f"y[{i}] has {what}. Sets are calibrated by whole labelings: fit the "
+                "estimator first, then pass examples whose labels are all known, without "
+                "weights, with cv='prefit'."
             )
         refuse_missing(own, f"y[{i}]", place="position", remedy="Leave the example out.")
     return as_object_array([np.asarray(own) for own in y])
