@@ -118,8 +118,8 @@ class ConvergenceDisplay(Display):
         objective: machine epsilon times the largest objective of the history. Only
         rounding error is then left. A dual objective that is not positive, as at the
         start, is drawn below the axes, since the objective is never negative and such a
-        bound is trivial. The title of a new figure says which methods ran, and what gap
-        is left.
+        bound is trivial. The title of a new figure says which methods ran and why, and
+        what gap is left.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class ConvergenceDisplay(Display):
 
 
 def _told(history):
-    """How many passes each method made, and the gap; '' if methods are not known."""
+    """The passes of each method, why, and the gap; '' if methods are not known."""
     if not {"method", "n_iter"} <= set(history):
         return ""
     made = np.diff(floats_of("history['n_iter']", history["n_iter"]), prepend=0.0)
@@ -317,7 +317,11 @@ def _told(history):
         passes[name] = passes.get(name, 0.0) + n
     parts = [f"{n:.0f} of {_METHODS.get(name, name)}" for name, n in passes.items() if n]
     gap = float(np.asarray(history["dual_gap"])[-1])
-    return f"Passes: {', '.join(parts) or 'none'}.\nThe gap that is left is {gap:.2g}."
+    # With hidden labels, methods have parts of their own.
+    gave_way = len(parts) > 1 and "step" not in history
+    why = "A method that is slow gives way to another. " if gave_way else ""
+    passes = ", ".join(parts) or "none"
+    return f"Passes: {passes}.\n{why}The gap that is left is {gap:.2g}."
 
 
 def _checked_entries(history, keys):

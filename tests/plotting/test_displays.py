@@ -496,7 +496,8 @@ def test_a_new_figure_says_which_methods_made_the_passes():
     display = ConvergenceDisplay.from_history(history)
     passes, gap = display.ax_.get_title().split("\n")
     assert passes == "Passes: 8 of block steps, 1 of cutting planes."
-    assert gap == "The gap that is left is 0.25."
+    why = "A method that is slow gives way to another. "
+    assert gap == why + "The gap that is left is 0.25."
     fit = BCFWClassifier("chain", max_iter=50, random_state=0)
     fit.fit(*make_chains(20, random_state=new_seed()))
     title = ConvergenceDisplay.from_estimator(fit).ax_.get_title()
