@@ -24,8 +24,8 @@ class EarlyStopping:
     """Stop a fit once its score on a validation part no longer improves.
 
     The score is computed after each pass that has new weights. The fit stops if the best
-    score has not improved by more than `tol` during `n_iter_no_change` consecutive ones
-    of these, as in `MLPClassifier`. A fit that meets its own `tol` or `max_iter` earlier
+    score has not improved by more than `tol` in `n_iter_no_change` scores in a row, as in
+    `MLPClassifier`. A fit that meets its own `tol` or `max_iter` earlier
     ends there. Quasi-Newton and bundle solvers may have new weights at gap checks only,
     which are up to ten passes apart.
 

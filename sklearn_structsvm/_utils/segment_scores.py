@@ -54,9 +54,9 @@ def segment_f1_score(
 ) -> float:
     r"""F1 of segments that overlap enough, as in temporal action segmentation.
 
-    A segment is a run of equal labels. Predicted ones are taken from the first to the
-    last. One is right if of the true ones with its label the one that it overlaps most,
-    which no other has been right by, has
+    A segment is a run of equal labels. Each predicted segment, in order, is compared with
+    the true segment of its label that it overlaps most. It is correct if no earlier one
+    was correct for that segment, and
 
     .. math:: \frac{|p \cap t|}{|p \cup t|} \ge \text{overlap}.
 
@@ -159,7 +159,7 @@ def segment_edit_score(
     .. math:: 1 - \frac{\mathrm{Levenshtein}(s, \hat s)}{\max(|s|, |\hat s|)}
 
     for the labels of the runs :math:`s` of y and :math:`\hat s` of the prediction, as a
-    mean over the sequences [1]_. Where segments begin does not matter, but their order.
+    mean over the sequences [1]_. Only the order of segments matters, not their borders.
 
     Read more in the :ref:`User Guide <guide-scores>`.
 
@@ -232,9 +232,9 @@ def segment_count_ratio(
     ignored_labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Compute the number of predicted segments for each true one: 1 is right.
+    """Compute the number of predicted segments per true one: 1 is ideal.
 
-    Above 1 labels flicker; below 1 segments are missed.
+    Above 1, labels flicker; below 1, segments are missed.
 
     Read more in the :ref:`User Guide <guide-scores>`.
 

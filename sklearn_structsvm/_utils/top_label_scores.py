@@ -33,9 +33,9 @@ def precision_at_k_score(
 
     .. math:: \frac{\sum_i s_i \sum_{l \in \mathrm{top}_k(i)} y_{il}}{k \sum_i s_i}
 
-    With the propensities :math:`p_l`, the chances that label l was noted where it
-    applies, a right label counts :math:`1 / p_l`, and the score is relative to that of
-    the best k labels of each row [1]_:
+    With propensities, a correct label counts :math:`1 / p_l`, where :math:`p_l` is the
+    probability that label l was recorded where it applies. The score is then relative to
+    that of the best k labels of each row [1]_:
 
     .. math::
 
@@ -104,7 +104,7 @@ def ndcg_at_k_score(
         {\sum_{t=1}^{\min(k, |y_i|)} 1 / \log_2(t + 1)},
 
     where :math:`l_t` is the label of row i that ranks t-th. A row without any label
-    counts as 0. With the propensities :math:`p_l`, a right label counts :math:`1 / p_l`,
+    counts as 0. With propensities :math:`p_l`, a correct label counts :math:`1 / p_l`,
     and the score is relative to that of the best order [1]_.
 
     Read more in the :ref:`User Guide <guide-top-labels>`.
@@ -161,7 +161,7 @@ def ndcg_at_k_score(
 
 @with_plain_calls
 def label_propensities(y: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
-    r"""Chances that labels are noted where they apply, from how often they occur.
+    r"""Estimate how likely each label is to be recorded where it applies.
 
     .. math:: p_l = \frac{1}{1 + c (n_l + b)^{-a}}, \quad c = (\log n - 1) (b + 1)^a,
 

@@ -40,9 +40,9 @@ def read_conll(
 
     These are files of CoNLL-2000 and CoNLL-2003, with lines "-DOCSTART-" between
     documents, files of CoNLL-U, and all others of this form. Columns are separated by
-    tabs or, in a file without, by blanks. In CoNLL-U, words are read, and neither tokens
-    that are several words nor empty nodes; comments are left out. XML as of parserator,
-    with an element for each token that has its label as a name, is read as well.
+    tabs or, in a file without tabs, by blanks. Of CoNLL-U files, only words are read: no
+    multiword tokens, empty nodes or comments. XML of parserator is read as well, where
+    each token is an element that is named by its label.
 
     Read more in the :ref:`User Guide <guide-conll>`.
 

@@ -28,8 +28,8 @@ from sklearn_structsvm.structures import BinaryStructure, Structure
 class PragamClassifier(BatchClassifier):
     r"""Linear classifier, of chains and trees too, by an accelerated dual gradient.
 
-    For its guarantee, a gap that falls as the square of the iterations; the other
-    estimators are faster:
+    Its gap is proven to fall with the square of the number of iterations; in practice the
+    other estimators are faster:
 
     >>> from sklearn.datasets import make_classification
     >>> from sklearn_structsvm import PragamClassifier

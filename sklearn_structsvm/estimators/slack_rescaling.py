@@ -42,10 +42,10 @@ AVERAGES = {"bcfw": False, "sgd": True}
 
 
 class SlackRescaledSSVM(StructuredClassifier):
-    r"""Structural support vector machine with slack rescaling, for near misses.
+    r"""Structural support vector machine with slack rescaling.
 
-    For outputs whose errors differ a lot in size, as with many labels, long sequences or
-    large hierarchies:
+    Use it where some errors are much larger than others, as with many labels, long
+    sequences or large hierarchies:
 
     >>> from sklearn_structsvm import SlackRescaledSSVM
     >>> from sklearn_structsvm.datasets import make_multilabel

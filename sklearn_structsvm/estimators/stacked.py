@@ -74,7 +74,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     True
 
     `predict` returns an array of labels for each item, and `predict_proba` their
-    probabilities, all read in context.
+    probabilities. Both take the neighbors of a row into account.
 
     Read more in the :ref:`User Guide <guide-stacked>`.
 

@@ -29,8 +29,8 @@ def export_tagger(model: Any, path: str | PathLike[str]) -> None:
     The module is ``numpy_tagger.py``, in the folder of `path`. Its class ``Tagger`` reads
     the arrays, and its ``predict`` returns the same labels as that of the model: ties go
     to the first class in both, and scores agree up to rounding. It needs neither this
-    package nor scikit-learn. `allowed` there has for each sequence None or a boolean
-    array of shape (T_i, n_classes).
+    package nor scikit-learn. Its `allowed` takes None or a boolean array of shape
+    (T_i, n_classes) for each sequence.
 
     Read more in the :ref:`User Guide <guide-numpy>`.
 

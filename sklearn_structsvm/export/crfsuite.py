@@ -101,7 +101,7 @@ def _parts_of(data):
     sizes = np.array([n_attributes, n_labels])[np.minimum(features["kind"], 1)]
     is_sound = (features["kind"] < 2) & (features["source"] < sizes)
     if not (is_sound & (features["target"] < n_labels)).all():
-        raise ValueError("a feature is of no label or attribute")
+        raise ValueError("a feature belongs to no label or attribute")
     if not n_labels:
         raise ValueError("it has no label")
     return labels, attributes, features

@@ -80,7 +80,7 @@ class DataReport:
 def check_data(
     X: Any, y: Any, *, sensitive_features: Any = None, pos_label: Any = None
 ) -> DataReport:
-    """Describe data before a fit, and what suits them. Nothing is fitted.
+    """Describe your data, and suggest an estimator. Nothing is fitted.
 
     Read more in the :ref:`User Guide <guide-check-data>`.
 

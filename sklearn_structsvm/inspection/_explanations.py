@@ -36,7 +36,7 @@ class Explanation(NamedTuple):
 
 @with_plain_calls
 def explain(estimator: Any, x: Any) -> list[Explanation]:
-    """Explain each label of a predicted labeling by what speaks for it.
+    """Explain why each position was given its label.
 
     A label is compared with the one that would be second best there if all other labels
     stayed as they are. The difference of the two scores is a sum: of a term for each

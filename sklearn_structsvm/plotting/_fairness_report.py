@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 
 class FairnessReport(Display):
-    """Rates of groups with confidence intervals, and constraints that hold or not.
+    """Rates of groups with confidence intervals, and whether constraints hold.
 
     It is what :func:`fairness_report` returns. ``print(report)`` shows both tables as
     text, and :meth:`plot` draws the rates.
@@ -239,9 +239,9 @@ def fairness_report(
     """Report rates and sizes of groups, and whether the constraints hold.
 
     Use examples that the estimator was not fitted to. Rates have the exact intervals of
-    Clopper and Pearson. Each constraint has its violation on these examples, and the
-    p-value of "it is violated": what is below 0.05 holds with a confidence of 95%, by
-    these examples alone.
+    Clopper and Pearson. For each constraint, the report has the violation on these
+    examples, and the p-value of "it is violated". If that is below 0.05, these examples
+    alone show with 95% confidence that the constraint holds.
 
     Read more in the :ref:`User Guide <guide-fairness-report>`.
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class SegmentsDisplay(Display):
     """Plot of one series: its segments in several labelings, one below another.
 
-    Each labeling is a bar, with a color for each label, so that flicker is seen at once.
-    Below is how probable the label of the last bar is.
+    Each labeling is a bar, with a color for each label, so you see flicker at once. A
+    curve below them shows the probability of the label of the last bar.
 
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.

@@ -52,9 +52,9 @@ class TaggingDisplay(Display):
 
     Columns are positions, rows are labels, and darker cells are more probable. Lines show
     the most probable labelings of the whole sequence, with a solid line for the best one.
-    The legend shows their probabilities. If the labels are tags of entities, those of the
-    prediction are above, each with its probability as a whole. On request, what speaks
-    for each label of the prediction, and not for the next best one there, is above all.
+    The legend shows their probabilities. If the labels are tags of entities, the predicted
+    entities are above, each with its probability. On request, the top lists what speaks
+    for each predicted label rather than for the second best one.
 
     It is recommended to use :meth:`from_estimator` to create the display. All parameters
     are stored as attributes.

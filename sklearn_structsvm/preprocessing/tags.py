@@ -24,8 +24,8 @@ Scheme = Literal[
 def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
     """Convert the tags of entities from one scheme to another.
 
-    These are the tags of an entity of two positions, of another one of the same type
-    right behind it, and of a position outside:
+    The table shows the tags of an entity of two positions, of a second entity of the same
+    type right after it, and of a position outside:
 
     ==================  =======================================
     "iob1"              I-X I-X B-X O
@@ -36,7 +36,7 @@ def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
     "runs"              X X, and no third X: runs of one label
     ==================  =======================================
 
-    In "iob1" an entity begins with "B-X" only right behind another one of its type. In
+    In "iob1" an entity begins with "B-X" only right after another one of its type. In
     "runs" each run of equal labels is an entity, except runs of "O".
 
     Read more in the :ref:`User Guide <guide-tag-schemes>`.

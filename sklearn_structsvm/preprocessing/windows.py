@@ -27,7 +27,7 @@ STATISTICS = ("mean", "std", "difference")
 class WindowFeatures(  # type: ignore[call-arg]
     DocumentedMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
-    """Put the rows beside a row, and statistics of windows around it, into its features.
+    """Add the rows beside each row, and statistics of windows around it, to its features.
 
     A classifier that labels one row at a time then sees its surroundings. Windows end
     where the sequence does.

@@ -40,9 +40,9 @@ class WordFeatures(  # type: ignore[call-arg]
 ):
     """Features of words: lists of words become CSR matrices, as taggers take them.
 
-    A word has the features of its own form and of its neighbors. The default ones were
-    chosen once, by cross-validation on two corpora of English; or give the template that
-    you have for CRF++ or Wapiti.
+    A word has features of its own form and of its neighbors. The defaults were chosen by
+    cross-validation on two English corpora. You can also pass a template of CRF++ or
+    Wapiti.
 
     Read more in the :ref:`User Guide <guide-tag-text>`.
 

@@ -65,8 +65,8 @@ from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
 class MultilabelMetricClassifier(LabelPredictor):
     r"""Which of many labels each row gets, for a metric such as macro-F1.
 
-    For multilabel classifiers with probabilities, whose rare labels are hardly ever above
-    one half:
+    For multilabel classifiers with probabilities. Rare labels hardly ever reach one half,
+    so they need thresholds of their own:
 
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from sklearn_structsvm import MultilabelMetricClassifier

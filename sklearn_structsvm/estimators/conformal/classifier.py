@@ -53,10 +53,10 @@ def _inner_has(method):
 
 
 class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Sets of outputs that contain the truth with the probability asked.
+    r"""Sets of outputs that contain the truth as often as you ask.
 
-    For predictions that say what else may be true, over any classifier, for rows,
-    sequences, trees, graphs and many labels:
+    The sets say what else may be true, over any classifier, for rows, sequences, trees,
+    graphs and many labels:
 
     >>> from sklearn_structsvm import ConformalClassifier, CRFClassifier
     >>> from sklearn_structsvm.datasets import make_chains
