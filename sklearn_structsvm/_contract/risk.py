@@ -9,11 +9,8 @@ from scipy.linalg.blas import daxpy
 
 from sklearn_structsvm._utils._matrix._products import as_products
 from sklearn_structsvm._utils.columns import mean_sizes_of_rows
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm._utils.weights import check_weights
-
-# Labels are tied if their values differ by at most this, relative to the largest score or
-# cost of their example. Recomputed scores differ by less, other labels by much more.
-TIE_RTOL = 1e-12
 
 # The BLAS counts entries with 32 bits.
 BLAS_SIZE = 2**30
@@ -126,7 +123,7 @@ class Risk(ABC):
         """ℓ_i(z_i), shape (n_samples,)."""
 
     @abstractmethod
-    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
+    def plane(self, Z, along=None, rtol=SUM_ROUNDING, out=None):
         """A plane below R that touches it at Z.
 
         `Z` (n_samples, n_scores): scores of a point w. `along` (n_samples, n_scores) or

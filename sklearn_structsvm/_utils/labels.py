@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn_structsvm._utils.borders import as_array, as_floats, check_shape
 from sklearn_structsvm._utils.mistakes import meant
 
-# Maximum number of labels in a message.
+# Maximum number of labels, names or places in a message.
 MAX_NAMES = 8
 
 # "No label" in PyTorch's losses and in libraries built on them.

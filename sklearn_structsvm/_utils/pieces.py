@@ -2,7 +2,11 @@
 
 from functools import cache
 
+import numpy as np
 from scipy import sparse
+
+# The largest index that CSR matrices store in 32 bits.
+LARGEST_INDEX = np.iinfo(np.intc).max
 
 # Number of entries of a piece, which may be converted to float64: this share of all
 # entries, but from MIN_PIECE to MAX_PIECE. In smaller pieces the overhead of calls would

@@ -5,17 +5,15 @@ from itertools import chain
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.pieces import take_rows
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-
-# Maximum number of names in a message.
-MAX_NAMED = 5
 
 
 def listed_names(names, show=repr):
     """Names for a message, cut off if there are many."""
-    text = ", ".join(map(show, names[:MAX_NAMED]))
-    more = len(names) - MAX_NAMED
+    text = ", ".join(map(show, names[:MAX_NAMES]))
+    more = len(names) - MAX_NAMES
     return f"{text} and {more} more" if more > 0 else text
 
 

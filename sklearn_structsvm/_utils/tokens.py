@@ -12,13 +12,12 @@ from sklearn.feature_extraction import DictVectorizer
 
 from sklearn_structsvm._utils._vocabulary import Vocabulary, names_of, tidy_rows
 from sklearn_structsvm._utils.groups import is_missing
-from sklearn_structsvm._utils.pieces import csr_of_parts
+from sklearn_structsvm._utils.pieces import LARGEST_INDEX, csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import column_names
 
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
 PAIR_NAME = "vector"
-LARGEST_INDEX = np.iinfo(np.intc).max
 # Vectors that at least this share of the tokens has are dense columns: as many bytes of
 # float32 as CSR would take, and less time.
 DENSE_SHARE = 0.5

@@ -24,5 +24,14 @@ SAME = 1e-9
 # results of programs, too. A wrong one differs in the first digits.
 FOREIGN_ROUNDING = 1e-6
 
+# Weights, gains, violations and shares of a way of which this much is left: a metric, a
+# decision or a program would not notice.
+UNNOTICED = 1e-6
+
+# The square of a smaller length fits into float64, and so does a sum of many of them; and
+# probabilities that underflow count as TINY.
+HUGE = 1e150
+TINY = 1.0 / HUGE**2
+
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
 SLOPE_ROUNDING = 8.0 * np.finfo(np.float64).eps

@@ -23,7 +23,7 @@ REACH = 2  # the largest offset
 FIELDS = {"w": 0, "pos": 1}
 BOS, EOS = "__BOS__", "__EOS__"
 # Codes of the two pads, of unknown strings, and of the first known string.
-BOS_CODE, EOS_CODE, UNKNOWN, FIRST_CODE = 0, 1, 2, 3
+BOS_CODE, EOS_CODE, UNKNOWN, FIRST_CODE = range(4)
 
 
 def _attribute_prefix(entry):

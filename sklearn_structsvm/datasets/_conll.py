@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from xml.etree import ElementTree
 
 from sklearn_structsvm._utils.borders import check_sequence
+from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tags import BEYOND, LETTERS, may_follow, tag_parts
 
@@ -24,8 +25,6 @@ DOCUMENT = "-DOCSTART-"
 BLANKS = re.compile("[ \t]+")
 # What compressed files begin with.
 GZIP = b"\x1f\x8b"
-# Places that a message names.
-MAX_NAMED = 5
 
 
 @with_plain_calls
@@ -175,7 +174,7 @@ def _read_lines(lines, columns, target):
         numbers.append(number)
     end_sentence()
     if faults:
-        told = ", ".join(f"line {n} has {width}" for n, width in faults[:MAX_NAMED])
+        told = ", ".join(f"line {n} has {width}" for n, width in faults[:MAX_NAMES])
         raise ValueError(
             f"Lines must have {layout.width} columns, as the first one has; {told}"
             f"{_more(faults)}."
@@ -300,11 +299,11 @@ def _odd_pairs(y, places):
 
 
 def _listed(places):
-    return ", ".join(places[:MAX_NAMED]) + _more(places)
+    return ", ".join(places[:MAX_NAMES]) + _more(places)
 
 
 def _more(places):
-    more = len(places) - MAX_NAMED
+    more = len(places) - MAX_NAMES
     return f" and {more} more" if more > 0 else ""
 
 

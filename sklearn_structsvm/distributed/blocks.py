@@ -12,13 +12,11 @@ from threading import Lock
 
 import numpy as np
 
+from sklearn_structsvm.distributed.dask_workers import MOST_REQUESTS
 from sklearn_structsvm.distributed.examples import with_origin
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
 from sklearn_structsvm.solvers.blocks.parallel import sigma_of
-
-# The weights are asked for at most this many times in a row because parts were lost.
-MOST_REQUESTS = 20
 
 
 @dataclass

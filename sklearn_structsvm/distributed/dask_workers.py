@@ -21,8 +21,8 @@ LARGE_MESSAGE = 2**20
 # The number of replies that workers merge before sending the result here.
 FAN_IN = 8
 
-# A large message that is lost with a worker is sent again, at most this many times.
-MAX_SENDS = 4
+# What is lost with a worker is sent, or asked for, at most this many times in a row.
+MOST_REQUESTS = 20
 
 # Workers stop to begin tasks while they use most of their memory, and tasks that were to
 # run on a worker that died meanwhile may never begin. A fit gives up if no worker works
@@ -208,11 +208,11 @@ class ClusterWorkers:
         if self.homes is None:
             self.find_homes()
         with clear_errors(OSError):
-            for attempt in range(MAX_SENDS):
+            for attempt in range(MOST_REQUESTS):
                 try:
                     return self._tell(function, message, merge)
                 except (CancelledError, OSError):
-                    if message.nbytes <= LARGE_MESSAGE or attempt == MAX_SENDS - 1:
+                    if message.nbytes <= LARGE_MESSAGE or attempt == MOST_REQUESTS - 1:
                         raise
                     # By then, the scheduler knows that the worker is gone.
                     sleep(1.0)

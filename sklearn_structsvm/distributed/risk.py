@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from sklearn_structsvm._contract.risk import TIE_RTOL
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.distributed.merging import search_cut, search_line
 from sklearn_structsvm.distributed.shard import Question, Recipe
 
@@ -155,7 +155,7 @@ class DistributedRisk:
         (value,) = self._ask("value", [Z], Z.key).sums
         return float(value)
 
-    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
+    def plane(self, Z, along=None, rtol=SUM_ROUNDING, out=None):
         """A plane below R that touches it at Z: its coefficients and offset.
 
         Without a direction the plane will be used, so the answer has its gradient, too.

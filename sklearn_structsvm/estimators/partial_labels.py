@@ -18,7 +18,8 @@ from sklearn_structsvm.solvers.blocks.concave_convex import (
     LogSums,
     Maxima,
 )
-from sklearn_structsvm.solvers.blocks.crf import SLOW_AFTER, SLOW_IF_LEFT, Slow, run_crf
+from sklearn_structsvm.solvers.blocks.crf import SLOW_IF_LEFT, Slow, run_crf
+from sklearn_structsvm.solvers.blocks.forecast import FIRST_FORECAST
 from sklearn_structsvm.solvers.turns import Turn, run_turns
 from sklearn_structsvm.structures.answers import bounds_of
 from sklearn_structsvm.structures.graph_data import known_part
@@ -97,7 +98,7 @@ def _primal_steps(estimator, first, then, start):
         if then is not None:
             least_left = min(PASSES_PER_WEIGHT * len(first.weights), limits["max_iter"])
             limit = max(SLOW_IF_LEFT, least_left)
-            slow = Slow(Limits(**limits, history=history), SLOW_AFTER, limit)
+            slow = Slow(Limits(**limits, history=history), FIRST_FORECAST, limit)
             turn.then, turn.is_over = go_on, slow.ends_ascent
         del limits["n_threads"]
         return run_turns(turn, history, **limits, on_pass=on_pass)

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import encode, plain
+from sklearn_structsvm._utils.tolerances import HUGE
 from sklearn_structsvm._utils.weights import (
     check_weights,
     normalized_lambda,
@@ -37,9 +38,6 @@ from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures import ChainStructure, Structure
 from sklearn_structsvm.structures.answers import oracle_of
 from sklearn_structsvm.structures.nodes import NodeStructure
-
-# The square of a smaller length fits into float64, and so does a sum of many of them.
-MAX_NORM = 1e150
 
 
 def bind_data(estimator, X, y, sample_weight=None):
@@ -339,7 +337,7 @@ def check_scale(estimator, problem, C=None):
             "assume_finite=True, make sure before the fit that it does not."
         )
     length = largest * sqrt(problem.structure.n_weights_)
-    if length > MAX_NORM:
+    if length > HUGE:
         if largest == bias:
             raise ValueError(
                 f"intercept_scaling={largest:.3g} is too large: its square overflows."
@@ -350,7 +348,7 @@ def check_scale(estimator, problem, C=None):
         )
     # ||w|| <= C Σ_i s_i ||x_i||. With an L1 penalty there are no squares of w.
     C = getattr(estimator, "C", 0.0) if C is None else C
-    if estimator.penalty == "l2" and length * C * float(problem.total) > MAX_NORM:
+    if estimator.penalty == "l2" and length * C * float(problem.total) > HUGE:
         raise ValueError(
             f"C={C} is too large for features as large as {largest:.3g} and a sum of "
             f"weights of {problem.total:.3g}, as squares of C Σ_i s_i x_i overflow: "

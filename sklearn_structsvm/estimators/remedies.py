@@ -8,7 +8,7 @@ import numpy as np
 from sklearn_structsvm._utils.columns import describe_columns
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
-from sklearn_structsvm.solvers.blocks.forecast import passes_left
+from sklearn_structsvm.solvers.blocks.forecast import FIRST_FORECAST, passes_left
 from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.structures import (
     BinaryStructure,
@@ -24,9 +24,8 @@ DIFFERENT = 10.0
 FAR = 5.0
 LARGE = 100.0
 
-# A forecast counts after this many passes. More passes are advised if it is at most this
-# many times those made, or if few are needed.
-FIRST_FORECAST = 20
+# More passes are advised if a forecast is at most this many times those made, or if few
+# are needed.
 MOST_MORE = 2.0
 FEW_PASSES = 1000
 # Longer forecasts, relative to the passes made, are not mentioned.

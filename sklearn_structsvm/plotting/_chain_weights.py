@@ -11,6 +11,8 @@ from sklearn_structsvm._utils.borders import as_array, as_floats, check_integer
 from sklearn_structsvm._utils.pipelines import names_before_the_end
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.plotting._common import (
+    FRAME,
+    LETTER,
     NO_MATH,
     Display,
     as_labels,
@@ -19,10 +21,8 @@ from sklearn_structsvm.plotting._common import (
     ready_to_draw,
 )
 
-# In inches: a row or column of a heat map, its axis and color bar, a letter of a name.
+# In inches: a row or column of a heat map.
 _CELL = 0.24
-_AROUND = 1.6
-_LETTER = 0.08
 
 
 class ChainWeightsDisplay(Display):
@@ -221,8 +221,8 @@ class ChainWeightsDisplay(Display):
         figure = first.figure
         tallest = max(len(rows) for _, rows, *_ in maps)
         longest = max(len(str(name)) for _, names, *_ in maps for name in names)
-        width = sum(_CELL * weights.shape[1] + _AROUND for weights, *_ in maps)
-        figure.set_size_inches(width + _LETTER * longest, _CELL * tallest + _AROUND)
+        width = sum(_CELL * weights.shape[1] + FRAME for weights, *_ in maps)
+        figure.set_size_inches(width + LETTER * longest, _CELL * tallest + FRAME)
         if len(maps) == 1:
             return [first]
         first.remove()

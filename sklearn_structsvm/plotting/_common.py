@@ -12,6 +12,10 @@ _BAND_STYLE = {"alpha": 0.2, "linewidth": 0}
 # What plots need; methods that fit or predict first ask for it before they do.
 PYPLOT = "matplotlib.pyplot"
 
+# In inches: the margin around a drawing of cells, and the width of a letter.
+FRAME = 1.6
+LETTER = 0.08
+
 # For labels of the data: "a$^$b" is not a formula.
 NO_MATH: dict[str, Any] = {"parse_math": False}
 

@@ -18,6 +18,8 @@ from sklearn_structsvm._utils.pipelines import final_step
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.inspection import explain
 from sklearn_structsvm.plotting._common import (
+    FRAME,
+    LETTER,
     NO_MATH,
     Display,
     as_labels,
@@ -27,19 +29,15 @@ from sklearn_structsvm.plotting._common import (
 )
 from sklearn_structsvm.structures.spans import has_tags
 
-# In inches: the width of a position, the height of a label (or of a line of the legend),
-# and the margin around all of them.
+# In inches: the width of a position, the height of a label (or of a line of the legend).
 _POSITION = 0.75
 _LABEL = 0.42
-_FRAME = 1.6
 # In heights of a label: numbers are this far above the middle of their cell; the line of
 # the best labeling is this far below it; the next lines follow above, this far apart.
 _ABOVE, _BELOW, _APART = 0.2, 0.38, 0.13
 # In heights of a label, too: the bar and the text of an entity are this far above the
 # middle of the first label, and the room for them is so high.
 _BAR, _TEXT, _SPANS = 0.7, 1.25, 1.25
-# In inches: the width of a letter of a contribution.
-_LETTER = 0.075
 # Line styles of the labelings: colors alone do not tell them apart.
 _LINES = "-", "--", ":", "-."
 
@@ -245,9 +243,10 @@ class TaggingDisplay(Display):
         figure: Any = ax.figure
         if is_new:
             figure.set_size_inches(
-                _POSITION * n_positions + _FRAME,
-                _LABEL * (len(labels) + _SPANS * bool(self.spans)) + _FRAME
-                + _LETTER * max(map(_width, told), default=0),
+                _POSITION * n_positions + FRAME,
+                _LABEL * (len(labels) + _SPANS * bool(self.spans))
+                + FRAME
+                + LETTER * max(map(_width, told), default=0),
             )
         style: dict[str, Any] = {
             "cmap": "Blues",

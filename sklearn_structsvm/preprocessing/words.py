@@ -14,7 +14,7 @@ from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.groups import is_missing
-from sklearn_structsvm._utils.pieces import csr_of_parts
+from sklearn_structsvm._utils.pieces import LARGEST_INDEX, csr_of_parts
 from sklearn_structsvm._utils.sequences import check_item, check_sequences, nothing
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
@@ -27,8 +27,6 @@ from sklearn_structsvm.preprocessing.feature_tables import FeatureTables, ValueF
 from sklearn_structsvm.preprocessing.gazetteers import Gazetteer
 from sklearn_structsvm.preprocessing.sequences import SequenceList
 from sklearn_structsvm.preprocessing.templates import default_plan, translated_plan
-
-LARGEST_INDEX = np.iinfo(np.intc).max
 
 
 def _has_names(estimator):

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from sklearn_structsvm._contract.risk import TIE_RTOL, Risk
+from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm._utils.labels import (
     check_codes,
     check_indicator,
     label_cost_matrix,
 )
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.risks._binary_lines import BinaryLines
 from sklearn_structsvm.risks._lines import MulticlassLines, PairLines, SeparableLines
 from sklearn_structsvm.risks._step import exact_step
@@ -25,7 +26,7 @@ class HingeRisk(Risk):
     def sample_losses(self, Z):
         return self.hinge.sample_losses(_scores(Z))
 
-    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
+    def plane(self, Z, along=None, rtol=SUM_ROUNDING, out=None):
         if out is None:
             out = np.empty((self.n_samples, self.n_scores))
         along = None if along is None else _scores(along)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sklearn_structsvm._contract.risk import TIE_RTOL, Risk
+from sklearn_structsvm._contract.risk import Risk
 from sklearn_structsvm._utils.labels import check_codes
-from sklearn_structsvm._utils.tolerances import SAME
+from sklearn_structsvm._utils.tolerances import SAME, SUM_ROUNDING
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.risks.plane_search import PlaneSearch
 
@@ -39,7 +39,7 @@ class SampleHinge(Risk):
         """Fill the n entries of B. Returns the loss of the labeling."""
         raise NotImplementedError
 
-    def plane(self, Z, along=None, rtol=TIE_RTOL, out=None):
+    def plane(self, Z, along=None, rtol=SUM_ROUNDING, out=None):
         """The plane of a most violating labeling, as for every `Risk`.
 
         Scores are tied relative to the largest one, labelings to their sums of scores.

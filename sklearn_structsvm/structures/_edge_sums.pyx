@@ -6,6 +6,7 @@ zero. Distributions over all labelings have all pairs.
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils import tolerances
 from sklearn_structsvm._utils.borders import as_floats, as_tuple
 
 from libc.math cimport fabs
@@ -18,7 +19,7 @@ cdef const char* SUMS = "the marginals of edges"
 
 # The sums of labelings that were dropped are zero except for rounding. They are deleted
 # when others need their room.
-cdef double DUST = 1e-14
+cdef double ROUNDED_ZERO = tolerances.ROUNDED_ZERO
 
 # Up to this many sums are all stored from the start: a list would be slower.
 cdef enum:
@@ -149,7 +150,7 @@ cdef class EdgeSums:
         if sums.count + n_more <= sums.capacity:
             return 0
         for j in range(sums.count):
-            if fabs(sums.values[j]) > DUST:
+            if fabs(sums.values[j]) > ROUNDED_ZERO:
                 sums.values[kept] = sums.values[j]
                 sums.places[kept] = sums.places[j]
                 kept += 1

@@ -18,6 +18,7 @@ dropped if their bound is below the h g of a known labeling.
 """
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
 from sklearn_structsvm._utils.borders import check_shape, check_starts
 
 from libc.math cimport INFINITY, fabs, sqrt
@@ -29,7 +30,7 @@ from sklearn_structsvm._contract._oracle cimport (
 from sklearn_structsvm.structures._flat cimport MultilabelOracle
 
 # Above the rounding errors of the sums of all scores, and of all costs, relative to them.
-cdef double TOTALS_ROUNDING = 1e-12
+cdef double SUM_ROUNDING = tolerances.SUM_ROUNDING
 # With more entries per node of the forest than this, the search for a λ pays.
 cdef Py_ssize_t ENTRIES_PER_NODE = 8
 # Steps of that search at most. It ends once K² / (4 λ) is this close to a known h g.
@@ -327,10 +328,10 @@ cdef class HierarchyOracle(MultilabelOracle):
             if self.Y[i, n]:
                 truth += theta[n]
                 empty += self.costs[n, 1]
-        least += truth - one - lam * empty - TOTALS_ROUNDING * (size + lam * total)
+        least += truth - one - lam * empty - SUM_ROUNDING * (size + lam * total)
         arena.limit = limit
         arena.lam = lam
-        arena.tie = TOTALS_ROUNDING * total
+        arena.tie = SUM_ROUNDING * total
         arena.top = 1
         if not reserve(plane, &arena, k + 1):
             return False

@@ -33,6 +33,8 @@ if a message has an entry below LEAST, unless all terms of the entry are zero, o
 node of a tree has an entry below LEAST that is not zero. At least one labeling must be
 possible.
 """
+from sklearn_structsvm.structures import allowed_labels
+
 from libc.math cimport INFINITY, exp, isfinite, isnan, log
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
@@ -74,7 +76,7 @@ cdef double MAX_SPREAD = 300.0
 
 # Labels with lower scores are impossible. This is half of what `allowed_labels` adds to
 # the scores of such labels.
-cdef double BARRED = -5e99
+cdef double BARRED = -0.5 * allowed_labels.BARRED
 
 # Terms whose logarithms are this far below the largest do not change a sum, even if there
 # are as many of them as labels.

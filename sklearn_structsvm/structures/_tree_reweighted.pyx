@@ -32,6 +32,8 @@ of D over it.
 """
 import numpy as np
 
+from sklearn_structsvm._utils import backtracking, tolerances
+
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport log
@@ -48,20 +50,17 @@ cdef extern from "structures/_sum_product.h" nogil:
 
 
 # Smaller probabilities count as this one.
-cdef double LEAST = 1e-290
+cdef double TINY = tolerances.TINY
 
 # How many graphs are solved between two checks for signals.
 cdef enum:
     CHUNK = 64
 
-# A step is accepted if D falls by this share of what its slope promises. Otherwise it is
-# shrunk, at most MAX_SHRINKS times: beyond that, only rounding is left. After a step that
-# needed no shrinking, the next one is longer.
-cdef double SUFFICIENT_DECREASE = 1e-4
-cdef double SHRINK = 0.5
+cdef double SUFFICIENT_DECREASE = backtracking.SUFFICIENT_DECREASE
+cdef int MAX_HALVINGS = backtracking.MAX_HALVINGS
+
+# After a step that is not halved, the next one is longer by this factor.
 cdef double GROWTH = 1.5
-cdef enum:
-    MAX_SHRINKS = 30
 
 
 # One graph: see `tree_reweighted`.
@@ -143,7 +142,7 @@ cdef double find_step(
         for b in range(k):
             mean = 0.0
             for e in range(first, stop):
-                step[e * k + b] = log(max(arriving[e * k + b], LEAST))
+                step[e * k + b] = log(max(arriving[e * k + b], TINY))
                 mean += graph.rho[e] * step[e * k + b]
             for e in range(first, stop):
                 step[e * k + b] = graph.rho[e] * (mean - step[e * k + b])
@@ -216,7 +215,7 @@ cdef void solve(
     cdef double* trial = step + size
     cdef double* room = trial + size
     cdef double bound = go_up(graph, delta, s, q), other, fall, length = 1.0
-    cdef int rounds = 0, shrinks
+    cdef int rounds = 0, halvings
     while True:
         go_down(graph, s, q, arriving, nodes)
         if max_rounds == 0:
@@ -233,20 +232,20 @@ cdef void solve(
         if result[1] <= tol * graph.n or rounds == max_rounds:
             return
         fall = find_step(graph, arriving, step)
-        shrinks = 0
-        while shrinks < MAX_SHRINKS:
+        halvings = 0
+        while halvings < MAX_HALVINGS:
             for j in range(size):
                 trial[j] = delta[j] + length * step[j]
             other = go_up(graph, trial, s, q)
             if other <= bound - SUFFICIENT_DECREASE * length * fall:
                 break
-            length *= SHRINK
-            shrinks += 1
-        if shrinks == MAX_SHRINKS:
+            length *= 0.5
+            halvings += 1
+        if halvings == MAX_HALVINGS:
             return
         bound = other
         memcpy(delta, trial, size * sizeof(double))
-        if shrinks == 0:
+        if halvings == 0:
             length *= GROWTH
         rounds += 1
 

@@ -201,7 +201,7 @@ def test_ascent_goes_on_where_newton_does_not(stops, monkeypatch):
     X, y = chains()
     there = fitted(X, y, C=0.1)
     moves = []
-    monkeypatch.setattr(crf, "SLOW_AFTER", 2)
+    monkeypatch.setattr(crf, "FIRST_FORECAST", 2)
     monkeypatch.setattr(crf, "SLOW_IF_LEFT", -1.0)
     monkeypatch.setattr(estimator, "PASSES_PER_WEIGHT", 0.0)
     monkeypatch.setattr(

@@ -18,7 +18,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
     bcfw_path,
 )
-from sklearn_structsvm._contract.risk import TIE_RTOL
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import bcfw
 from sklearn_structsvm.structures import ChainStructure
@@ -307,5 +307,5 @@ def test_no_healthy_fit_is_blamed_at_any_scale(kind, part):
             # Labels of a row are tied, and a plane takes either, if their values differ
             # by this share of its largest score or cost.
             scores = model.decision_function(np.array(X))
-            rounding += TIE_RTOL * (1.0 + np.abs(scores).max())
+            rounding += SUM_ROUNDING * (1.0 + np.abs(scores).max())
         assert model.dual_gap_ >= -rounding

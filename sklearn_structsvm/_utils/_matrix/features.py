@@ -10,11 +10,11 @@ from sklearn_structsvm._utils._matrix._dense_features import DenseFeatures, Give
 from sklearn_structsvm._utils._matrix._features import FeaturesBeside
 from sklearn_structsvm._utils._matrix._rows import as_features_type, pack, seems_sparse
 from sklearn_structsvm._utils.borders import as_contiguous, as_csr
+from sklearn_structsvm._utils.pieces import LARGEST_INDEX
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 # Scores of a row from which on sparse products are as fast, an entry, as dense ones.
 MANY_SCORES = 8
-LARGEST_INDEX = np.iinfo(np.intc).max
 
 
 def as_features(X, k=1, order=None, given=False):

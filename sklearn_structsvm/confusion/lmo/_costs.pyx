@@ -1,12 +1,14 @@
 """Costs of predictions, in the form that takes the fewest operations per row."""
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
+
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 
 # Off-diagonal costs within this relative tolerance of sums r_i + c_j are treated as such
 # sums: the costs of solvers have this form, and a row then takes k multiplications
 # instead of k².
-cdef double SEPARABLE_RTOL = 16 * 2.0 ** -52
+cdef double VALUE_ROUNDING = tolerances.VALUE_ROUNDING
 
 
 cdef void _split_off_diagonal(
@@ -73,7 +75,7 @@ cdef bint _separate(
             excess = L[i * k + j] - r[i] - costs[j]
             if j == i:
                 costs[k + j] = excess
-            elif fabs(excess) > SEPARABLE_RTOL * (
+            elif fabs(excess) > VALUE_ROUNDING * (
                     fabs(L[i * k + j]) + fabs(r[i]) + fabs(costs[j])):
                 _transpose(k, k, L, scale, costs)
                 return False

@@ -1,8 +1,10 @@
 """Rows of label probabilities: the k labels with the largest gain, and block ascent."""
+from sklearn_structsvm._utils import tolerances
+
 from libc.stdint cimport int32_t
 
 # Relative to a row's weight: the rounding error left after removing a label's last row.
-cdef double LEFTOVER_ROUNDING = 1e-12
+cdef double SUM_ROUNDING = tolerances.SUM_ROUNDING
 
 
 cdef struct Best:
@@ -160,7 +162,7 @@ def ascend(
                 label = best.labels[j]
                 hits[label] -= w * best.eta[j]
                 predicted[label] -= w
-                if predicted[label] <= LEFTOVER_ROUNDING * w:
+                if predicted[label] <= SUM_ROUNDING * w:
                     # No other row has this label, and what is left is rounding: a ratio
                     # of such numbers would be meaningless.
                     hits[label] = predicted[label] = 0.0

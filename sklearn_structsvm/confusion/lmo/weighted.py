@@ -13,12 +13,9 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_shape
 from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 from sklearn_structsvm.confusion.lmo.base import LMO
-
-# A saving smaller than this share of the largest one is rounding in the costs. Without
-# this limit, examples would be repeated with labels that save nothing.
-NEGLIGIBLE = 1e-10
 
 
 class WeightedLMO(LMO):
@@ -116,7 +113,7 @@ class WeightedLMO(LMO):
     def _weighted_labels(self, L):
         """Rows, the labels that save something in them, and the weighted savings."""
         savings = L.max(axis=2, keepdims=True) - L
-        savings[savings <= NEGLIGIBLE * savings.max()] = 0.0
+        savings[savings <= SAME * savings.max()] = 0.0
         weights = savings[self.cells_, self.y_] * self.weights_[:, None]
         rows, labels = np.nonzero(weights)
         return rows, labels, weights[rows, labels]
@@ -170,7 +167,7 @@ def fit_weighted(classifier, X, y, weights):
             f"{classifier} accepts neither sample_weight in fit nor class_weight."
         )
     first = np.unique(y, return_index=True)[1]
-    if not np.allclose(weights, weights[first][y], rtol=NEGLIGIBLE, atol=0.0):
+    if not np.allclose(weights, weights[first][y], rtol=SAME, atol=0.0):
         raise TypeError(
             f"{classifier} accepts only class_weight, but these costs and sample weights "
             "require a weight per example."

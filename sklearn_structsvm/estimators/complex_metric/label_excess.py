@@ -3,18 +3,15 @@
 import numpy as np
 
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.labels import MAX_NAMES
+from sklearn_structsvm._utils.tolerances import UNNOTICED
 
-# A rule that predicts a label this many times as often as it occurs gets a warning, which
-# lists at most this many labels.
+# A rule that predicts a label this many times as often as it occurs gets a warning.
 TOO_OFTEN = 10
-MAX_LISTED = 10
 
 # A label that is predicted for fewer rows is predicted for none of as many new rows with
 # a probability of exp(-5), nearly 1%, or more.
 FEW_ROWS = 5
-
-# Rounding makes no rows as many as this.
-NO_ROWS = 1e-6
 
 
 def warn_of_excess(diagnostics, names, n_rows, remedy):
@@ -43,13 +40,13 @@ def warn_of_few(diagnostics, names, why, told=(), by_label=True):
     """
     have, get = diagnostics["rows"].copy(), diagnostics["predicted_rows"]
     have[list(told)] = 0.0
-    (never,) = np.nonzero((have > 0.0) & (get <= NO_ROWS))
+    (never,) = np.nonzero((have > 0.0) & (get <= UNNOTICED))
     if len(never):
         warn_caller(
             f"Rows have the label(s) {_listed(never, names)}, but none gets them: {why}.",
             UserWarning,
         )
-    (few,) = np.nonzero((have >= FEW_ROWS) & (get > NO_ROWS) & (get < FEW_ROWS))
+    (few,) = np.nonzero((have >= FEW_ROWS) & (get > UNNOTICED) & (get < FEW_ROWS))
     if len(few) and by_label:
         warn_caller(
             f"Fewer than {FEW_ROWS} of the rows get the label(s) {_listed(few, names)}. "
@@ -60,5 +57,5 @@ def warn_of_few(diagnostics, names, why, told=(), by_label=True):
 
 
 def _listed(labels, names):
-    listed = ", ".join(str(names[label]) for label in labels[:MAX_LISTED])
-    return listed + f" and {len(labels) - MAX_LISTED} more" * (len(labels) > MAX_LISTED)
+    listed = ", ".join(str(names[label]) for label in labels[:MAX_NAMES])
+    return listed + f" and {len(labels) - MAX_NAMES} more" * (len(labels) > MAX_NAMES)

@@ -24,11 +24,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
+from sklearn_structsvm.confusion.diagnostics import N_BINS
 from sklearn_structsvm.estimators.inner import supports
 
-# Quantiles are means of log odds in this many bins of equal weight, or fewer with less
-# than ROWS_PER_BIN different log odds for each. From five to 50 bins do equally well.
-BINS, ROWS_PER_BIN = 10, 10
+# Quantiles are means of log odds in N_BINS bins of equal weight, or fewer with less
+# than this many different log odds for each. From five to 50 bins do equally well.
+ROWS_PER_BIN = 10
 
 # A fold's classifier predicts about as many rows that it has seen as rows that it has
 # not, and at least this many, if there are so many.
@@ -301,7 +302,7 @@ def matched_quantiles(before, after, weights):
     n_values = len(np.unique(before[weights > 0.0]))
     if n_values == 0:
         return lambda z: z
-    n_bins = max(1, min(BINS, n_values // ROWS_PER_BIN))
+    n_bins = max(1, min(N_BINS, n_values // ROWS_PER_BIN))
     x, y = (bin_means(values, weights, n_bins) for values in (before, after))
     # Equal values, such as those of most rows of a small tree, have one image.
     x, of_bin = np.unique(x, return_inverse=True)

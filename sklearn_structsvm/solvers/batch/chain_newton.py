@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, UNNOTICED
 from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
-from sklearn_structsvm.solvers.batch.feasible_image import ROUGH, feasible_point
+from sklearn_structsvm.solvers.batch.feasible_image import feasible_point
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
 from sklearn_structsvm.solvers.loop import run_steps
@@ -111,7 +111,7 @@ class ChainNewtonSteps(ModelSteps):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
         objective = self.objective
         lam, errors = objective.lam, objective.rounding.of_means
-        is_rough = self.nodes is not None and np.max(errors) > ROUGH * lam
+        is_rough = self.nodes is not None and np.max(errors) > UNNOTICED * lam
         if objective.ridge or not is_rough:
             return False
         risk, response, total = self.nodes(objective.weights)

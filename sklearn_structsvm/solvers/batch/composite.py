@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.backtracking import backtrack
+from sklearn_structsvm._utils.backtracking import backtrack
 from sklearn_structsvm.solvers.loop import certified
 
 

@@ -11,12 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
+from sklearn_structsvm._utils.tolerances import UNNOTICED
 from sklearn_structsvm.solvers.loop import ROUNDING, rounding_of
 from sklearn_structsvm.solvers.qp._simplex_qp import wide_combination
-
-# Entries of an image count as rough if their rounding errors exceed this share of their
-# bounds. It is far below any sensible tolerance.
-ROUGH = 1e-6
 
 # The rounding errors of the Hessian leave a small share of what is beyond the bounds in
 # each step, so that two or three steps suffice.
@@ -80,7 +77,7 @@ class _Image:
     def __init__(self, risk, lam):
         self.risk, self.n_features = risk, risk.X.shape[1]
         self.errors = rounding_of(risk).of_means.reshape(-1, risk.n_scores)
-        self.rough = np.flatnonzero(self.errors[:, 0] > ROUGH * lam)
+        self.rough = np.flatnonzero(self.errors[:, 0] > UNNOTICED * lam)
 
     def of(self, high, low):
         """Xᵀ (high + low), flat, and bounds on its rounding errors."""

@@ -4,8 +4,8 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
-from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
+from sklearn_structsvm._utils.backtracking import MAX_HALVINGS
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch.newton import (
     FORCING,
     LEAST_DAMPING,
@@ -20,7 +20,7 @@ LEAST_CURVATURE = 1e-2
 
 # And at least this share of the largest one of all columns, because a column of zeros has
 # none.
-LEAST_SCALE = 1e-32
+LEAST_SCALE = ROUNDED_ZERO**2
 
 # A ridge that is added to the Hessian, as a share of its diagonal. The Hessian may be
 # singular (with more weights than rows of positive curvature, or with indicators that sum

@@ -5,10 +5,10 @@ from time import perf_counter
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.backtracking import backtrack
 from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
-from sklearn_structsvm.solvers.backtracking import backtrack
+from sklearn_structsvm.solvers.accuracy import ROUGH_SHARE
 from sklearn_structsvm.solvers.batch.composite import Composite
 from sklearn_structsvm.solvers.loop import rounding_of, run_steps
 
@@ -130,7 +130,7 @@ class NewtonSteps(Composite):
         """-H⁻¹ ∇P and its scores, by conjugate gradients that stop at `deadline`."""
         risk, residual = self.risk, -self.gradient
         share = min(FORCING, np.sqrt(self.norm / self.first_norm))
-        enough = max(share * self.norm, INNER_SHARE_OF_TOL * self.target)
+        enough = max(share * self.norm, ROUGH_SHARE * self.target)
         apply = self.preconditioner(self.response, self.ridge)
         direction, scores = np.zeros_like(residual), np.zeros_like(self.scores)
         mapped = apply(residual)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import SAME
+from sklearn_structsvm._utils.tolerances import SAME, SUM_ROUNDING
 from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
 from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
 from sklearn_structsvm.solvers.qp._simplices import (
@@ -25,7 +25,7 @@ LIPSCHITZ_DECAY = 0.95
 
 # A step whose squared length is below this share of a distribution's is rounding, and so
 # is the curvature along it.
-NO_STEP = 1e-24
+NO_STEP = SUM_ROUNDING**2
 
 
 def run_pragam(

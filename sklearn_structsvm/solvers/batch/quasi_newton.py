@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm._utils.tolerances import TINY, VALUE_ROUNDING
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 
 # The paper's settings: the pairs kept, and the accuracy of direction finding. It names no
@@ -30,10 +30,6 @@ DIRECTION_PATIENCE = 10
 
 # ⟨s, y⟩ / ⟨y, y⟩ of a pair is at least this, so that B stays positive definite.
 MIN_CURVATURE = 1e-8
-
-# Smaller slopes, and smaller squared lengths of a gradient's change, are sums of products
-# that underflow. Nothing can be divided by them.
-LEAST_PRODUCT = 1e-280
 
 # Constants of the inexact line search: those of the paper's toy example.
 WOLFE_DECREASE = 1e-3
@@ -111,7 +107,7 @@ def update_pair(inverse, step, change):
     It is left out if rounding decides the sign of its product.
     """
     square, product = float(change @ change), float(step @ change)
-    if square < LEAST_PRODUCT:
+    if square < TINY:
         return
     lack = MIN_CURVATURE - product / square
     if lack > 0.0:
@@ -268,7 +264,7 @@ class QuasiNewtonSteps(RestartedSteps):
             patience=self.patience,
         )
         self.n_directions += n - 1
-        if not slope < -LEAST_PRODUCT:
+        if not slope < -TINY:
             return False
         if self.line_search == "exact":
             step = objective.exact_step(direction)

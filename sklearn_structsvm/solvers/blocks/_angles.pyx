@@ -3,15 +3,17 @@
 The angles of a search form a heap by their bounds. See `_slack_search` for h and g, and
 for the paper with the theorems and lemmas named here.
 """
+from sklearn_structsvm._utils import tolerances
+
 from libc.math cimport fmax, fmin, sqrt
 
 from sklearn_structsvm._utils._memory cimport grow
 
 # Slopes are kept within the range in which squares and roots are safe.
-SMALLEST = 1e-150
-LARGEST = 1e150
+LARGEST = tolerances.HUGE
+SMALLEST = 1.0 / LARGEST
 # Relative rounding error of Φ and of its bounds.
-PHI_ROUNDING = 1e-13
+PHI_ROUNDING = tolerances.VALUE_ROUNDING
 
 
 cdef int push(Queue* queue, Angle angle) except -1 nogil:

@@ -10,6 +10,9 @@ replaces λ. Nothing here decides when to stop or what to sample.
 """
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
+from sklearn_structsvm.solvers import accuracy
+
 from libc.string cimport memcpy, memset
 
 from sklearn_structsvm._contract._oracle cimport BlockOracle
@@ -24,7 +27,7 @@ cdef enum:
 
 # An atom of less mass than this would limit pairwise and away steps to almost nothing:
 # its mass is removed.
-cdef double DUST = 1e-12
+cdef double SUM_ROUNDING = tolerances.SUM_ROUNDING
 
 cdef enum:
     FRANK_WOLFE
@@ -37,7 +40,7 @@ CODES = {"fw": FRANK_WOLFE, "pairwise": PAIRWISE, "away": AWAY, "corrective": CO
 # A correction stops at this share of the block's previous gap or, if it does not call
 # the oracle, of the mean gap of all blocks: more precision would be wasted while
 # labelings are missing.
-cdef double SHARE_LEFT = 0.3
+cdef double SHARE_LEFT = accuracy.SHARE_LEFT
 
 
 cdef double line_search(
@@ -242,7 +245,7 @@ cdef class BlockFrankWolfe(BlockDual):
         # its block could never make another step unless the dust is removed.
         # By rounding, the best labeling may be the worst atom: `value` is the oracle's
         # sum, and `away_value` that of `scan`. It cannot give its mass to itself.
-        while (n_active > 1 and away != s and atoms.alpha[away] < DUST
+        while (n_active > 1 and away != s and atoms.alpha[away] < SUM_ROUNDING
                and value > away_value):
             alpha = atoms.alpha[away]
             self._pairwise_direction(i, s, away, &norm)

@@ -31,6 +31,7 @@ steps; this geometric mixture stores α_i in as many numbers as θ_i has.
 """
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
 from sklearn_structsvm._utils.borders import as_floats, restore
 
 from libc.string cimport memcpy
@@ -52,7 +53,7 @@ cdef double ODDS = 10.0
 # The lengths of the first, longest and shortest step on a block; no step is more than
 # STEP_GROWTH times as long as the one before.
 cdef double FIRST_STEP = 0.1
-cdef double LONGEST_STEP = 1.0 - 1e-12
+cdef double LONGEST_STEP = 1.0 - tolerances.SUM_ROUNDING
 cdef double LEAST_STEP = 1e-8
 cdef double STEP_GROWTH = 4.0
 
@@ -67,7 +68,7 @@ cdef enum:
 LESS = np.append(0.25 ** np.arange(7), 0.0)
 
 # Replaces probabilities that underflow.
-cdef double TINY = 1e-300
+cdef double TINY = tolerances.TINY
 
 
 def dual_memory(BlockOracle oracle):

@@ -40,6 +40,8 @@ Gaps in the paper, and how they are filled here:
   H and G cannot be empty, for h(y*) is in all of their segments, but they can shrink to a
   point.
 """
+from sklearn_structsvm._utils import tolerances
+
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -70,7 +72,7 @@ SEARCHES = {
 SEARCH_ROUNDING = PHI_ROUNDING
 # The initial assumption of how differently a user's structure may round h, relative to
 # the constant of h, and the factor by which this assumption grows.
-cdef double FOREIGN_ROUNDING = 1e-14
+cdef double ROUNDED_ZERO = tolerances.ROUNDED_ZERO
 cdef double MORE = 16.0
 # Once a bracket of λ has shrunk to this share of λ, its ends count as one.
 cdef double NARROW_BRACKET = 1e-6
@@ -304,7 +306,7 @@ cdef class SlackSearch:
             for j in range(search.plane.count):
                 highest_h = fmax(highest_h, search.one + search.plane.scores[j])
                 search.max_loss = fmax(search.max_loss, search.plane.losses[j])
-        error = 0.0 if search.on_plane else FOREIGN_ROUNDING * search.one
+        error = 0.0 if search.on_plane else ROUNDED_ZERO * search.one
         memset(&queue, 0, sizeof(Queue))
         try:
             if lam <= 0.0 and not search.on_plane:

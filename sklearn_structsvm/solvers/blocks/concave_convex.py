@@ -24,7 +24,7 @@ Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 
 import numpy as np
 
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE, INNER_SHARE_OF_TOL
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE, ROUGH_SHARE
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.loop import certified, run_steps
 
@@ -130,7 +130,7 @@ class ConcaveConvex:
             if status is not None:
                 break
             history.step += 1
-            target = max(INNER_SHARE * row["dual_gap"], INNER_SHARE_OF_TOL * tol)
+            target = max(INNER_SHARE * row["dual_gap"], ROUGH_SHARE * tol)
             result = ascend(
                 **own,
                 tol=target,

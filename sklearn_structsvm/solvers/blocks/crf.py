@@ -9,14 +9,12 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
 )
 from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.blocks.feasible_shares import FeasibleShares
-from sklearn_structsvm.solvers.blocks.forecast import passes_left
+from sklearn_structsvm.solvers.blocks.forecast import FIRST_FORECAST, passes_left
 from sklearn_structsvm.solvers.loop import certified
 
-# Passes after which ascent may count as slow, and the number of further passes that it
-# must then be expected to need. Its successor takes 20 to 100 passes for most problems,
-# even with columns of very different scales, and is seldom better if ascent needs fewer
-# than 40.
-SLOW_AFTER = 20
+# Ascent is slow if it is then expected to need this many further passes. Its successor
+# takes 20 to 100 passes for most problems, even with columns of very different scales,
+# and is seldom better if ascent needs fewer than 40.
 SLOW_IF_LEFT = 30
 
 # The same for what follows the successor, which takes longer, but not many passes.
@@ -70,7 +68,7 @@ def run_crf(
     turn = Ascent(passes, limits, accelerator=accelerator)
     if successor is None:
         return turn.run()
-    slow = Slow(limits, SLOW_AFTER, max(SLOW_IF_LEFT, least_left))
+    slow = Slow(limits, FIRST_FORECAST, max(SLOW_IF_LEFT, least_left))
 
     def go_on(row, w):
         ascent.take_result(row, w.copy())

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE, INNER_SHARE_OF_TOL
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE, ROUGH_SHARE
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
@@ -101,7 +101,7 @@ def run_cutting_plane(
 
     return run_passes(
         lambda deadline: (
-            "stalled" if model.improve(INNER_SHARE_OF_TOL * tol, deadline) else None
+            "stalled" if model.improve(ROUGH_SHARE * tol, deadline) else None
         ),
         check,
         tol=tol,

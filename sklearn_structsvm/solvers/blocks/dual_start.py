@@ -12,16 +12,11 @@ from sklearn_structsvm.solvers.blocks.acceleration import (
 )
 from sklearn_structsvm.solvers.blocks.ascent import method_of
 from sklearn_structsvm.solvers.blocks.exact import certify, make_pass
-from sklearn_structsvm.solvers.blocks.forecast import GapForecast
+from sklearn_structsvm.solvers.blocks.forecast import FIRST_FORECAST, GapForecast
 
 # The number of accelerated passes that replace F foreseen plain ones, as a multiple of
 # √F. It was .5 to 2.2 for F from 50 to 9,000 on census, letter and satellite data.
 ACCELERATED = 2.0
-
-# With remote parts, the gap after t rounds (for t at least this) falls as 1/t or faster.
-# On digits, census and text data in 2 to 8 parts, rounds numbered a quarter of this
-# forecast or more.
-FIRST_LOOK_AT_ROUNDS = 20
 
 # The number of rounds that take as long as one iteration of the method that follows,
 # which sends as many requests.
@@ -87,7 +82,7 @@ class DualStart:
         """
         if self.is_remote:
             left = self.n_at_check * (self.gap - self.tol)
-            is_known = self.n_at_check >= FIRST_LOOK_AT_ROUNDS
+            is_known = self.n_at_check >= FIRST_FORECAST
             return is_known and left > ROUNDS_PER_PASS * self.max_passes_left * self.tol
         if self.n_made < FIRST_LOOK or self.ascent.estimated_gap <= self.tol:
             return False

@@ -13,6 +13,7 @@ Logistics Quarterly 4, 1957). What remains infeasible is left to a common share.
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.tolerances import TINY
 from sklearn_structsvm.solvers.blocks._feasible_shares import (
     block_images,
     blocks_of,
@@ -34,9 +35,6 @@ N_SWEEPS = 100
 # looked at.
 MOST_TERMS = 1
 MOST_LOOKS = 16
-
-# Replaces probabilities that underflow.
-TINY = 1e-300
 
 
 class FeasibleShares:

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# A forecast counts after this many passes, or rounds.
+FIRST_FORECAST = 20
+
 
 def passes_left(rows, tol):
     """The number of passes left if the gap falls on as it did in the second half.

@@ -23,8 +23,8 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_structsvm._utils.backtracking import MAX_HALVINGS
 from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
-from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import AHEAD, Center
 

@@ -8,16 +8,19 @@ planes find nothing more, block steps go on. Counts of passes decide this, never
 
 import numpy as np
 
+from sklearn_structsvm.solvers.accuracy import SHARE_LEFT
 from sklearn_structsvm.solvers.blocks.forecast import passes_at_pace
 from sklearn_structsvm.solvers.blocks.mixture import (
     IDLE,
+    KEPT_MEMORY,
     MAX_INNER,
+    MOST_KEPT,
     PlaneMixture,
 )
 from sklearn_structsvm.solvers.loop import certified
 
-# More weights than this are not mixed, since the planes would take a quarter of a GB.
-MOST_WEIGHTS = 2**17
+# More weights than this are not mixed: the planes would not fit.
+MOST_WEIGHTS = KEPT_MEMORY // (8 * MOST_KEPT)
 
 # With an L1 penalty each mixture takes several programs, and the products of all planes
 # for each.
@@ -41,12 +44,6 @@ SURELY = 2.0
 # to need twice the passes already made. On a path, planes serve several values of λ: they
 # begin if the forecast is twice the passes made.
 SECOND_LOOK = 8
-
-# If calls cost more than mixtures, planes over the cached labelings follow each plane
-# until their possible gain is at most this share of the gap. On wine as a structure in
-# Python, this takes 11 calls instead of 71. A third of this share needs a few calls less,
-# but takes longer.
-CACHED_PLANES_SHARE = 0.3
 
 
 class Planes:
@@ -190,7 +187,7 @@ class Planes:
         """Add a plane, and move to the best mixture."""
         self.n_idle = 0 if self.mixture.take() else self.n_idle + 1
         for _ in range(MAX_INNER if self.mixes_cached else 0):
-            if self.mixture.take_cached() <= CACHED_PLANES_SHARE * self.gap():
+            if self.mixture.take_cached() <= SHARE_LEFT * self.gap():
                 break
         self.iterate.keep_weights(self.mixture.best, self.mixture.objective)
         self.n_planes += 1

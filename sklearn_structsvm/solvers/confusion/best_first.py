@@ -6,8 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-# Values that differ by less than this are equal.
-SAME_VALUE = 1e-10
+from sklearn_structsvm._utils.tolerances import SAME
 
 
 class BestFirst:
@@ -49,7 +48,7 @@ class BestFirst:
         deadline, it is late. `enough`: of a value that needs no better one.
         """
         while self._boxes and self.value > enough:
-            far = max(SAME_VALUE, tol if self.n_boxes >= n_exact else 0.0)
+            far = max(SAME, tol if self.n_boxes >= n_exact else 0.0)
             if self._boxes[0][0] >= self.value - far:
                 return
             self.is_late = self.n_boxes >= most or perf_counter() > deadline

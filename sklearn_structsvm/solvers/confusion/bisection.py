@@ -4,6 +4,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.options import COUNT, Option
+from sklearn_structsvm.solvers.accuracy import ROUGH_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import (
     denominator_range,
     linear_range,
@@ -20,9 +21,6 @@ from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 # Solvers of the linear problem of each iteration with constraints.
 INNER = {"column_generation": run_column_generation, "gda": run_gda}
-
-# Accuracy of the inner problems: the ratio is then known to this share of `tol`.
-INNER_TOL_SHARE = 0.25
 
 
 class Bisection(ConfusionSolver):
@@ -108,7 +106,7 @@ class Bisection(ConfusionSolver):
             weights = np.zeros(len(incumbent.columns))
             weights[index] = 1.0
             return weights, least, True
-        tol = INNER_TOL_SHARE * self.tol * max(self.below[0], self.tol)
+        tol = ROUGH_SHARE * self.tol * max(self.below[0], self.tol)
         found = INNER[self.inner](
             self.problem.linearized(L),
             tol=tol,

@@ -4,19 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, UNNOTICED
+from sklearn_structsvm.solvers.accuracy import MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
 from sklearn_structsvm.solvers.loop import Rounding, certified, run_passes
-
-# A pass that lowers the loss by less than this ends its start.
-LEAST_GAIN = 1e-6
-
-# The number of times a rule is recomputed from the slope at its own result.
-MAX_RULES = 10
-
-# A small share of the way to the first point of a curve, close to where a loss may be
-# 0/0.
-NEARBY = 1e-6
 
 # The largest number of pairs of changes of two rows, times labels, that are tried: about
 # .1 s.
@@ -101,7 +92,7 @@ class _Ascent:
         before = self.loss
         sets = self.oracle.ascend(self.sets, self.coefficients, order)
         self.take(sets)
-        if before - self.loss > LEAST_GAIN:
+        if before - self.loss > UNNOTICED:
             return None
         sets = best_pair(self.oracle, self.coefficients, self.sets)
         if sets is None:
@@ -151,7 +142,7 @@ def slopes(coefficients, hits, predicted):
     denominators = b0 + b1 * hits + b2 * predicted
     # If a ratio is 0/0, the first prediction decides it. Its slope is then that of a
     # label that is predicted once in a while.
-    smallest = NEARBY * np.abs(coefficients[:, 3:]).max(axis=1)
+    smallest = UNNOTICED * np.abs(coefficients[:, 3:]).max(axis=1)
     denominators = np.maximum(denominators, np.maximum(smallest, np.finfo(float).tiny))
     by_hits, by_predicted = a1 - losses * b1, a2 - losses * b2
     return -np.stack([by_predicted, by_hits], axis=1) / denominators[:, None]
@@ -178,7 +169,7 @@ def best_pair(oracle, coefficients, sets):
     for labels, sign in ((out, -1.0), (taken, 1.0)):
         by_predicted[changes, labels] = sign * oracle.weights[row]
         by_hits[changes, labels] = sign * oracle.weights[row] * eta[row, labels]
-    best, least = None, mean_loss(coefficients, sets) - LEAST_GAIN
+    best, least = None, mean_loss(coefficients, sets) - UNNOTICED
     for first in changes:
         hits = sets.hits + by_hits[first] + by_hits
         predicted = sets.predicted + by_predicted[first] + by_predicted
@@ -213,11 +204,11 @@ def best_rule(oracle, coefficients, sets):
     Returns `gains` (L, 2); `sets`: the sets that it chooses; `loss`.
     """
     best = None
-    for _ in range(MAX_RULES):
+    for _ in range(MAX_PROGRAMS):
         gains = slopes(coefficients, sets.hits, sets.predicted)
         sets = oracle.choose(gains)
         loss = mean_loss(coefficients, sets)
-        if best is not None and best[2] - loss <= LEAST_GAIN:
+        if best is not None and best[2] - loss <= UNNOTICED:
             break
         best = gains, sets, loss
     return best
@@ -248,7 +239,7 @@ def price_bound(rows, weights, prior, coefficients, k):
         # There are too many predictions, so they must cost more.
         low, high = (price, high) if excess > 0.0 else (low, price)
         # The dual function lies below its tangents.
-        if excess == 0.0 or abs(excess) * (high - low) <= LEAST_GAIN:
+        if excess == 0.0 or abs(excess) * (high - low) <= UNNOTICED:
             break
         if np.isfinite(high - low):
             price = (low + high) / 2.0
@@ -325,7 +316,7 @@ def _corners(coefficients, hits, predicted, uniform):
         first = len(losses) - 2 if bends_up else len(losses) - 1
     else:
         first = 0
-    near = [v[first:-1] + NEARBY * np.diff(v[first:]) for v in (hits, predicted)]
+    near = [v[first:-1] + UNNOTICED * np.diff(v[first:]) for v in (hits, predicted)]
     on_line = np.minimum(losses[first:-1], losses[first + 1 :])
     on_line = np.minimum(on_line, label_losses(coefficients, *near))
     # The smallest value on a line may be at either end.

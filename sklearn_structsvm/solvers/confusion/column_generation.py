@@ -11,9 +11,11 @@ from sklearn_structsvm._utils.conditions import (
     largest_violation,
 )
 from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, VALUE_ROUNDING
+from sklearn_structsvm.solvers.accuracy import FINAL_SHARE, INNER_SHARE, ROUGH_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import Minorant
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import (
+    FINEST_PROGRAM,
     RatioMaster,
     SmoothMaster,
     make_master,
@@ -25,11 +27,6 @@ from sklearn_structsvm.solvers.confusion.mixture import (
 from sklearn_structsvm.solvers.confusion.parts import PartsMaster, mixes_parts
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
-# The master problem is solved to an accuracy of the gap divided by this. Multipliers from
-# the middle of its central path oscillate less than those of its vertices: on the four
-# multiclass sets, min-max takes 10 to 30 calls instead of 27 to 78.
-CENTRAL = 2.0
-
 # The share of the new multipliers in those that are priced. The rest are those of the
 # best bound.
 NEW_SHARE = 0.6
@@ -39,14 +36,9 @@ NEW_SHARE = 0.6
 NEW_SHARE_OF_PARTS = 0.1
 
 # The factor by which the master problem is solved more exactly if its multipliers found
-# nothing.
-SHARPER = 10.0
-
-# The largest such factor. Beyond it, the answer would be the same.
-SHARPEST = 1e8
-
-# The accuracy of the last program of a run, relative to `tol`.
-FINAL_ACCURACY = 1e-4
+# nothing; and the largest such factor, beyond which the answer would be the same.
+SHARPER = 1.0 / INNER_SHARE
+SHARPEST = 1.0 / FINEST_PROGRAM
 
 # The number of programs per call of the oracle, or of all classifiers, if each is only an
 # approximation.
@@ -63,9 +55,8 @@ CALLS_IN_COMMON = 30
 # is solved as well, which takes HiGHS less than a second.
 MAX_WHOLE = 2000
 
-# The smallest violation is determined to this share of it, with at most this many calls.
-VIOLATION_PRECISION = 1e-2
-MAX_VIOLATION_CALLS = 200
+# Calls for a problem within another: the smallest violation, or the relaxation of a rule.
+MAX_INNER_CALLS = 200
 
 
 class ColumnGeneration(ConfusionSolver):
@@ -161,7 +152,7 @@ class ColumnGeneration(ConfusionSolver):
             self.sharpness = min(self.sharpness, SHARPEST)
         if not self.bounds.known and self.go_on_from(C, index, low):
             return "stationary"
-        self.optimize(CENTRAL * self.sharpness)
+        self.optimize(self.sharpness / ROUGH_SHARE)
         return None
 
     def begin_parts(self):
@@ -192,7 +183,7 @@ class ColumnGeneration(ConfusionSolver):
         """Choose what to price next; without a minorant, the common weights go on."""
         if minorant is None:
             self.parts, self.may_part = None, False
-            self.optimize(CENTRAL * self.sharpness)
+            self.optimize(self.sharpness / ROUGH_SHARE)
             return None
         old = self.bounds.minorant
         if old is not None and share < 1.0:
@@ -331,7 +322,7 @@ class _Finishing(Incumbent):
 
     def finish(self):
         if self.search.parts is None:
-            self.search.optimize(1.0 / max(FINAL_ACCURACY * self.tol, 1.0 / SHARPEST))
+            self.search.optimize(1.0 / max(FINAL_SHARE * self.tol, FINEST_PROGRAM))
         elif self.gap > self.tol:
             self.search.take_parts()
         super().finish()
@@ -409,14 +400,14 @@ def least_violated(problem, bound, max_time=None):
     satisfies the constraints, exactly or nearly, or time ran out before this was known.
     """
     deadline = np.inf if max_time is None else perf_counter() + max_time
-    tol = VIOLATION_PRECISION * bound
+    tol = FINAL_SHARE * bound
 
     def minimize(tries_constants=False):
         return _minimize_violation(
             problem,
             0.0,
             deadline,
-            lambda low, high: high - low <= VIOLATION_PRECISION * high,
+            lambda low, high: high - low <= FINAL_SHARE * high,
             tol,
             tries_constants,
         )
@@ -455,7 +446,7 @@ def _violation_range(problem, low, high, deadline):
     Denominators are at most 1. So if a condition exceeds 0 by q at some level, the
     violation exceeds that level by at least q.
     """
-    while high - low > VIOLATION_PRECISION * high and perf_counter() < deadline:
+    while high - low > FINAL_SHARE * high and perf_counter() < deadline:
         level = 0.5 * (low + high)
         found = _minimize_violation(
             problem, level, deadline, lambda low, high: low > FEASIBILITY_TOL
@@ -477,7 +468,7 @@ def _minimize_violation(
     return ColumnGeneration.run(
         ViolationProblem(problem, level, tries_constants),
         tol=tol,
-        max_iter=MAX_VIOLATION_CALLS,
+        max_iter=MAX_INNER_CALLS,
         max_time=left,
         on_pass=lambda n_iter, row, done: (
             row["objective"] <= 0.0 or is_enough(row["dual_objective"], row["objective"])

@@ -5,6 +5,8 @@ from scipy.optimize import minimize_scalar
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.options import Option
+from sklearn_structsvm._utils.tolerances import UNNOTICED
+from sklearn_structsvm.solvers.accuracy import INNER_SHARE, ROUGH_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
@@ -13,17 +15,6 @@ from sklearn_structsvm.solvers.confusion.pruning import best_weights
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 STEPS = {"paper", "line_search", "away", "pairwise", "fully_corrective"}
-
-# Accuracy of line searches, relative to the longest step.
-STEP_ACCURACY = 1e-6
-
-# "fully_corrective" optimizes the weights to this share of the gap. With a smaller share,
-# abalone takes twice the calls.
-CORRECTIVE_SHARE = 0.5
-
-# The share is multiplied by this whenever the oracle's answer is already known: the value
-# may be near the optimum while the bound from its slope is not.
-FINER_CORRECTIVE = 0.1
 
 
 class FrankWolfe(ConfusionSolver):
@@ -63,7 +54,7 @@ class FrankWolfe(ConfusionSolver):
         self.incumbent = Incumbent(problem, tol, least_violated)
         self.columns = self.incumbent.columns
         self.n_steps = 0
-        self.weights, self.share = None, CORRECTIVE_SHARE
+        self.weights, self.share = None, ROUGH_SHARE
 
     def start(self):
         """The oracle's answer to the slope at the uniformly random classifier."""
@@ -83,7 +74,7 @@ class FrankWolfe(ConfusionSolver):
         n_new = len(self.columns) - len(before)
         self.weights = before = np.append(before, np.zeros(n_new))
         # If no classifier is new, the weights of the known ones are not good enough yet.
-        self.share = CORRECTIVE_SHARE if n_new else FINER_CORRECTIVE * self.share
+        self.share = ROUGH_SHARE if n_new else INNER_SHARE * self.share
         value = self.problem.value(self.C)
         if not self.incumbent.bounds.known and value - low <= self.tol:
             return "stationary"
@@ -102,7 +93,7 @@ class FrankWolfe(ConfusionSolver):
         """The best weights of all columns."""
         start = (1.0 - START_SHARE) * self.weights
         start[index] += START_SHARE
-        tol = max(self.share * gap, CORRECTIVE_SHARE * self.tol)
+        tol = max(self.share * gap, ROUGH_SHARE * self.tol)
         return best_weights(self.problem, self.columns, tol=tol, weights=start)[0]
 
     def stepped(self, index, slopes):
@@ -131,7 +122,7 @@ class FrankWolfe(ConfusionSolver):
         if share == longest:
             # Remove what rounding leaves of a weight that is used up.
             weights[np.argmin(way)] = max(0.0, weights[np.argmin(way)])
-            weights[weights < STEP_ACCURACY**2] = 0.0
+            weights[weights < UNNOTICED**2] = 0.0
         return np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum()
 
     def line_search(self, way, longest):
@@ -152,7 +143,7 @@ def best_step(value, longest=1.0):
         value,
         bounds=(0.0, longest),
         method="bounded",
-        options={"xatol": STEP_ACCURACY * longest},
+        options={"xatol": UNNOTICED * longest},
     ).x
 
 

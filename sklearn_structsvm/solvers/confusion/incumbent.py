@@ -4,6 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import UNNOTICED
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import (
     LowerBounds,
@@ -14,7 +15,6 @@ from sklearn_structsvm.solvers.confusion.bounds import (
 )
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns
 from sklearn_structsvm.solvers.confusion.pruning import (
-    NEARLY_FEASIBLE,
     best_weights,
     meet_exactly,
     sparsify,
@@ -137,7 +137,7 @@ class Incumbent:
         excess, violation = problem.excess(C), problem.violation(C)
         # That takes a program, so it is for the mixtures that a run may end with.
         may_end = self.is_ending or problem.value(C) - self.bound <= self.tol
-        if violation > FEASIBILITY_TOL and excess <= NEARLY_FEASIBLE and may_end:
+        if violation > FEASIBILITY_TOL and excess <= UNNOTICED and may_end:
             weights = meet_exactly(problem, self.columns.flat, weights)
             C = self.columns.mix(weights)
             excess, violation = problem.excess(C), problem.violation(C)

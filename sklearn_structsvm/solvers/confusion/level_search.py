@@ -15,7 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SAME
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE_OF_TOL
+from sklearn_structsvm.solvers.accuracy import ROUGH_SHARE
 from sklearn_structsvm.solvers.confusion.best_first import BestFirst
 from sklearn_structsvm.solvers.confusion.bounds import certified_mixture, rounding_of
 from sklearn_structsvm.solvers.confusion.mixture import (
@@ -161,7 +161,7 @@ def run_over_levels(
     def solve(problem, seconds):
         result = run(
             problem,
-            tol=INNER_SHARE_OF_TOL * tol,
+            tol=ROUGH_SHARE * tol,
             max_iter=max_iter,
             max_time=seconds,
             **options,

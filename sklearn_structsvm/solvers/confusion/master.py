@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.backtracking import SUFFICIENT_DECREASE
 from sklearn_structsvm._utils.conditions import largest_of_halves
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, SAME
 from sklearn_structsvm.solvers.accuracy import MAX_IDLE
-from sklearn_structsvm.solvers.backtracking import SUFFICIENT_DECREASE
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, balanced, minimize
@@ -70,7 +70,7 @@ class Cuts(LinearRows):
 
 # Constraints are tightened by this amount, so that they hold exactly despite the
 # program's tolerance and rounding. Rates and shares are of the order of 1.
-CONSTRAINT_MARGIN = 1e-9
+CONSTRAINT_MARGIN = FEASIBILITY_TOL
 
 # The first price per unit of violation, and its intended multiple of the sum of the
 # multipliers. With twice the sum, all points of the central path satisfy the constraints.

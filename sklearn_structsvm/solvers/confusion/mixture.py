@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
+from sklearn_structsvm._utils.tolerances import SAME, SUM_ROUNDING
 
 # Confusion tensors that agree to this many decimals are equal: the same shares of a
 # sample may be summed in another order.
@@ -13,7 +13,7 @@ DECIMALS = 13
 # Constraints count as satisfied up to this, in their own units. The solvers' results
 # satisfy them exactly, or up to rounding if no classifier has room to spare (as for a
 # rate that must equal a number). This tolerance covers the error of curved constraints.
-FEASIBILITY_TOL = 1e-9
+FEASIBILITY_TOL = SAME
 
 
 class InfeasibleConstraintError(ValueError):

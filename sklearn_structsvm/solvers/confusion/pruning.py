@@ -4,34 +4,14 @@ import numpy as np
 from scipy.optimize import linprog
 
 from sklearn_structsvm._utils.threads import one_blas_thread
-from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
-from sklearn_structsvm.solvers.accuracy import MAX_PROGRAMS
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, SAME, UNNOTICED
+from sklearn_structsvm.solvers.accuracy import FINAL_SHARE, INNER_SHARE, MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion.bounds import LowerBounds
 from sklearn_structsvm.solvers.confusion.master import make_master
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Columns, Mixture
 
-# Features whose singular values are below this share of the largest are combinations of
-# the others.
-DEPENDENT_SHARE = 1e-10
-
 # Points are reduced in batches that exceed the dimension of their mean by this number.
 AT_ONCE = 64
-
-# A classifier with less weight costs as much time as any other, and is hardly ever drawn.
-LEAST_WEIGHT = 1e-6
-
-# The share of `tol` by which the value may rise if a mixture is made smaller.
-MAX_RISE = 1e-2
-
-# Constraints with at most this excess are satisfied up to the programs' accuracy.
-NEARLY_FEASIBLE = 1e-6
-
-# Conditions that are further from their limit than this many times the excess can be
-# ignored if the weights change by that little.
-FAR_CONDITION = 1e6
-
-# Each program is solved this much more exactly than the gap.
-PROGRAM_SHARE = 10.0
 
 
 def best_weights(problem, columns, *, tol, weights=None):
@@ -50,7 +30,7 @@ def best_weights(problem, columns, *, tol, weights=None):
         master.weights = np.asarray(weights, dtype=np.float64)
     gap, low, of_low, best, n_still = 1.0, -np.inf, None, None, 0
     for _ in range(MAX_PROGRAMS):
-        minorant = master.solve(min(gap, 1.0), min(gap, 1.0) / PROGRAM_SHARE)
+        minorant = master.solve(min(gap, 1.0), INNER_SHARE * min(gap, 1.0))
         merit, value, excess = master.merit(columns.mix(master.weights))
         key = max(excess - FEASIBILITY_TOL, 0.0), value
         if best is None or key < best[0]:
@@ -60,7 +40,7 @@ def best_weights(problem, columns, *, tol, weights=None):
             low, of_low = bounds.lower(minorant, within), minorant
         n_still = n_still + 1 if master.stuck else 0
         # A program without progress is solved more exactly, as if the gap were smaller.
-        gap = max(merit - low, 0.0) / PROGRAM_SHARE**n_still
+        gap = max(merit - low, 0.0) * INNER_SHARE**n_still
         master.set_price(gap)
         if gap <= tol and excess <= FEASIBILITY_TOL:
             break
@@ -94,11 +74,11 @@ def _reduce(left, points):
     # all of which V has if there are not more points than features.
     n, f = points.shape
     _, sizes, V = np.linalg.svd(points.T, full_matrices=n > f)
-    free = V[int((sizes > DEPENDENT_SHARE * sizes[0]).sum()) :]
+    free = V[int((sizes > SAME * sizes[0]).sum()) :]
     while len(free):
         way, free = free[0], free[1:]
         size = np.abs(way)
-        moves = size > DEPENDENT_SHARE * size.max()
+        moves = size > SAME * size.max()
         # A point that is already empty, because of a tie, is reached first.
         reach = np.where(moves, left / np.where(moves, size, 1.0), np.inf)
         out = int(np.argmin(reach))
@@ -136,13 +116,16 @@ def sparsify(problem, mixture, *, tol):
     )
     for candidate in candidates:
         C = candidate.confusion
-        if problem.violation(C) <= allowed and problem.value(C) <= value + MAX_RISE * tol:
+        if (
+            problem.violation(C) <= allowed
+            and problem.value(C) <= value + FINAL_SHARE * tol
+        ):
             mixture = candidate
     C = mixture.confusion
-    if problem.violation(C) > 0.0 and problem.excess(C) <= NEARLY_FEASIBLE:
+    if problem.violation(C) > 0.0 and problem.excess(C) <= UNNOTICED:
         flat = mixture.confusions.reshape(len(mixture.weights), -1)
         exact = _part(mixture, meet_exactly(problem, flat, mixture.weights))
-        if problem.value(exact.confusion) <= value + MAX_RISE * tol:
+        if problem.value(exact.confusion) <= value + FINAL_SHARE * tol:
             return exact
     return mixture
 
@@ -156,7 +139,7 @@ def meet_exactly(problem, flat, weights):
     have no slack. The smallest change satisfies them as well, without a program.
 
     `flat` (T, m k k): confusion tensors. `weights` (T,): weights with a positive excess
-    of at most `NEARLY_FEASIBLE`. Returns `weights` (T,): the same weights if no others
+    of at most `UNNOTICED`. Returns `weights` (T,): the same weights if no others
     are better.
     """
     C, n = np.reshape(weights @ flat, problem.shape), len(weights)
@@ -173,7 +156,7 @@ def meet_exactly(problem, flat, weights):
     moved = _least_change(rows[np.abs(values) <= excess], weights)
     if problem.violation(np.reshape(moved @ flat, problem.shape)) == 0.0:
         return moved
-    near = values > -FAR_CONDITION * excess
+    near = values > -excess / UNNOTICED
     rows, ends, rounding = rows[near], -values[near] / excess, rounding[near] / excess
     sides = sides[near]
     for spare in (1.0, -rounding):
@@ -231,7 +214,7 @@ def _best_alone(problem, mixture, allowed):
 
 
 def _without_lightest(problem, mixture, tol):
-    heavy = np.where(mixture.weights >= LEAST_WEIGHT, mixture.weights, 0.0)
+    heavy = np.where(mixture.weights >= UNNOTICED, mixture.weights, 0.0)
     if heavy.all():
         return mixture
     mixture = _part(mixture, heavy)
@@ -241,7 +224,7 @@ def _without_lightest(problem, mixture, tol):
     for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
         columns.add(C, handle)
     weights, _ = best_weights(
-        problem, columns, tol=MAX_RISE * tol, weights=mixture.weights
+        problem, columns, tol=FINAL_SHARE * tol, weights=mixture.weights
     )
     return columns.mixture(weights)
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, SAME
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
-from sklearn_structsvm.solvers.confusion.best_first import SAME_VALUE, BestFirst
+from sklearn_structsvm.solvers.confusion.best_first import BestFirst
 from sklearn_structsvm.solvers.confusion.bounds import ratio_form
 from sklearn_structsvm.solvers.confusion.column_generation import (
+    MAX_INNER_CALLS,
     ColumnGeneration,
     ViolationProblem,
 )
@@ -29,9 +30,6 @@ MAX_ENUMERATED = 300_000
 # The number of rules that are tried around each mixture.
 MAX_AROUND = 3000
 
-# Relaxations are solved to this share of the distance to the best rule.
-MAX_RELAXED_CALLS = 100
-
 # The number of linear functions of each kind that are kept.
 MAX_BOUNDS = 30
 
@@ -39,10 +37,10 @@ MAX_BOUNDS = 30
 LEVEL_WIDTH = 0.005
 
 # The number of divided boxes after which a distance of `tol` from the best rule suffices,
-# and after which the search gives up. The latter times the number of cells is limited as
-# well, since a box of more cells takes longer: seconds in all for any number of cells.
-# The searches of all folds share the number.
-MAX_EXACT_BOXES, MAX_BOXES, MAX_BOXES_OF_CELLS = 200, 1000, 4000
+# and the number of cells times boxes after which the search gives up, since a box of more
+# cells takes longer: seconds in all for any number of cells. The searches of all folds
+# share the number.
+MAX_EXACT_BOXES, MAX_BOXES_OF_CELLS = 200, 4000
 
 
 @dataclass
@@ -187,7 +185,7 @@ class _Search(BestFirst):
                 bound = np.inf if is_sure else -np.inf
                 return FoundRule(None, np.inf, bound, near.closest)
         self._descend()
-        most = min(MAX_BOXES, MAX_BOXES_OF_CELLS // len(self.all_points))
+        most = MAX_BOXES_OF_CELLS // len(self.all_points)
         self.run(tol, MAX_EXACT_BOXES, most // self.n_searches, deadline, enough)
         return FoundRule(self.best, self.value, self.bound, self.best)
 
@@ -218,7 +216,7 @@ class _Search(BestFirst):
             return []
         bound, mixture, minorant = relaxed
         low, start = max(low, bound), (minorant, mixture.handles)
-        if low >= self.value - SAME_VALUE:
+        if low >= self.value - SAME:
             return []
         self._try_around(mixture.confusion, box)
         box = self._shrunk(box)
@@ -248,8 +246,8 @@ class _Search(BestFirst):
         problem, oracle = copy.copy(self.problem), _BoxOracle(self.points, box)
         problem.lmo, problem.exact = oracle, True
         margin = self.value - low if np.isfinite(self.value - low) else 1.0
-        tol = max(INNER_SHARE * margin, SAME_VALUE)
-        solver = ColumnGeneration(problem, tol, MAX_RELAXED_CALLS, {})
+        tol = max(INNER_SHARE * margin, SAME)
+        solver = ColumnGeneration(problem, tol, MAX_INNER_CALLS, {})
         solver.incumbent.on_infeasible = _give_up
         if start is not None:
             minorant, rules = start
@@ -260,10 +258,10 @@ class _Search(BestFirst):
         try:
             result = solver.incumbent.run(
                 solver.move,
-                max_iter=MAX_RELAXED_CALLS,
+                max_iter=MAX_INNER_CALLS,
                 max_time=None,
                 on_pass=lambda n_iter, row, done: (
-                    row["dual_objective"] >= self.value - SAME_VALUE
+                    row["dual_objective"] >= self.value - SAME
                 ),
                 history=None,
             )
@@ -286,7 +284,7 @@ class _Search(BestFirst):
             return
         for (constant, parts), ratio in self.minorants:
             if ratio is None:
-                yield constant, parts, self.value - SAME_VALUE
+                yield constant, parts, self.value - SAME
             else:
                 level, (_, below) = ratio
                 more = self.value - level
@@ -375,7 +373,7 @@ class _Search(BestFirst):
     def _descend(self):
         """Improve the best rule one cell at a time, while that helps."""
         before = np.inf
-        while self.best is not None and self.value < before - SAME_VALUE:
+        while self.best is not None and self.value < before - SAME:
             before = self.value
             for a, size in enumerate(self.points.sizes):
                 box = [np.array([t]) for t in self.best]
@@ -400,7 +398,7 @@ class _Search(BestFirst):
         # bound.
         knows = self.is_curved or self.pieces or self.terms
         for i in _least_first(low) if knows else range(len(left)):
-            if low[i] >= self.value - SAME_VALUE:
+            if low[i] >= self.value - SAME:
                 if knows:
                     return
                 continue
@@ -413,7 +411,7 @@ class _Search(BestFirst):
                     cut = self._function(*phi.tangent(C))
                     low[_outer(cut, box)[left] > FEASIBILITY_TOL] = np.inf
             value = self.problem.value(C)
-            if value < self.value - SAME_VALUE and (
+            if value < self.value - SAME and (
                 self.problem.violation(C) <= FEASIBILITY_TOL
             ):
                 self.best, self.value = rule, value

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_structsvm.solvers.accuracy import INNER_SHARE, MAX_PROGRAMS
-from sklearn_structsvm.solvers.backtracking import MAX_HALVINGS
+from sklearn_structsvm._utils.backtracking import MAX_HALVINGS
+from sklearn_structsvm.solvers.accuracy import FINAL_SHARE, INNER_SHARE, MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion.master import DIFFERENCE_SHARE
 from sklearn_structsvm.solvers.qp._simplices import project_simplices
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, minimize
@@ -114,9 +114,6 @@ def project_solid_simplex(x, size):
     return size * project_simplices(x / size, np.array([0, len(x)]))
 
 
-# The accuracy of a minimum over the slack variables, relative to `tol`.
-ACCURACY = 1e-2
-
 # Curvature is taken at this share of the way to the uniform point.
 TOWARD_UNIFORM = 1e-4
 
@@ -217,7 +214,7 @@ class MetricMinimizer:
     """
 
     def __init__(self, lagrangian, tol):
-        self.lagrangian, self.tol = lagrangian, max(ACCURACY * tol, 1e-8)
+        self.lagrangian, self.tol = lagrangian, max(FINAL_SHARE * tol, 1e-8)
         self.problem, self.z = lagrangian.problem, lagrangian.coordinates
         self.inside = self.z.of(self.problem.uniform)
         pieces = self.problem.pieces()

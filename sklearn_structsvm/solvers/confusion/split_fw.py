@@ -5,6 +5,7 @@ from scipy.optimize import linprog
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.options import POSITIVE, Option
+from sklearn_structsvm._utils.tolerances import UNNOTICED
 from sklearn_structsvm.solvers.accuracy import MAX_PROGRAMS
 from sklearn_structsvm.solvers.confusion.bounds import tangent_minorant
 from sklearn_structsvm.solvers.confusion.column_generation import least_violated
@@ -116,9 +117,6 @@ class SplitFrankWolfe(ConfusionSolver):
         return best_step(lagrangian)
 
 
-# Tangents are added until a convex constraint is violated by at most this.
-TANGENT_ACCURACY = 1e-6
-
 # The status of scipy's `linprog` if the constraints are infeasible.
 NO_POINT = 2
 
@@ -157,7 +155,7 @@ class FeasibleRows:
                 key=lambda phi: phi.value(tensor),
                 default=None,
             )
-            if worst is None or worst.value(tensor) <= TANGENT_ACCURACY:
+            if worst is None or worst.value(tensor) <= UNNOTICED:
                 break
             G, h = worst.tangent(tensor)
             self.rows.append(self.coordinates.slopes(G))

@@ -9,6 +9,7 @@ The right-hand sides are the residuals, which go to 0 with the products x z and 
 import numpy as np
 
 from sklearn_structsvm._utils.borders import check_shape
+from sklearn_structsvm.solvers import accuracy
 
 from libc.math cimport fabs, fmax, fmin, INFINITY, sqrt
 from libc.string cimport memcpy
@@ -24,7 +25,7 @@ cdef double SHORT_STEP = 0.9
 cdef double BALANCE = 10.0
 
 # No step aims at a gap below this share of the tolerance.
-cdef double BELOW_TOL = 0.1
+cdef double INNER_SHARE = accuracy.INNER_SHARE
 
 # A program of this size takes about 10 steps, or 20 to the last digits; further steps
 # only chase rounding errors.
@@ -122,7 +123,7 @@ cdef class InteriorPoint:
         """Step until gap and residuals are at most `tol`, or only rounding is left."""
         cdef Step step
         cdef double near = 0.0, far = 0.0, last = INFINITY
-        cdef double floor = BELOW_TOL * tol / (self.n + self.p)
+        cdef double floor = INNER_SHARE * tol / (self.n + self.p)
         cdef Py_ssize_t i
         for self.n_steps in range(MAX_INTERIOR_STEPS + 1):
             self._look()

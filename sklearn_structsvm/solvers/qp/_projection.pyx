@@ -14,14 +14,16 @@ References
 """
 import numpy as np
 
+from sklearn_structsvm._utils import tolerances
+
 from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, fabs, isnan
 
 # Sums over the variables are known to this share of the size of their terms.
-cdef double SUM_ROUNDING = 1e-12
+cdef double SUM_ROUNDING = tolerances.SUM_ROUNDING
 
 # The error of a kink, which is a difference, relative to the terms of the difference.
-cdef double KINK_ROUNDING = 8 * DBL_EPSILON
+cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
 
 # Any seed will do: the draws only have to be independent of the input.
 cdef unsigned long long SEED = 0x9E3779B97F4A7C15
@@ -169,7 +171,7 @@ cdef double multiplier(Box* box, Py_ssize_t count) noexcept nogil:
 
 cdef inline bint at_kink(Box* box, Py_ssize_t i, double theta) noexcept nogil:
     """Whether rounding may have put θ on the wrong side of a kink of variable i."""
-    cdef double blur = KINK_ROUNDING * (fabs(theta) + fabs(box.base[i]) / box.slope[i])
+    cdef double blur = SLOPE_ROUNDING * (fabs(theta) + fabs(box.base[i]) / box.slope[i])
     return box.low[i] <= theta + blur and box.high[i] >= theta - blur
 
 

@@ -16,7 +16,7 @@ def backtrack(attempt, value, step=1.0):
 
     Examples
     --------
-    >>> from sklearn_structsvm.solvers.backtracking import backtrack
+    >>> from sklearn_structsvm._utils.backtracking import backtrack
     >>> backtrack(lambda s: ((1.0 - 3.0 * s) ** 2, -6.0 * s, None), 1.0)
     (0.5, 0.25, None)
     """
