@@ -175,11 +175,11 @@ def chain_classifier(transitions=None, **params):
     return placed(BCFWClassifier)(ChainStructure(transitions=transitions), **params)
 
 
-def fit_quietly(estimator, X, y):
+def fit_quietly(estimator, X, y, **params):
     """Fit a model that may stop before it converges, without the warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(X, y)
+        return estimator.fit(X, y, **params)
 
 
 def fit_seconds(model, X, y, repeats):

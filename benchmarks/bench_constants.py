@@ -8,27 +8,38 @@ divided by those of the package as it is (geometric mean, least, most), the numb
 fits of which they differ by more than 5 %, and the fits that end above `tol` before and
 now. A rule that no fit notices when it is switched off has no place in a solver.
 
-The fits: raw and scaled rows, chains and trees; letters, text, images, tags and matchings
-where the data are there; C from 0.01 to 100, L1 and elastic nets. All counts are
-deterministic. --tol replaces every tolerance.
+The fits: raw and scaled rows, chains and trees; letters, text, images, tags, matchings,
+where the data are there; C from 0.01 to 100, L1 and elastic nets; decisions by metrics,
+with and without constraints, by several solvers. Counts are deterministic. --tol sets
+every tolerance; --only keeps the fits with this in their name.
 """
 
 import importlib
 import sys
+from itertools import chain
 
 from _batch import load_problems
 from _common import fit_quietly, load_ocr, make_parser, np, print_table
+from _confusion import Given
 from bench_parallel import Matching, make_matchings
 from bench_raw_columns import chains_of_the_table, rows_of_the_table
 
 from sklearn_structsvm import (
     BCFWClassifier,
     BMRMClassifier,
+    ComplexMetricClassifier,
     CRFClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_chains, make_multilabel
+from sklearn_structsvm.metrics import (
+    EqualizedOdds,
+    EqualOpportunity,
+    PredictiveParity,
+    Recall,
+    SelectionRate,
+)
 
 # Name: rows at most, and the values of C.
 STORED = {
@@ -41,6 +52,39 @@ STORED = {
     "scene": (1000, (1.0,)),
     "reuters-58": (1000, (1.0, 30.0)),
 }
+
+# Name: the metric, its constraint or none, and the solver.
+DECISIONS = {
+    "G-mean": ("g_mean", (), "auto"),
+    "min-max": ("min_max", (), "auto"),
+    "macro-F1": ("macro_f1", (), "auto"),
+    "micro-F1, bisection": ("micro_f1", (), "bisection"),
+    "H-mean, Frank-Wolfe": ("h_mean", (), "frank_wolfe"),
+    "G-mean, shares": ("g_mean", SelectionRate(target="priors", slack=0.01), "auto"),
+    "error, recalls": ("zero_one", Recall(at_least=0.2), "auto"),
+    "G-mean, opportunity": ("g_mean", EqualOpportunity(slack=0.02), "auto"),
+    "min-max, odds": ("min_max", EqualizedOdds(slack=0.05), "auto"),
+    "micro-F1, odds": ("micro_f1", EqualizedOdds(slack=0.05), "auto"),
+    "G-mean, precisions": ("g_mean", PredictiveParity(slack=0.1), "auto"),
+    "H-mean, odds, Frank-Wolfe": ("h_mean", EqualizedOdds(slack=0.05), "frank_wolfe"),
+    "min-max, odds, GDA": ("min_max", EqualizedOdds(slack=0.05), "gda"),
+}
+
+
+def decisions():
+    """(name, estimator, X, y, other arguments of `fit`), by drawn probabilities."""
+    for k, n_groups in ((2, 2), (3, 4), (6, 2)):
+        rng = np.random.default_rng(k)
+        P = rng.dirichlet(0.7 * np.arange(1, k + 1), size=400)
+        y = np.array([rng.choice(k, p=p) for p in P])
+        groups = (n_groups * rng.random(400) ** (1.0 + 0.3 * y)).astype(int)
+        for name, (metric, constraint, solver) in DECISIONS.items():
+            options = {"solver": solver}
+            model = ComplexMetricClassifier(
+                Given(k), metric, constraint, cv="prefit", solver_options=options
+            )
+            by = {"sensitive_features": groups} if constraint else {}
+            yield f"{name}, {k} classes", model, P, y, by
 
 
 def fits(home):
@@ -85,14 +129,17 @@ def fits(home):
     yield "matchings in Python", BCFWClassifier(Matching()), *make_matchings(30, 8, 6)
 
 
-def count_calls(home, tol):
+def count_calls(args):
     """{name: (calls, whether the gap is within tol)}"""
     found = {}
-    for name, model, X, y in fits(home):
+    for name, model, X, y, *by in chain(fits(args.data), decisions()):
+        if args.only not in name:
+            continue
         if "random_state" in model.get_params():
             model.set_params(random_state=0)
-        model.set_params(max_iter=300, tol=model.tol if tol is None else tol)
-        fit_quietly(model, X, y)
+        tol = model.tol if args.tol is None else args.tol
+        model.set_params(max_iter=300, tol=tol)
+        fit_quietly(model, X, y, **(by[0] if by else {}))
         calls = getattr(model, "n_oracle_calls_", 0) or model.n_iter_
         found[name] = max(calls, 1), model.dual_gap_ <= model.tol
     return found
@@ -120,13 +167,14 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("constants", nargs="*", metavar="MODULE:NAME=VALUE")
     parser.add_argument("--tol", type=float)
+    parser.add_argument("--only", default="", metavar="WORDS")
     args = parser.parse_args()
-    before = count_calls(args.data, args.tol)
+    before = count_calls(args)
     rows = []
     for text in args.constants:
         place, value = text.split("=")
         restore = replace(*place.split(":"), value)
-        now = count_calls(args.data, args.tol)
+        now = count_calls(args)
         restore()
         ratios = {name: now[name][0] / calls for name, (calls, _) in before.items()}
         least, most = min(ratios, key=ratios.get), max(ratios, key=ratios.get)

@@ -18,11 +18,11 @@ from sklearn_structsvm.structures import (
 from sklearn_structsvm.structures.nodes import NodeStructure
 
 # Solvers are slow if columns differ in size by more than this, or are further from zero
-# than this many times their spread. If all of them are larger than this, weights are so
-# small that the penalty hardly counts: it is as if C were larger by the square.
+# than this many times their spread. If all of them are larger than the square of this,
+# weights are so small that the penalty hardly counts: it is as if C were larger by the
+# square of their size.
 DIFFERENT = 10.0
 FAR = 5.0
-LARGE = 100.0
 
 # More passes are advised if a forecast is at most this many times those made, or if few
 # are needed.
@@ -102,7 +102,7 @@ def scaling_words(estimator, problem):
                 f"{_short(sizes[large])}, {names.listed([small])} about "
                 f"{_short(sizes[small])})"
             )
-        elif sizes[large] > LARGE:
+        elif sizes[large] > DIFFERENT**2:
             named.append(large)
             why.append(
                 f"they are large ({names.listed([large])} is about "

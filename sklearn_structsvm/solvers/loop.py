@@ -7,10 +7,9 @@ import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 
-# Steps between two looks at the clock and at pending signals. A single step may take
-# seconds if it calls a structure in Python, such as a linear program of a graph.
+# Steps between two looks at the clock and at pending signals; each is followed by one if
+# it calls a structure in Python, which may take seconds, such as a linear program.
 STEPS_PER_LOOK = 1024
-CALLBACKS_PER_LOOK = 1
 
 # How far rounding may take a gap below zero, as a share of the largest objective of the
 # run. A gap is a difference of sums over the examples, whose terms are sums over the

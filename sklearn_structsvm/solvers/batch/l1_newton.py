@@ -25,11 +25,8 @@ LEAST_SCALE = ROUNDED_ZERO**2
 # A ridge that is added to the Hessian, as a share of its diagonal. The Hessian may be
 # singular (with more weights than rows of positive curvature, or with indicators that sum
 # to 1), and a full step would then be far too long. As the gradient vanishes, so does the
-# ridge.
+# ridge. No residual of a direction need be a smaller share of the gradient.
 DAMPING = 1e-3
-
-# The residual of a Newton direction is no smaller share of the gradient than this.
-LEAST_RESIDUAL = 1e-3
 
 
 class L1NewtonSteps:
@@ -189,7 +186,7 @@ class L1NewtonSteps:
         size = objective.lam * np.sqrt(np.count_nonzero(used))
         share = FORCING
         if norm < FORCING**2 * size:
-            share = max(LEAST_RESIDUAL, np.sqrt(norm / size))
+            share = max(DAMPING, np.sqrt(norm / size))
         mapped = residual / scales
         conjugate, product = mapped.copy(), float(residual @ mapped)
         for _ in range(MAX_PRODUCTS):

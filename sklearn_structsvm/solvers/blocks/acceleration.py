@@ -29,7 +29,6 @@ LARGEST_RATIO_OF_EXACT_STEPS = 100.0
 # best ratios were 2 to 3 for m up to 0.1, 3 to 5 for 0.25, 5 to 10 for 0.6 to 0.9, and
 # then 10 or more.
 LEAST_RATIO_OF_MARGINALS = 2.0
-RATIO_PER_SHORTENED = 10.0
 
 # If the gap has not fallen to this share in as many moves of the center, the proximal
 # problems were not solved well enough for a center that is so far away.
@@ -46,9 +45,8 @@ STEPS_SHORTENED = 4.0
 
 # Passes before the first look at the steps; each later look comes after twice as many.
 # The first look only asks whether steps are too short, since the first steps are longer
-# than later ones. λ' changes by a factor of at most MOST_CHANGED.
+# than later ones. λ' changes by a factor of at most RATIO.
 FIRST_LOOK_AT_STEPS = 3
-MOST_CHANGED = 10.0
 
 # Momentum ends when the gap rises by more than this factor between two moves. 1 ends it
 # too often if the weights have far to go, and 2 too late on letters. Without the rule a
@@ -190,8 +188,8 @@ class MarginalAcceleration(Acceleration):
 
     def start(self):
         """Take the weights for the first center."""
-        ratio = LEAST_RATIO_OF_MARGINALS + RATIO_PER_SHORTENED * self.shortened
-        self.iterate.set_kappa((min(ratio, RATIO) - 1.0) * self.iterate.lam)
+        ratio = min(LEAST_RATIO_OF_MARGINALS + RATIO * self.shortened, RATIO)
+        self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
 
 
 class SparseAcceleration:
@@ -236,7 +234,7 @@ class SparseAcceleration:
         self.n_passes += 1
         if self.n_passes == self.next_look:
             is_first = self.n_passes == FIRST_LOOK_AT_STEPS
-            self._look_at_steps(1.0 if is_first else 1.0 / MOST_CHANGED)
+            self._look_at_steps(1.0 if is_first else 1.0 / RATIO)
             self.next_look *= 2
         if self.n_passes % self.passes_per_step == 0:
             self._move_center()
@@ -245,7 +243,7 @@ class SparseAcceleration:
         iterate = self.iterate
         lengths = iterate.step_lengths[iterate.active_blocks]
         shortened = np.median(1.0 / lengths - 1.0)
-        factor = np.clip(shortened / STEPS_SHORTENED, least, MOST_CHANGED)
+        factor = np.clip(shortened / STEPS_SHORTENED, least, RATIO)
         self._set_kappa(factor * (self.ridge + iterate.kappa) - self.ridge)
 
     def _set_kappa(self, kappa):

@@ -12,9 +12,10 @@ from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAc
 from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.mixture import MAX_INNER
+from sklearn_structsvm.solvers.blocks.parallel import ROUNDS
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.blocks.steps import STEPS
-from sklearn_structsvm.solvers.loop import CALLBACKS_PER_LOOK, STEPS_PER_LOOK
+from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK
 
 # The criterion for a cache hit, max(F g_i, ν/n g), with the paper's values (section 3.3).
 # The paper found the method insensitive to them.
@@ -37,21 +38,13 @@ EXPENSIVE_FOR_CACHE = 2 * CACHE_SIZE
 # to 470) take two to six times as long with them.
 EXPENSIVE_FOR_CORRECTIONS = 1000.0
 
-# An oracle that declares no cost, such as one in Python, counts as expensive enough for
-# planes over the cached labelings. Each plane solves a program over up to 250 planes. On
-# 20 grids of 8 labels (2,000 evaluations a call), 57 passes with them take as long as 364
-# without.
-EXPENSIVE_FOR_PLANES = np.inf
-
 # Passes over the cached labelings between two passes that ask the oracle, for
 # corrections. More passes would solve the wrong problem. If the oracle counts as
 # expensive for corrections, up to `MAX_INNER` go on until the remaining gain is at most a
-# share of the last known gap.
+# share of the last known gap, after each of ROUNDS parts of a pass: with 30 to 300
+# matchings this takes a third to a half of the calls that corrections after the pass
+# alone need.
 CACHED_PASSES = 2
-
-# In that case they also happen this many times during a pass. With 30 to 300 matchings
-# this takes a third to a half of the calls that corrections after the pass alone need.
-CORRECTIONS_OF_COSTLY_PASS = 10
 
 # After this many passes the steps of different blocks hinder each other, and calls are
 # spared whatever they cost. Slack rescaling of six labels with 20 raw counts then takes
@@ -290,7 +283,7 @@ def _draw(iterate, sampling, rng, n_steps=None):
 
 def _make_steps(iterate, sampling, draws, deadline):
     run = iterate.run_by_gap if sampling == "gap" else iterate.run
-    chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else CALLBACKS_PER_LOOK
+    chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else 1
     for start in range(0, len(draws), chunk):
         run(draws[start : start + chunk])
         if perf_counter() >= deadline:
@@ -313,7 +306,7 @@ def make_corrected_pass(
         return
     draws = _draw(iterate, sampling, rng)
     is_split = spares_calls and iterate.is_corrective
-    n_parts = CORRECTIONS_OF_COSTLY_PASS if is_split else 1
+    n_parts = ROUNDS[0] if is_split else 1
     for part in np.array_split(draws, n_parts):
         _make_steps(iterate, sampling, part, deadline)
         make_cached_passes(iterate, rng, deadline, None, spares_calls)
@@ -331,11 +324,14 @@ def is_costly(iterate):
 def mixes_cached(iterate):
     """Whether planes over the cached labelings pay.
 
-    They do not in a box, where each plane is solved for several patterns of clipping.
+    They do if the oracle declares no cost, such as one in Python: each plane solves a
+    program over up to 250 planes. On 20 grids of 8 labels (2,000 evaluations a call), 57
+    passes with them take as long as 364 without. And they do not in a box, where each
+    plane is solved for several patterns of clipping.
     """
     if not iterate.is_corrective or iterate.is_mapped:
         return False
-    return iterate.oracle.relative_cost >= EXPENSIVE_FOR_PLANES
+    return iterate.oracle.relative_cost == np.inf
 
 
 def make_acceleration(iterate, tol, at_once=False):

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE, ROUGH_SHARE
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
-from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, EXPENSIVE_FOR_PLANES
+from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
 from sklearn_structsvm.solvers.blocks.mixture import (
     IDLE,
     MAX_INNER,
@@ -16,7 +16,6 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     PlaneMixture,
 )
 from sklearn_structsvm.solvers.loop import (
-    CALLBACKS_PER_LOOK,
     STEPS_PER_LOOK,
     Rounding,
     certified,
@@ -80,7 +79,7 @@ def run_cutting_plane(
         model = _WorkingSets(oracle, weights, lam, size, rng)
     else:
         if cache_size is None:
-            is_expensive = oracle.relative_cost >= EXPENSIVE_FOR_PLANES
+            is_expensive = oracle.relative_cost == np.inf
             cache_size = PLANE_CACHE_SIZE if is_expensive else 0
         model = _JointPlanes(oracle, weights, lam, cache_size)
     model.n_threads = n_threads
@@ -153,7 +152,7 @@ class _WorkingSets:
         # Without new labelings there is no reason to stop early.
         target = INNER_SHARE * (self.gap if n_added > 0 else eps)
         blocks = iterate.movable_blocks
-        chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else CALLBACKS_PER_LOOK
+        chunk = STEPS_PER_LOOK if iterate.oracle.thread_safe else 1
         for k in range(MAX_INNER):
             order = self.rng.permutation(blocks)
             gap = 0.0

@@ -28,13 +28,13 @@ from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import AHEAD, Center
 
-# Planes kept beside the dual point, which absorbs those that are dropped: two for each
-# weight, but at least 30 and at most 250, and above 30 no more than fit into this many
-# bytes. With fewer planes than weights, page blocks with raw columns take a thousand
-# planes instead of a hundred.
-FEWEST_KEPT = 30
+# With d weights, planes need at most about 20 + 1.5 d passes. As many are kept beside the
+# dual point, which absorbs those that are dropped; but at most this many, and no more
+# than fit into this many bytes if there are more than 20. With fewer planes than weights,
+# page blocks with raw columns take a thousand planes instead of a hundred.
+PASSES = 20.0
+PASSES_PER_WEIGHT = 1.5
 MOST_KEPT = 250
-KEPT_PER_WEIGHT = 2
 KEPT_MEMORY = 256 * 2**20
 
 # The relative accuracy of the end of a search on a segment. With 1e-4, passes take half
@@ -332,8 +332,13 @@ def how_many(iterate, n_bytes):
     """The number of planes kept, for this many bytes per labeling of an example."""
     n_weights = len(iterate.weights)
     of_one = n_bytes * len(iterate.active_blocks) + 8 * n_weights
-    most = min(KEPT_PER_WEIGHT * n_weights, MOST_KEPT, KEPT_MEMORY // of_one)
-    return max(most, FEWEST_KEPT)
+    most = min(passes_needed(n_weights), MOST_KEPT, KEPT_MEMORY // of_one)
+    return int(max(most, PASSES))
+
+
+def passes_needed(n_weights):
+    """At most about as many passes of planes lead to the best weights."""
+    return PASSES + PASSES_PER_WEIGHT * n_weights
 
 
 class _SearchedCuts(Center):

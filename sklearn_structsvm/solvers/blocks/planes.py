@@ -16,6 +16,7 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     MAX_INNER,
     MOST_KEPT,
     PlaneMixture,
+    passes_needed,
 )
 from sklearn_structsvm.solvers.loop import certified
 
@@ -26,14 +27,11 @@ MOST_WEIGHTS = KEPT_MEMORY // (8 * MOST_KEPT)
 # for each.
 MOST_WEIGHTS_OF_L1 = 2**11
 
-# With d weights, planes need at most about 20 + 1.5 d passes. After a few passes, the
-# number of accelerated block steps still needed is estimated. If it is SURELY times that
-# of planes, planes begin: at once if there are few weights, and otherwise only if the gap
-# has not fallen since the start, because such forecasts are too high for separable data.
-# Forecasts for plain steps are far too high (ten times on scaled rows at C=10) and are
-# not used.
-PASSES = 20.0
-PASSES_PER_WEIGHT = 1.5
+# After a few passes, the number of accelerated block steps still needed is estimated. If
+# it is SURELY times what planes need, planes begin: at once if there are few weights, and
+# otherwise only if the gap has not fallen since the start, because such forecasts are too
+# high for separable data. Forecasts for plain steps are far too high (ten times on scaled
+# rows at C=10) and are not used.
 FEW_WEIGHTS = 64
 SURELY = 2.0
 
@@ -70,7 +68,7 @@ class Planes:
         self.mixes_cached, self.last_tol = mixes_cached, last_tol
         most = MOST_WEIGHTS if iterate.l1_ratio == 0.0 else MOST_WEIGHTS_OF_L1
         self.is_possible = is_possible and self.n_weights <= most
-        self.need = PASSES + PASSES_PER_WEIGHT * self.n_weights
+        self.need = passes_needed(self.n_weights)
         self.is_path = is_path
         self.second_look = 2 * SECOND_LOOK if is_path else SECOND_LOOK
         self.mixture, self.has_turn, self.n_taken = None, False, 0

@@ -354,7 +354,7 @@ def test_where_there_is_no_single_rule_there_are_no_words():
 
 def test_a_search_that_is_cut_short_says_so(monkeypatch):
     X, y, groups = make_data(2)
-    monkeypatch.setattr(rule_search, "MAX_BOXES", 0)
+    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 0)
     monkeypatch.setattr(rule_search, "MAX_ENUMERATED", 9)
     monkeypatch.setattr(rule_search, "MAX_AROUND", 4)
     # A rule of the mixture meets the one constraint.

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.tolerances import UNNOTICED
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import get_metric
 from sklearn_structsvm.metrics import Recall, SelectionRate
 from sklearn_structsvm.solvers.confusion.mixture import Columns, Mixture
 from sklearn_structsvm.solvers.confusion.pruning import (
-    LEAST_WEIGHT,
     best_weights,
     reduce_support,
     sparsify,
@@ -112,7 +112,7 @@ def test_settling_drops_classifiers_of_next_to_no_weight():
     weights /= weights.sum()
     mixture = Mixture(weights, list(range(20)), problem.oracle.tensors)
     settled = sparsify(problem, mixture, tol=1e-3)
-    assert (settled.weights >= LEAST_WEIGHT).all()
+    assert (settled.weights >= UNNOTICED).all()
     assert problem.value(settled.confusion) <= problem.value(mixture.confusion) + 1e-5
 
 

@@ -119,7 +119,7 @@ def test_a_search_that_ends_early_still_has_a_bound(monkeypatch):
     monkeypatch.setattr(rule_search, "MAX_ENUMERATED", 4)
     monkeypatch.setattr(rule_search, "MAX_AROUND", 8)
     for max_boxes in (0, 1, 3):
-        monkeypatch.setattr(rule_search, "MAX_BOXES", max_boxes)
+        monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", max_boxes * len(points))
         found = search_rules(problem, points)
         if exact.points is None:
             assert found.points is None
@@ -127,7 +127,7 @@ def test_a_search_that_ends_early_still_has_a_bound(monkeypatch):
         assert found.bound <= exact.value + 1e-9
         if found.points is not None:
             assert found.value >= exact.value - 1e-9
-    monkeypatch.setattr(rule_search, "MAX_BOXES", 1000)
+    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 4000)
     monkeypatch.setattr(rule_search, "MAX_EXACT_BOXES", 0)
     near = search_rules(problem, points, tol=0.05)
     if near.points is not None:
