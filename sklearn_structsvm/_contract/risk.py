@@ -130,7 +130,8 @@ class Risk(ABC):
         None: scores of a direction d. If it is given, the plane belongs to the
         subgradient at w that is steepest along d: argsup ⟨g, d⟩ over g in ∂R(w).
         `rtol`: how close to the largest a value counts as tied with it, relative to the
-        example's largest cost and score. `out` (n_samples, n_scores) or None: the
+        example's largest cost and score. (Recomputed scores differ by less than by
+        default, other labels by much more.) `out` (n_samples, n_scores) or None: the
         output B, C-contiguous. Returns `B` (n_samples, n_scores): weights p included,
         so that Xᵀ B is a subgradient; `offset`: R(V) >= offset + ⟨Xᵀ B, V⟩ for every V,
         with equality at w.

@@ -113,6 +113,7 @@ class WeightedLMO(LMO):
     def _weighted_labels(self, L):
         """Rows, the labels that save something in them, and the weighted savings."""
         savings = L.max(axis=2, keepdims=True) - L
+        # Rounding in the costs would repeat examples with labels that save nothing.
         savings[savings <= SAME * savings.max()] = 0.0
         weights = savings[self.cells_, self.y_] * self.weights_[:, None]
         rows, labels = np.nonzero(weights)

@@ -316,6 +316,7 @@ def _corners(coefficients, hits, predicted, uniform):
         first = len(losses) - 2 if bends_up else len(losses) - 1
     else:
         first = 0
+    # Close to the first point of a curve, where a loss may be 0/0.
     near = [v[first:-1] + UNNOTICED * np.diff(v[first:]) for v in (hits, predicted)]
     on_line = np.minimum(losses[first:-1], losses[first + 1 :])
     on_line = np.minimum(on_line, label_losses(coefficients, *near))

@@ -156,6 +156,7 @@ def meet_exactly(problem, flat, weights):
     moved = _least_change(rows[np.abs(values) <= excess], weights)
     if problem.violation(np.reshape(moved @ flat, problem.shape)) == 0.0:
         return moved
+    # Others are too far from their limit to matter if weights change by that little.
     near = values > -excess / UNNOTICED
     rows, ends, rounding = rows[near], -values[near] / excess, rounding[near] / excess
     sides = sides[near]
@@ -214,6 +215,7 @@ def _best_alone(problem, mixture, allowed):
 
 
 def _without_lightest(problem, mixture, tol):
+    # Another classifier costs as much time as any, and is hardly ever drawn.
     heavy = np.where(mixture.weights >= UNNOTICED, mixture.weights, 0.0)
     if heavy.all():
         return mixture
