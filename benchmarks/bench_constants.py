@@ -67,6 +67,12 @@ DECISIONS = {
     "micro-F1, odds": ("micro_f1", EqualizedOdds(slack=0.05), "auto"),
     "G-mean, precisions": ("g_mean", PredictiveParity(slack=0.1), "auto"),
     "H-mean, odds, Frank-Wolfe": ("h_mean", EqualizedOdds(slack=0.05), "frank_wolfe"),
+    "H-mean, ellipsoid": ("h_mean", (), "ellipsoid"),
+    "H-mean, opportunity, ellipsoid": (
+        "h_mean",
+        EqualOpportunity(slack=0.02),
+        "ellipsoid",
+    ),
     "min-max, odds, GDA": ("min_max", EqualizedOdds(slack=0.05), "gda"),
 }
 
