@@ -9,7 +9,6 @@ from sklearn_structsvm.solvers.confusion.bounds import Minorant, ratio_form
 from sklearn_structsvm.solvers.confusion.master import (
     CONSTRAINT_MARGIN,
     FINEST_PROGRAM,
-    FIRST_PRICE,
     MAX_PRICE,
     PRICE_RATIO,
 )
@@ -51,7 +50,7 @@ class PartsMaster:
     """
 
     def __init__(self, problem):
-        self.problem, self.price = problem, FIRST_PRICE
+        self.problem, self.price = problem, PRICE_RATIO
         m, k, _ = problem.shape
         G, self.h, _, self.halves = problem.conditions
         self.G = G.reshape(len(G), m, k * k)
