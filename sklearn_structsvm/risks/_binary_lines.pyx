@@ -7,7 +7,8 @@ from sklearn_structsvm._utils.borders import check_shape
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs, sqrt
 
-from sklearn_structsvm.risks._hinge cimport BLOCK, SAMPLE_RATIO, Hinge, slopes
+from sklearn_structsvm.risks._hinge cimport (
+    BLOCK, SAMPLE, SAMPLE_ERRORS, SAMPLE_RATIO, Hinge, slopes)
 from sklearn_structsvm.risks._segments cimport select_step
 
 
@@ -33,11 +34,6 @@ cdef extern from "risks/_scan_binary.h" nogil:
 
 
 cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
-
-# The first bracket comes from this many examples, and contains the minimum unless the
-# sample's slopes err by more than this many times their standard error.
-cdef Py_ssize_t BRACKET_SAMPLE = 1024
-cdef double BRACKET_ERRORS = 3.0
 
 # At most this many brackets are tried. If the minimum is beyond a bracket, the next one
 # extends to this multiple of its upper end.
@@ -187,7 +183,7 @@ cdef class BinaryLines(Hinge):
             self, const double[:, ::1] Z, const double[:, ::1] along, double slope,
             double curvature, double largest) except *:
         """Two steps between which the minimum probably lies, from a sample."""
-        cdef Py_ssize_t n = self.n_samples, stride = n // BRACKET_SAMPLE, i, m = 0
+        cdef Py_ssize_t n = self.n_samples, stride = n // SAMPLE, i, m = 0
         cdef double mass = 0.0, square = 0.0, rise, offset, first, second
         cdef double[::1] etas, jumps
         if stride < SAMPLE_RATIO:
@@ -207,7 +203,7 @@ cdef class BinaryLines(Hinge):
             if (offset > 0.0) == (rise < 0.0) and rise != 0.0:
                 etas[m], jumps[m] = -offset / rise, fabs(rise)
                 m += 1
-        rise = BRACKET_ERRORS * sqrt(square)
+        rise = SAMPLE_ERRORS * sqrt(square)
         first = select_step(
             m, &etas[0], &jumps[0], slope + rise, curvature, 0.0, largest, 0.0)
         second = select_step(

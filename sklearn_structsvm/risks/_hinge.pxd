@@ -8,9 +8,13 @@ cdef extern from "risks/_scan.h" nogil:
 cdef enum:
     BLOCK = 256
 
-# A line search begins with a sample if it has at least this many times fewer examples.
+# A line search begins with a sample of this many examples if it has at least SAMPLE_RATIO
+# times as many. The sample brackets the minimum unless its slopes err by more than this
+# many times their standard error.
 cdef enum:
+    SAMPLE = 1024
     SAMPLE_RATIO = 4
+    SAMPLE_ERRORS = 3
 
 
 cdef class Hinge:

@@ -7,7 +7,8 @@ from sklearn_structsvm._utils.borders import check_shape
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, sqrt
 
-from sklearn_structsvm.risks._hinge cimport BLOCK, SAMPLE_RATIO, Hinge, slopes
+from sklearn_structsvm.risks._hinge cimport (
+    BLOCK, SAMPLE, SAMPLE_ERRORS, SAMPLE_RATIO, Hinge, slopes)
 from sklearn_structsvm.risks._segments cimport select_step
 
 cdef double SLOPE_ROUNDING = tolerances.SLOPE_ROUNDING
@@ -29,11 +30,6 @@ cdef double SPREAD = 1.5
 # The two steps of a scan within a bracket are to the left and right of the point where
 # the derivative's secant is zero, at a distance of at most this share of the bracket.
 cdef double NARROWING = 0.1
-
-# The first guess comes from this many examples, and brackets the minimum unless the
-# sample's slopes err by more than this many times their standard error.
-cdef Py_ssize_t GUESS_SAMPLE = 512
-cdef double GUESS_ERRORS = 2.0
 
 
 cdef struct Sums:
@@ -252,7 +248,7 @@ cdef (double, double) guess(
         Hinge hinge, const double[:, ::1] Z, const double[:, ::1] along, double slope,
         double curvature, double largest, double start, int n_threads) except *:
     """Two steps between which the minimum probably lies, from a sample of examples."""
-    cdef Py_ssize_t n = hinge.n_samples, stride = n // GUESS_SAMPLE, i
+    cdef Py_ssize_t n = hinge.n_samples, stride = n // SAMPLE, i
     cdef double mass = 0.0, first, second, error
     cdef LineSearch search
     if stride < SAMPLE_RATIO:
@@ -264,7 +260,7 @@ cdef (double, double) guess(
         return 0.0, start
     search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
     second = search.minimize(slope, curvature, largest, 0.0, start)
-    error = GUESS_ERRORS * sqrt(search.square)
+    error = SAMPLE_ERRORS * sqrt(search.square)
     start = second if 0.0 < second < INFINITY else start
     search = LineSearch(hinge, Z, along, rows.copy(), 1.0 / mass, n_threads)
     first = search.minimize(slope + error, curvature, largest, 0.0, start)

@@ -6,8 +6,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.backtracking import MAX_HALVINGS
 from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, VALUE_ROUNDING
+from sklearn_structsvm.solvers.accuracy import ROUGH_SHARE
 from sklearn_structsvm.solvers.batch.newton import (
-    FORCING,
     LEAST_DAMPING,
     MAX_PRODUCTS,
     Diagonal,
@@ -184,8 +184,8 @@ class L1NewtonSteps:
         damping = self._damping()
         # More accuracy is useless: a zero weight is free within λ.
         size = objective.lam * np.sqrt(np.count_nonzero(used))
-        share = FORCING
-        if norm < FORCING**2 * size:
+        share = ROUGH_SHARE
+        if norm < ROUGH_SHARE**2 * size:
             share = max(DAMPING, np.sqrt(norm / size))
         mapped = residual / scales
         conjugate, product = mapped.copy(), float(residual @ mapped)

@@ -12,11 +12,6 @@ from sklearn_structsvm.solvers.accuracy import ROUGH_SHARE
 from sklearn_structsvm.solvers.batch.composite import Composite
 from sklearn_structsvm.solvers.loop import rounding_of, run_steps
 
-# The residual of a Newton direction, as a share of the gradient, is at most this and at
-# most the square root of the share of the first gradient that is left. So the last
-# directions are the most accurate.
-FORCING = 0.25
-
 # Products with the Hessian for a direction.
 MAX_PRODUCTS = 1000
 
@@ -129,7 +124,8 @@ class NewtonSteps(Composite):
     def _direction(self, deadline):
         """-H⁻¹ ∇P and its scores, by conjugate gradients that stop at `deadline`."""
         risk, residual = self.risk, -self.gradient
-        share = min(FORCING, np.sqrt(self.norm / self.first_norm))
+        # So the last directions are the most accurate.
+        share = min(ROUGH_SHARE, np.sqrt(self.norm / self.first_norm))
         enough = max(share * self.norm, ROUGH_SHARE * self.target)
         apply = self.preconditioner(self.response, self.ridge)
         direction, scores = np.zeros_like(residual), np.zeros_like(self.scores)

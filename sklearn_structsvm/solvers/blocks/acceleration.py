@@ -43,10 +43,9 @@ LOWERED = 0.3
 # text it was 3 to 8 at the best λ', for all penalties.
 STEPS_SHORTENED = 4.0
 
-# Passes before the first look at the steps; each later look comes after twice as many.
-# The first look only asks whether steps are too short, since the first steps are longer
-# than later ones. λ' changes by a factor of at most RATIO.
-FIRST_LOOK_AT_STEPS = 3
+# They are examined after FIRST_LOOK passes, and each later time after twice as many. The
+# first look only asks whether steps are too short, since the first steps are longer than
+# later ones. λ' changes by a factor of at most RATIO.
 
 # Momentum ends when the gap rises by more than this factor between two moves. 1 ends it
 # too often if the weights have far to go, and 2 too late on letters. Without the rule a
@@ -213,7 +212,7 @@ class SparseAcceleration:
     def __init__(self, iterate, passes_per_step=2, looks_at_steps=True):
         self.iterate, self.passes_per_step = iterate, passes_per_step
         self.n_passes, self.t = 0, 1.0
-        self.next_look = FIRST_LOOK_AT_STEPS if looks_at_steps else 0
+        self.next_look = FIRST_LOOK if looks_at_steps else 0
         self.gap_of_momentum = np.inf
         self.ridge = (1.0 - iterate.l1_ratio) * iterate.lam
         self.t_of_weights = None
@@ -233,7 +232,7 @@ class SparseAcceleration:
         """To be called after each pass."""
         self.n_passes += 1
         if self.n_passes == self.next_look:
-            is_first = self.n_passes == FIRST_LOOK_AT_STEPS
+            is_first = self.n_passes == FIRST_LOOK
             self._look_at_steps(1.0 if is_first else 1.0 / RATIO)
             self.next_look *= 2
         if self.n_passes % self.passes_per_step == 0:

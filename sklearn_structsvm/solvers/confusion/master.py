@@ -4,14 +4,11 @@ import numpy as np
 
 from sklearn_structsvm._utils.backtracking import SUFFICIENT_DECREASE
 from sklearn_structsvm._utils.conditions import largest_of_halves
-from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, SAME
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO, SAME, UNNOTICED
 from sklearn_structsvm.solvers.accuracy import MAX_IDLE
 from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.qp.epigraph import Epigraph, balanced, minimize
-
-# A cut is not needed if its multiplier is below this share of the mean one.
-ACTIVE = 1e-3
 
 
 class LinearRows:
@@ -64,7 +61,7 @@ class Cuts(LinearRows):
 
     def note(self, multipliers):
         self.pressure = float(multipliers.sum())
-        active = multipliers > ACTIVE * self.pressure / max(len(multipliers), 1)
+        active = multipliers > UNNOTICED * self.pressure / max(len(multipliers), 1)
         self.idle = np.where(active, 0, self.idle + 1)
 
 
