@@ -50,7 +50,7 @@ class TaggingDisplay(Display):
 
     Columns are positions, rows are labels, and darker cells are more probable. Lines show
     the most probable labelings of the whole sequence, with a solid line for the best one.
-    The legend shows their probabilities. If the labels are tags of entities, the predicted
+    The legend shows their probabilities. If labels are tags of entities, the predicted
     entities are above, each with its probability. On request, the top lists what speaks
     for each predicted label rather than for the second best one.
 
