@@ -49,8 +49,8 @@ def _of_final(name):
     """The method of the final estimator, for the items that the classifier scores."""
 
     @available_if(_final_has(name))
-    @wraps(getattr(CRFClassifier, name))
     @of_one_fit
+    @wraps(getattr(CRFClassifier, name))
     def method(self, X, *args, **kwargs):
         check_is_fitted(self)
         return getattr(self.final_estimator_, name)(self._scored(X), *args, **kwargs)
