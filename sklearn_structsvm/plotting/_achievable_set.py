@@ -66,8 +66,8 @@ class AchievableSetDisplay(Display):
     With "labels" and two classes, 𝒞 is the set of all thresholds. With "labels" and more
     classes, the outline is that of the plug-in rules of many loss matrices.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
-    the display. All parameters are stored as attributes.
+    Create it with :meth:`from_estimator` or :meth:`from_predictions`. All parameters
+    are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-complex-metrics>`.
 

@@ -33,8 +33,7 @@ class ChainWeightsDisplay(Display):
     features with the largest absolute weights, sorted by the label for which the absolute
     weight is largest. Blue weights are positive, red ones negative.
 
-    It is recommended to use :meth:`from_estimator` to create the display. All parameters
-    are stored as attributes.
+    Create it with :meth:`from_estimator`. All parameters are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-chains>`.
 

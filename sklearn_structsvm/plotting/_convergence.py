@@ -51,8 +51,8 @@ class ConvergenceDisplay(Display):
 
     .. math:: D \le P^* \le P, \qquad P - P^* \le P - D = \mathrm{gap}.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_history` to create the
-    display. All parameters are stored as attributes.
+    Create it with :meth:`from_estimator` or :meth:`from_history`. All parameters
+    are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-stopping>`.
 

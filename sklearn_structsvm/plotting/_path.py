@@ -45,8 +45,8 @@ class RegularizationPathDisplay(Display):
     / \lambda`, which is not drawn. Below the last breakpoint they are constant, unless
     the path ended early: a dotted line then marks its end.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_path` to create the
-    display. All parameters are stored as attributes.
+    Create it with :meth:`from_estimator` or :meth:`from_path`. All parameters
+    are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-path>`.
 

@@ -36,8 +36,7 @@ class SegmentsDisplay(Display):
     Each labeling is a bar, with a color for each label, so you see flicker at once. A
     curve below them shows the probability of the label of the last bar.
 
-    It is recommended to use :meth:`from_estimator` to create the display. All parameters
-    are stored as attributes.
+    Create it with :meth:`from_estimator`. All parameters are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-stacked>`.
 

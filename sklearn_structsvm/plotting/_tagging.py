@@ -54,8 +54,7 @@ class TaggingDisplay(Display):
     entities are above, each with its probability. On request, the top lists what speaks
     for each predicted label rather than for the second best one.
 
-    It is recommended to use :meth:`from_estimator` to create the display. All parameters
-    are stored as attributes.
+    Create it with :meth:`from_estimator`. All parameters are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-confidence>`.
 

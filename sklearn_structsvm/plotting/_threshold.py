@@ -46,8 +46,8 @@ class ThresholdDisplay(Display):
     marks the threshold of each rule, darker for a more frequent one, and dots show the
     scores of the mixture. The background is gray where a constraint is violated.
 
-    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions` to create
-    the display. All parameters are stored as attributes.
+    Create it with :meth:`from_estimator` or :meth:`from_predictions`. All parameters
+    are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-thresholds>`.
 

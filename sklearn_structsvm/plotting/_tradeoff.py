@@ -35,8 +35,7 @@ class TradeoffDisplay(Display):
     reflects the estimation error. All values are expectations of the randomized
     classifier.
 
-    It is recommended to use :meth:`from_estimator` to create the display. All parameters
-    are stored as attributes.
+    Create it with :meth:`from_estimator`. All parameters are stored as attributes.
 
     Read more in the :ref:`User Guide <guide-complex-metrics>`.
 
