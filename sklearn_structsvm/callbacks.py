@@ -42,8 +42,7 @@ class EarlyStopping:
     Parameters
     ----------
     X_val : {array-like, sparse matrix} or sequence, default=None
-        Validation data, as `fit` takes them. If None, a part of the training data is held
-        out.
+        Validation data, as `fit` takes them. None holds out a part of the training data.
     y_val : array-like or sequence, default=None
         True labels of `X_val`.
     sample_weight_val : array-like of shape (n_val,), default=None

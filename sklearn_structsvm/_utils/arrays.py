@@ -35,9 +35,9 @@ def refuse_foreign(**arrays):
         what = f"[np.asarray(x) for x in {name}]" if many else f"np.asarray({name})"
         raise TypeError(
             f"{name} {'holds' if many else 'is'} a {kind.__module__}."
-            f"{kind.__qualname__}, but NumPy arrays are taken here: give {what}, from "
-            "the CPU's memory. (With array_api_dispatch, predict, decision_function and "
-            "predict_proba of linear classifiers of rows take others; nothing else does.)"
+            f"{kind.__qualname__}, but NumPy arrays are needed: pass {what}, copied to "
+            "the CPU first. (With array_api_dispatch, only predict, decision_function "
+            "and predict_proba of linear classifiers of rows take other arrays.)"
         )
 
 

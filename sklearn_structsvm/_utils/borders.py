@@ -55,8 +55,7 @@ def refuse_masked(name, values):
         at = ", ".join(map(str, masked[0].tolist()))
         raise ValueError(
             f"{name} is a masked array, and its entry [{at}] is masked. Masks are not "
-            "taken for anything: fill the entries, such as by the estimators of "
-            "sklearn.impute, or leave them out."
+            "read: fill the entries, for example by sklearn.impute, or leave them out."
         )
 
 

@@ -154,7 +154,7 @@ def segment_edit_score(
     ignored_labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""One minus the edit distance of the segments' labels, as a share of the longer.
+    r"""Similarity of the segments' labels: one minus their normalized edit distance.
 
     .. math:: 1 - \frac{\mathrm{Levenshtein}(s, \hat s)}{\max(|s|, |\hat s|)}
 

@@ -47,8 +47,7 @@ def confusion_tensor(
     sample_weight : array-like of shape (n,) or None, default=None
         Non-negative weights of the examples, not all 0.
     sensitive_features : array-like of shape (n,) or (n, p), or data frame, default=None
-        Group of each example. For several columns, the groups are the combinations that
-        occur.
+        Group of each example. For several columns, groups are combinations that occur.
     y_baseline : array-like of shape (n,) or None, default=None
         Labels assigned by a baseline classifier. They divide each group further.
 

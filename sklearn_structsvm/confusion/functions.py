@@ -58,8 +58,7 @@ _SHARED_TEXTS = {
 """,
     "<GROUPS>": """
     sensitive_features : array-like of shape (n,) or (n, p), or data frame
-        Group of each example. For several columns, the groups are the combinations that
-        occur.
+        Group of each example. For several columns, groups are combinations that occur.
 """,
     "<COMPARISON>": """
     pos_label : label, default=None

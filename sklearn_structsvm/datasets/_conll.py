@@ -55,8 +55,7 @@ def read_conll(
         "feats", "head", "deprel", "deps", "misc") or of a line ``# global.columns =``.
         None takes all columns before that of the tags; of CoNLL-U, the form alone.
     target : int, str or None, default="last"
-        The column of the tags. "last" means "upos" in CoNLL-U. None is for text without
-        tags.
+        The column of the tags. In CoNLL-U "last" means "upos". None: text without tags.
     encoding : str, default="utf-8"
         Of the file. A byte order mark is skipped.
 

@@ -147,8 +147,7 @@ def fetch_ocr_letters(
 ) -> Any:
     """Load 6877 handwritten words, the OCR letters in ten folds (sequence labeling).
 
-    The data are read from the data home, or downloaded into it once and verified by
-    SHA256.
+    The data are read from the data home, or downloaded once and verified by SHA256.
 
     =================   =================
     Sequences                        6877

@@ -145,7 +145,7 @@ class DistributedRisk:
             if reply is not None:
                 break
         else:
-            raise LostRows("Rows that cannot be made anew were lost with a worker.")
+            raise LostRows("A worker died with rows that cannot be computed again.")
         for handle in handles:
             handle.origin.finish()
         return reply

@@ -144,8 +144,7 @@ def bcfw_path(
         max_time : float or None, default=None
             Time limit in seconds for the whole path. A path that is cut short by it is
             not reproducible bit for bit. If `max_iter` or `max_time` cuts the path short,
-            it ends at the last solved breakpoint, `path.end`, and a ConvergenceWarning is
-            issued.
+            it ends at the last solved breakpoint, `path.end`, with a ConvergenceWarning.
 
     Returns
     -------

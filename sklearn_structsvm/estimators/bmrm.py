@@ -273,8 +273,7 @@ class BMRMClassifier(BatchClassifier):
             chains. A Dask collection chunked by rows is accepted too, if y and
             sample_weight are Dask collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any type, a label indicator matrix, or one labeling per
-            example.
+            Class labels of any type, an indicator matrix, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 

@@ -125,8 +125,7 @@ class CRFClassifier(ProbabilisticClassifier):
 
         - "dual" is accelerated [2]_ stochastic dual coordinate ascent, which updates the
           distribution over the labelings of one example at a time [1]_.
-        - "lbfgs" takes quasi-Newton steps on all examples at once, and uses all `n_jobs`
-          threads.
+        - "lbfgs" takes quasi-Newton steps on all examples at once, in `n_jobs` threads.
         - "newton" takes Newton steps (flat structures, and sequences with at most 2,048
           weights): the fewest for high accuracy, large `C` and raw columns [4]_.
         - "auto" is "newton" for flat structures with no more features than examples and

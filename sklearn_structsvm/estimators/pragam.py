@@ -211,8 +211,7 @@ class PragamClassifier(BatchClassifier):
             One row per example. For chains and trees, a sequence with one item per
             example, such as arrays or CSR matrices of shape (T_i, n_features).
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any type, a label indicator matrix, or one labeling per
-            example.
+            Class labels of any type, an indicator matrix, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 

@@ -308,8 +308,7 @@ class PredictionMixin:
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             One row per example for flat structures. For others, a sequence with one item
-            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
-            chains.
+            per example, such as arrays or CSR matrices of shape (T_i, n_features).
         allowed : sequence of n_samples entries, or None, default=None
             The labels that may be predicted, for chains, trees and graphs. The entry of
             an example is None (all labels), a boolean array of shape (T_i, n_classes) in

@@ -56,8 +56,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or sequence
             One row per example for flat structures. For others, a sequence with one item
-            per example, such as arrays or CSR matrices of shape (T_i, n_features) for
-            chains.
+            per example, such as arrays or CSR matrices of shape (T_i, n_features).
         allowed : sequence of n_samples entries, or None, default=None
             The labels that may be predicted, for chains and trees. The entry of an
             example is None (all labels), a boolean array of shape (T_i, n_classes) in the
@@ -126,8 +125,7 @@ class ProbabilisticClassifier(StructuredClassifier):
         X : as in `fit`
             Input data.
         allowed : sequence of n_samples entries, or None, default=None
-            The labels that are allowed, as in `predict`. Probabilities are conditional on
-            them.
+            The allowed labels, as in `predict`. Probabilities are conditional on them.
         min_length : int, dict or None, default=None
             As in `predict`. Probabilities are conditional on runs of that length.
 
@@ -364,8 +362,7 @@ class ProbabilisticClassifier(StructuredClassifier):
             more than 0 and at most 1, returns all entities with at least this
             probability; they may overlap.
         allowed : sequence of n_samples entries, or None, default=None
-            The labels that are allowed, as in `predict`. Probabilities are conditional on
-            them.
+            The allowed labels, as in `predict`. Probabilities are conditional on them.
 
         Returns
         -------

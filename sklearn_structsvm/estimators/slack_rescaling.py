@@ -148,8 +148,7 @@ class SlackRescaledSSVM(StructuredClassifier):
         within a fraction of 1e-6, for "angular".
     objective_, dual_objective_ : float
         Normalized objective at `coef_`, and a lower bound on its minimum. `objective_` is
-        computed from the upper bounds of the searches, so it is never below the true
-        value.
+        computed from upper bounds of the searches, so it is never below the true one.
     n_iter_ : int
         Number of passes or rounds.
     n_oracle_calls_ : int
@@ -301,8 +300,7 @@ class SlackRescaledSSVM(StructuredClassifier):
             bag of items, or a list of delayed lists of items. Then y and sample_weight
             must be such collections as well.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), or sequence
-            Class labels of any type, a label indicator matrix, or one labeling per
-            example.
+            Class labels of any type, an indicator matrix, or one labeling per example.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights of the examples. None gives each example a weight of 1.
 

@@ -185,7 +185,7 @@ def test_rows_are_checked_as_numpy_s_are(dispatch):
 def test_a_fit_to_them_says_what_to_do_before_any_work(dispatch, model):
     X, y = data_for(model)
     model = clone(model)
-    remedy = r"NumPy arrays are taken here: give np\.asarray\({}\)"
+    remedy = r"NumPy arrays are needed: pass np\.asarray\({}\)"
     for name, arguments in {
         "X": (xp.asarray(X), y),
         "y": (X, xp.asarray(y)),

@@ -300,8 +300,7 @@ class RandomizedClassifier(OverProbabilities):
             i, j] is the cost of predicting j if the label is i. None uses the mean costs
             of `fit`, so that only the features decide. Ignored otherwise.
         random_state : int, RandomState instance or None, default=None
-            If not None, the classifier is drawn at random for each row rather than by
-            hashing.
+            If not None, the classifier is drawn at random for each row, not by hashing.
         **params : dict
             Parameters passed to the `predict_proba` method of `estimator`. With metadata
             routing enabled, parameters requested by it.
