@@ -612,8 +612,9 @@ class CRFClassifier(ProbabilisticClassifier):
         structure, costs = problem.structure, self.label_costs
         weight = None if structure.flat else self.class_weight
         if costs is None and weight is None:
-            if isinstance(structure, NodeStructure) and not problem.is_remote:
-                warn_of_weights(structure, problem.y)
+            if isinstance(structure, NodeStructure):
+                y = problem.example[1] if problem.is_remote else problem.y
+                warn_of_weights(structure, y)
             return
         name = "class_weight" if costs is None else "label_costs"
         if problem.is_remote:

@@ -8,7 +8,12 @@ from _seeds import new_rng
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from sklearn_structsvm import CRFClassifier, CRFClassifierCV, crf_path
+from sklearn_structsvm import (
+    BCFWClassifier,
+    CRFClassifier,
+    CRFClassifierCV,
+    crf_path,
+)
 from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.structures import (
     MISSING,
@@ -234,6 +239,20 @@ def test_weights_of_nodes_multiply_their_costs(kind, solver):
     assert model.dual_objective_ <= listed.optimum() + 1e-9
     with pytest.warns(UserWarning, match=r"pass, for example, label_costs=1 - numpy.eye"):
         CRFClassifier(STRUCTURES[kind], **options).fit(X, [(y[0], weights[0]), *y[1:]])
+
+
+def test_weights_of_positions_in_parts_count_as_in_memory():
+    bag, rng = pytest.importorskip("dask.bag"), new_rng()
+    X, y, _ = draw("chain", rng)
+    Y = [(labels, rng.choice([0.5, 9.0], size=len(labels))) for labels in y]
+    parts = [bag.from_sequence(items, npartitions=2) for items in (X, Y)]
+    near, far = (
+        BCFWClassifier("chain", C=1.0, tol=1e-4, max_iter=10**4, random_state=0)
+        for _ in range(2)
+    )
+    assert abs(near.fit(X, Y).objective_ - far.fit(*parts).objective_) <= 1e-4
+    with pytest.warns(UserWarning, match="weights of positions"):
+        CRFClassifier("chain").fit(*parts)
 
 
 @pytest.mark.parametrize("solver", ["auto", "dual", "lbfgs"])
