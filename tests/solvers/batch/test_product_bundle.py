@@ -30,7 +30,9 @@ def text_risk(n_classes, n=40, d=400):
 @cache_by_seed
 def optimum(n_classes):
     """By planes that are kept as vectors."""
-    return run_bmrm(text_risk(n_classes), LAM, tol=1e-10).objective
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product_bundle, "MANY_PLANES", 0)
+        return run_bmrm(text_risk(n_classes), LAM, tol=1e-10).objective
 
 
 def random_planes(risk, count):
