@@ -31,12 +31,10 @@ LARGEST_RATIO_OF_EXACT_STEPS = 100.0
 LEAST_RATIO_OF_MARGINALS = 2.0
 
 # If the gap has not fallen to this share in as many moves of the center, the proximal
-# problems were not solved well enough for a center that is so far away.
+# problems were not solved well enough for a center that is so far away. The ratio is then
+# RATIO again, or takes twice the passes for a move.
 PROGRESS = 0.9
 MAX_WAITED = 12
-
-# The ratio then shrinks by this factor, until it is RATIO again (up to rounding).
-LOWERED = 0.3
 
 # With an L1 penalty: the best step is 1 / (1 + r), with r in proportion to 1 / λ'. Two
 # passes solve a proximal problem well enough if the median r is this. On letters and on
@@ -147,16 +145,6 @@ class Acceleration:
         self.n_waited = 0
         self.start()
 
-    def _draw_nearer(self):
-        """Lower λ' / λ; False if it is RATIO already."""
-        ratio = 1.0 + self.iterate.kappa / self.iterate.lam
-        if ratio <= (1.0 + SAME) * RATIO:
-            return False
-        ratio = max(LOWERED * ratio, RATIO)
-        self.before_pass()
-        self.iterate.set_kappa((ratio - 1.0) * self.iterate.lam)
-        return True
-
     def _guard(self):
         """Move the center nearer, or make more passes, if the gap stands still."""
         gap = self.iterate.estimated_gap
@@ -167,7 +155,11 @@ class Acceleration:
         if self.n_waited < MAX_WAITED:
             return
         self.least_gap, self.n_waited = gap, 0
-        if not self._draw_nearer():
+        kappa = (RATIO - 1.0) * self.iterate.lam
+        if self.iterate.kappa > (1.0 + SAME) * kappa:
+            self.before_pass()
+            self.iterate.set_kappa(kappa)
+        else:
             self.passes_per_step *= 2
 
 

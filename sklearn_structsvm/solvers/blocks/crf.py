@@ -17,9 +17,9 @@ from sklearn_structsvm.solvers.loop import certified
 # and is seldom better if ascent needs fewer than 40.
 SLOW_IF_LEFT = 30
 
-# The same for what follows the successor, which takes longer, but not many passes.
+# After so many passes, the successor is slow by the same rule: what follows it takes
+# longer, but not many passes.
 STUCK_AFTER = 200
-STUCK_IF_LEFT = 1000
 
 
 def run_crf(
@@ -79,7 +79,7 @@ def run_crf(
     def hand_over(row, w):
         follower = successor(row, w)
         if follower.then is not None:
-            follower.is_over = Slow(limits, STUCK_AFTER, STUCK_IF_LEFT).ends_ascent
+            follower.is_over = Slow(limits, STUCK_AFTER, SLOW_IF_LEFT).ends_ascent
         elif take_back is not None:
             follower.then, follower.is_over = go_on, slow.ends_others
         return follower
