@@ -177,9 +177,9 @@ def test_stuck_chains_go_on_with_another_solver(solver, monkeypatch):
     assert there.solver_ == "dual"
     if solver == "lbfgs":
         monkeypatch.setattr(estimator, "has_written_hessian", lambda structure: False)
-    for name in ("SLOW", "STUCK"):
-        monkeypatch.setattr(crf, f"{name}_AFTER", 2)
-        monkeypatch.setattr(crf, f"{name}_IF_LEFT", -1.0)
+    for name in ("FIRST_FORECAST", "STUCK_AFTER"):
+        monkeypatch.setattr(crf, name, 2)
+    monkeypatch.setattr(crf, "SLOW_IF_LEFT", -1.0)
     monkeypatch.setattr(estimator, "PASSES_PER_WEIGHT", 0.0)
     options = {"gap_check_interval": 1, "warm_start": True, "tol": 1e-7}
     model = fitted(X, y, C=0.1, **options)
