@@ -15,7 +15,7 @@ from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
-from sklearn_structsvm.solvers.blocks.dual_start import FIRST_LOOK, DualStart
+from sklearn_structsvm.solvers.blocks.dual_start import ACCELERATED, FIRST_LOOK, DualStart
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5], [3.0, 1.0, 0.0]])
 for_each_k = pytest.mark.parametrize("k", [2, 3])
@@ -138,7 +138,7 @@ def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
             if gap > tol > 0.0:
                 left = 0.5 * n * (dual + gap) / dual * np.log(gap / tol)
         # Accelerated passes are fewer.
-        is_slow = np.sqrt(left) > 60 and gap > tol
+        is_slow = min(left, ACCELERATED * np.sqrt(left)) > 60 and gap > tol
         assert start.is_slow == (n >= FIRST_LOOK and is_slow)
         assert not (done and start.is_slow)
 
