@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 import sklearn_structsvm as st
 from sklearn_structsvm import datasets, metrics, plotting, preprocessing
-from sklearn_structsvm._utils.mistakes import meant
+from sklearn_structsvm._utils.mistakes import meant, with_plain_calls
 from sklearn_structsvm.callbacks import EarlyStopping
 from sklearn_structsvm.export import export_tagger
 from sklearn_structsvm.inspection import check_data, explain, top_features
@@ -141,6 +141,8 @@ MISTAKES = [
      "'min_len' & mean 'min_length'?"),
     ("chain.score(X, y, min_length=2)", TypeError, "CRFClassifier.score & It has X, y"),
     ("chain.score(X)", TypeError, "CRFClassifier.score needs the argument 'y'"),
+    ("chain.predict(X, X=X)", TypeError, "CRFClassifier.predict got 'X' twice"),
+    ("MultilabelMetricClassifier().predict(F, 3)", TypeError, "only X by position."),
     ("chain.predict(X, 3)", TypeError, "predict takes only X by position & allowed=..."),
     ("chain.fit(X, y, C=3)", TypeError, "CRFClassifier.fit & write CRFClassifier(C=...)"),
     ("CRF.fit(X, y)", TypeError, "fit is a method of objects & parentheses"),
@@ -168,6 +170,11 @@ MISTAKES = [
     ("fair.fit(F, l, sensitive_feature=g)", TypeError, "mean 'sensitive_features'?"),
     ("fair.fit(F, l, sensitive_features=g).predict(F, sensitive_feature=g)", TypeError,
      "predict got & mean 'sensitive_features'?"),
+    ("CM(LogisticRegression()).fit(F, l).predict(F, threshold=0.3)", TypeError,
+     "predict has no parameter 'threshold' & LogisticRegression & It has X, sens"),
+    ("CM(LogisticRegression()).fit(F, l, epochs=3)", TypeError, "fit has no parameter"),
+    ("MultilabelMetricClassifier().fit(F, Y).score(F, Y, sample_weights=l)", TypeError,
+     "score got & mean 'sample_weight'?"),
     ("fair.fit(F, l, groups=g)", TypeError, "sensitive_features"),
     # Metrics and constraints.
     ("CM(metric=GMean).fit(F, l)", TypeError, "write GMean()"),
@@ -362,6 +369,18 @@ MISTAKES = [
 def test_what_was_meant_is_found_or_nothing_is(given, choices, choice):
     words = "" if choice is None else f" Did you mean {choice!r}?"
     assert meant(given, choices) == words
+
+
+def test_errors_within_a_call_that_fits_stay_as_they_are():
+    @with_plain_calls
+    def call(first, /, second, *others, third=None, **more):
+        raise TypeError("of its own")
+
+    for args, given in (((1, 2), {}), ((1, 2, 3), {"other": 4}), ((1,), {"second": 2})):
+        with pytest.raises(TypeError, match="of its own"):
+            call(*args, **given)
+    with pytest.raises(TypeError, match="call needs the argument 'second'"):
+        call(1, third=3)
 
 
 @pytest.fixture(scope="module")

@@ -76,44 +76,62 @@ def check_call(function, args, given):
 
     `args`, `given`: by position, with the object or class of a method, and by name.
     """
-    parameters, kind = dict(signature(function).parameters), None
-    name = function.__name__
-    if args and next(iter(parameters)) in ("self", "cls"):
-        del parameters[next(iter(parameters))]
-        owner, *args = args
-        kind = owner if isinstance(owner, type) else type(owner)
-        if not hasattr(kind, name):
-            raise TypeError(
-                f"{name} is a method of objects: call it on one, which its class makes "
-                "with parentheses."
-            )
-        name = f"{kind.__name__}.{name}".removesuffix(".__init__")
-    kinds = {parameter.kind for parameter in parameters.values()}
-    if Parameter.VAR_KEYWORD not in kinds:
-        for own in given:
-            if own not in parameters:
-                words = _of_another(own, parameters, kind, name)
-                raise TypeError(f"{name} has no parameter {own!r}.{words}")
-    by_place = [
-        own for own, p in parameters.items() if p.kind is Parameter.POSITIONAL_OR_KEYWORD
-    ]
+    expected = signature(function)
+    try:
+        expected.bind(*args, **given)
+    except TypeError:
+        name, kind, parameters = function.__name__, None, dict(expected.parameters)
+        if args and next(iter(parameters), "") in ("self", "cls"):
+            del parameters[next(iter(parameters))]
+            owner, *args = args
+            kind = owner if isinstance(owner, type) else type(owner)
+            if not hasattr(kind, name):
+                raise TypeError(
+                    f"{name} is a method of objects: call it on one, which its class "
+                    "makes with parentheses."
+                ) from None
+            name = f"{kind.__name__}.{name}".removesuffix(".__init__")
+        words = _fault_of_call(name, kind, parameters, args, given)
+        raise TypeError(f"{name} {words}") from None
+
+
+def _fault_of_call(name, kind, parameters, args, given):
+    """What is wrong with a call: an unknown name, too many or too few arguments.
+
+    `kind` or None: the class that the function belongs to. A class is named like its
+    `__init__`.
+    """
+    kinds = [parameter.kind for parameter in parameters.values()]
+    unknown = [own for own in given if own not in parameters]
+    if unknown and Parameter.VAR_KEYWORD not in kinds:
+        words = _of_another(unknown[0], parameters, kind, name)
+        return f"has no parameter {unknown[0]!r}.{words}"
+    places = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
+    by_place = [own for own, p in parameters.items() if p.kind in places]
     if len(args) > len(by_place) and Parameter.VAR_POSITIONAL not in kinds:
-        others = [own for own in parameters if own not in by_place]
         most = f"only {', '.join(by_place)}" if by_place else "nothing"
+        others = [
+            own for own, p in parameters.items() if p.kind is Parameter.KEYWORD_ONLY
+        ]
         by_name = f"; all else by name, as in {name}({others[0]}=...)" if others else ""
-        raise TypeError(f"{name} takes {most} by position{by_name}.")
-    passed = {*given, *by_place[: len(args)]}
-    for own, parameter in parameters.items():
-        is_free = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-        if parameter.default is Parameter.empty and not is_free and own not in passed:
-            raise TypeError(f"{name} needs the argument {own!r}.")
+        return f"takes {most} by position{by_name}."
+    passed = by_place[: len(args)]
+    for own in passed:
+        if own in given:
+            return f"got {own!r} twice: by position and by name."
+    left = {own: p for own, p in parameters.items() if own not in passed}
+    needed = next(
+        own
+        for own, p in left.items()
+        if p.default is Parameter.empty
+        and (p.kind is Parameter.POSITIONAL_ONLY or own not in given)
+        and p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    )
+    return f"needs the argument {needed!r}."
 
 
 def _of_another(given, parameters, kind, name):
-    """What was meant by a name that is not a parameter of a function.
-
-    `kind` or None: the class that it belongs to, which is named like its `__init__`.
-    """
+    """What was meant by a name that is not a parameter."""
     is_method = kind is not None and name != kind.__name__
     options = () if is_method else getattr(kind, "_option_table", ())
     if words := meant(given, [*parameters, *options]):

@@ -227,6 +227,7 @@ ASK_OF = {
         "rule_": lambda model, X, y: str(model.rule_),
         "threshold": lambda model, X, y: shown(ThresholdDisplay, model, X, y),
     },
+    "MultilabelMetricClassifier": {"rule_": lambda model, X, y: str(model.rule_)},
     "chain-CRFClassifier": {
         "export": lambda model, X, y: exported(model),
         "scorer": neg_token_log_loss_scorer,

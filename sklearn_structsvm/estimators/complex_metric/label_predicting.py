@@ -39,6 +39,7 @@ from sklearn_structsvm.estimators.complex_metric.label_rules import (
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     OverProbabilities,
+    refuse_misspelt,
     routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
@@ -98,6 +99,7 @@ class LabelPredictor(OverProbabilities):
         X = as_canonical(X)
         check_classes(self.classes_)
         refuse_masked("X", X)
+        refuse_misspelt(self, params, method)
         if routes_metadata():
             params = process_routing(self, method, **params).estimator.predict_proba
         found = label_probabilities(

@@ -1,7 +1,7 @@
 """What classifiers over the probabilities of others share: metadata and tags."""
 
 import copy
-from inspect import signature
+from inspect import Parameter, signature
 
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -109,8 +109,8 @@ def refuse_misspelt(meta, fit_params, method="fit"):
     """TypeError for what a method of a classifier over others would hand to those."""
     own = [
         name
-        for name in signature(getattr(type(meta), method)).parameters
-        if len(name) > 1
+        for name, parameter in signature(getattr(type(meta), method)).parameters.items()
+        if name != "self" and parameter.kind is not Parameter.VAR_KEYWORD
     ]
     for name in fit_params:
         if words := meant(name, own, 0.8):
@@ -121,6 +121,26 @@ def refuse_misspelt(meta, fit_params, method="fit"):
             if "sensitive_features" in own:
                 words += " Groups of a metric or a constraint are sensitive_features."
             raise TypeError(words)
+        if not routes_metadata() and not _passes_on(meta, method, name):
+            inner = type(meta._classifier()).__name__
+            raise TypeError(
+                f"{method} has no parameter {name!r}, and neither has {inner}, to which "
+                f"others go. It has {', '.join(own)}."
+            )
+
+
+def _passes_on(meta, method, name):
+    """Whether a parameter may be one of the classifier."""
+    if method != "fit":
+        method = "predict_proba"
+    elif meta._is_fitted_already():
+        return True
+    called = getattr(meta._classifier(), method, None)
+    if called is None or not meta._is_plugin:
+        return True
+    known = signature(called).parameters
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in known.values())
+    return takes_any or name in known
 
 
 def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):

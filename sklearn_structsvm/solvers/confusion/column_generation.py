@@ -141,15 +141,34 @@ class ColumnGeneration(ConfusionSolver):
         else:
             self.sharpness *= SHARPER
             if self.sharpness > SHARPEST and self.bounds.value <= before + VALUE_ROUNDING:
-                if not self.incumbent.lacks_feasible():
+                if self.incumbent.lacks_feasible():
+                    self.incumbent.find_feasible()
+                elif not self.leave_plateau():
                     return "stalled"
-                self.incumbent.find_feasible()
                 self.sharpness = 1.0
             self.sharpness = min(self.sharpness, SHARPEST)
         if not self.bounds.known and self.go_on_from(C, index, low):
             return "stationary"
         self.optimize(self.sharpness / ROUGH_SHARE)
         return None
+
+    def leave_plateau(self):
+        """Go to the mean of all columns and of constants. Returns whether it is better.
+
+        The harmonic and the geometric mean of recalls is the same wherever one is 0. If
+        several are, no way from one column to another leaves that.
+        """
+        if not self.bounds.known or not isinstance(self.master, SmoothMaster):
+            return False
+        for minorant in self.constants():
+            self.incumbent.ask(minorant.L)
+        weights = np.full(len(self.columns), 1.0 / len(self.columns))
+        merit, _, _ = self.master.merit(self.columns.mix(weights))
+        if merit >= self.merit - VALUE_ROUNDING:
+            return False
+        self.master.weights, self.master.n_still = weights, 0
+        self.note()
+        return True
 
     def begin_parts(self):
         """Go on with a `PartsMaster`, from the classifiers found."""

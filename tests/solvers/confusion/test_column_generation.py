@@ -465,6 +465,23 @@ def test_an_interrupted_run_leaves_its_best_mixture_behind():
     check_interrupted(run, lambda mixture: problem.value(mixture.confusion), at=4)
 
 
+@pytest.mark.parametrize("metric", ["h_mean", "g_mean"])
+@pytest.mark.parametrize("groups", [None, np.arange(2)])
+def test_means_of_recalls_leave_where_several_recalls_are_zero(metric, groups):
+    # No classifier predicts more than two of the five classes, and no line between two
+    # classifiers leads to a better mean than the worst.
+    rng = new_rng(31)
+    P = np.zeros((2, 5))
+    P[0, [0, 2, 4]], P[1, [1, 2, 3]] = rng.dirichlet([4.0, 3.0, 1.0], size=2)
+    weights = rng.uniform(0.4, 0.6, size=2)
+    problem = ConfusionProblem.from_probabilities(
+        metric, P, None, sample_weight=weights, sensitive_features=groups
+    )
+    result = run_column_generation(problem, tol=1e-6, max_iter=1000, max_time=None)
+    assert result.status == "converged" and result.gap <= 1e-6
+    assert result.objective < 0.9
+
+
 def test_a_run_that_can_do_no_more_says_so():
     problem = finite_problem(new_rng(0), "min_max")
     result = run_column_generation(problem, tol=-1.0, max_iter=1000)
