@@ -105,7 +105,7 @@ TOPICS = {
         "Decisions",
         "default_decisions decision_peers multilabel conformal confusion_unconstrained "
         "confusion_fairness confusion_new_data confusion_common confusion_calibration "
-        "single_rules confusion_lmo costs",
+        "single_rules label_rules confusion_lmo costs",
     ),
     "papers": (
         "Figures of the papers",
