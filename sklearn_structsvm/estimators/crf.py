@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.columns import describe_columns
 from sklearn_structsvm._utils.compat import Interval, StrOptions
 from sklearn_structsvm._utils.labels import (
     class_weight_vector,
@@ -40,6 +41,7 @@ from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.risks import Logistic, Multinomial
 from sklearn_structsvm.solvers.batch.chain_newton import (
     PASSES_PER_WEIGHT,
+    CenteredWeights,
     ChainNewtonSteps,
     run_chain_newton,
 )
@@ -419,7 +421,8 @@ class CRFClassifier(ProbabilisticClassifier):
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton" and self._has_chain_newton(problem):
             oracle, weights, _ = problem.make_sums()
-            curvature = problem.make_curvature()
+            options["centered"], centers = self._centered(problem)
+            curvature = problem.make_curvature(centers=centers)
             data = oracle, weights, curvature.at, lam, self.l1_ratio
             options["rounding"] = problem.rounding
             options["nodes"] = nodes_of(problem, curvature)
@@ -538,14 +541,27 @@ class CRFClassifier(ProbabilisticClassifier):
 
     def _chain_newton(self, problem, lam, n_threads, w0=None, concave=None):
         oracle, weights, _ = problem.make_sums()
-        curvature, bend = problem.make_curvature(), None
+        (centered, centers), bend = self._centered(problem), None
+        curvature = problem.make_curvature(centers=centers)
         if concave is not None:
-            bend = problem.make_curvature(problem.allowed).at
+            bend = problem.make_curvature(problem.allowed, centers).at
         data = oracle, weights, curvature.at, lam, self.l1_ratio
         nodes = nodes_of(problem, curvature)
         return ChainNewtonSteps(
-            *data, n_threads, w0, problem.rounding, nodes, concave, bend
+            *data, n_threads, w0, problem.rounding, nodes, concave, bend, centered
         )
+
+    def _centered(self, problem):
+        """The variables for which columns are centered and their centers, or None twice.
+
+        The penalty of centered columns is no L1 norm.
+        """
+        structure = problem.structure
+        if self.l1_ratio > 0.0 or not (structure.emission and structure.bias):
+            return None, None
+        _, means, spreads = describe_columns(structure._matrices(problem.X))
+        sizes = len(structure.classes_), structure.n_weights_
+        return CenteredWeights(means, spreads, *sizes), means
 
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""

@@ -242,7 +242,7 @@ class LocalProblem:
         sums = self.structure._make_sums(self.X, self.y, **self._added())
         return sums, self.weights, squares
 
-    def make_curvature(self, labels=None):
+    def make_curvature(self, labels=None, centers=None):
         """The second derivatives of the sums over labelings of a chain, or of some."""
         added = None
         # Labels that may be true have no costs.
@@ -252,7 +252,8 @@ class LocalProblem:
                 self.costs, self.y, truth, self.allowed
             )
             added = costs[rows]
-        return self.structure._make_curvature(self.X, self.weights, labels, added)
+        options = {"labels": labels, "added": added, "centers": centers}
+        return self.structure._make_curvature(self.X, self.weights, **options)
 
     def make_risk(self, kind, options):
         """A risk of the class `kind`, with these further arguments."""

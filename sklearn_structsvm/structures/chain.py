@@ -300,13 +300,14 @@ class ChainStructure(ForestStructure):
         """Whether `_make_curvature` knows the features, which another model may give."""
         return not (self._is_given or self._has_both or self.edge_features)
 
-    def _make_curvature(self, X, weights, labels=None, added=None):
+    def _make_curvature(self, X, weights, labels=None, added=None, centers=None):
         """The second derivatives of the log-loss of data as checked.
 
         Or of the logarithms of the sums over labelings of these labels alone. `added`:
-        numbers that are added to the scores of all positions, or None.
+        numbers that are added to the scores of all positions, or None. `centers`: what
+        is subtracted from the features, or None.
         """
-        return ChainCurvature(self, X, weights, labels, added)
+        return ChainCurvature(self, X, weights, labels, added, centers)
 
     def _forest(self, X):
         offsets = self._starts(X)

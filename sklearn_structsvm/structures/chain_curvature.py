@@ -31,11 +31,13 @@ class ChainCurvature:
     `structure`: fitted; its features have weights (or there are none). `X` (list of
     {ndarray, sparse array}): as checked. `weights` (n_examples,): p_i. `labels`
     (AllowedLabels or None): those that positions may have, if not all. `added`
-    (n_positions, n_classes) or None: numbers that are added to the scores.
+    (n_positions, n_classes) or None: numbers that are added to the scores. `centers`
+    (n_features,) or None: what is subtracted from the features in φ, but not in the
+    scores.
     """
 
-    def __init__(self, structure, X, weights, labels=None, added=None):
-        self.structure, self.labels = structure, labels
+    def __init__(self, structure, X, weights, labels=None, added=None, centers=None):
+        self.structure, self.labels, self.centers = structure, labels, centers
         lengths = np.array(structure._lengths(X))
         self.chosen = np.flatnonzero((lengths > 0) & (weights > 0.0))
         self.lengths, self.X, self.weights = lengths, X, weights
@@ -73,6 +75,8 @@ class ChainCurvature:
         starts = np.concatenate([[0], np.cumsum(self.lengths[chosen])])
         rows = self._rows(chosen, starts)
         nodes, onward = self._marginals(w, rows, starts, chosen)
+        if self.centers is not None:
+            rows[:, : len(self.centers)] -= self.centers
         before = np.concatenate([np.zeros((1, k)), nodes[:-1]])
         share = np.repeat(self.weights[chosen], np.diff(starts))
         # C_{t-1} of the next position; it is zero before a sequence, as `onward` is.

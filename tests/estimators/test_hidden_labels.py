@@ -372,6 +372,24 @@ def test_hidden_labels_beside_a_column_of_unix_time_end_at_a_certificate(cls, T,
     assert model.objective_ == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.parametrize("costs", [None, COSTS])
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+def test_columns_a_hundred_thousand_spreads_from_zero_end(hidden, costs):
+    """All but a billionth of the second derivatives is of their means."""
+    rng = new_rng(24)
+    X, y = [], []
+    for T in rng.integers(1, 7, size=40):
+        Z = rng.standard_normal((T, 3))
+        score = Z[:, 0] - Z[:, 1] + rng.logistic(size=T)
+        labels = LABELS[np.digitize(score, [-1.0, 1.0])].astype(object)
+        labels[rng.random(T) < hidden] = MISSING
+        X.append(1.7e8 + 1e3 * Z)
+        y.append(labels)
+    options = options_of(LABELS) | {"tol": 1e-3}
+    model = CRFClassifier("chain", label_costs=costs, **options).fit(X, y)
+    assert model.dual_gap_ <= model.tol
+
+
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
 def test_a_weight_of_two_is_an_example_twice(cls):
     X, y, labels = draw_data("chain", new_rng(7))

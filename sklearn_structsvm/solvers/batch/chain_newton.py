@@ -29,6 +29,7 @@ def run_chain_newton(
     w0=None,
     rounding=None,
     nodes=None,
+    centered=None,
     **limits,
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
@@ -39,14 +40,13 @@ def run_chain_newton(
     as for `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w.
     `nodes` or None: w -> the positions as rows of a `SmoothRisk` in the first weights,
     its response at w, and the sum of their weights. They decide whether dual points are
-    feasible if columns are so large that λ is a rounding error. Returns a
-    `SolverResult`: "stalled" if no step decreases the objective beyond rounding. Oracle
-    calls are sums over the labelings of an example; the Hessian counts as one for each.
+    feasible if columns are so large that λ is a rounding error. `centered`: as for
+    `ChainNewtonSteps`. Returns a `SolverResult`: "stalled" if no step decreases the
+    objective beyond rounding. Oracle calls are sums over the labelings of an example;
+    the Hessian counts as one for each.
     """
-    steps = ChainNewtonSteps(
-        oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes
-    )
-    return run_steps(steps, **limits)
+    data = oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes
+    return run_steps(ChainNewtonSteps(*data, centered=centered), **limits)
 
 
 class ChainNewtonSteps(ModelSteps):
@@ -55,6 +55,9 @@ class ChainNewtonSteps(ModelSteps):
     `concave` or None: a function to subtract, as for `run_lbfgs`, with ρ = 0. `bend`: w
     -> its second derivatives. Where the difference is not convex, steps are those for its
     tangent plane, which bounds the difference from above.
+
+    `centered` (CenteredWeights) or None, with ρ = 0: the variables of the steps, if
+    `hessian` and `bend` are those of centered features.
     """
 
     def __init__(
@@ -70,12 +73,13 @@ class ChainNewtonSteps(ModelSteps):
         nodes=None,
         concave=None,
         bend=None,
+        centered=None,
     ):
         self.objective = SparseLogLoss(
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding, concave
         )
         self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
-        self.bend = bend
+        self.bend, self.centered = bend, centered
         self.largest = np.zeros(len(self.objective.weights))
 
     @property
@@ -89,9 +93,10 @@ class ChainNewtonSteps(ModelSteps):
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
-        H = self.hessian(self.objective.weights)
-        self.n_hessians += 1
-        diagonal = np.diagonal(H) + self.objective.ridge
+        H, ridge = self._hessian(self.hessian), self.objective.ridge
+        if self.centered is not None:
+            H += ridge * self.centered.more
+        diagonal = np.diagonal(H) + ridge
         if not np.isfinite(diagonal).all():
             return False
         # Where probabilities are close to 0 and 1, little is left of large terms.
@@ -101,11 +106,35 @@ class ChainNewtonSteps(ModelSteps):
         diagonal[diagonal <= 0.0] = 1.0
         own = np.arange(len(H))
         if self.bend is not None:
-            self.n_hessians += 1
-            bent = H - self.bend(self.objective.weights)
+            bent = H - self._hessian(self.bend)
             if self._minimize_model(bent, own, diagonal, most_damping=self.damping):
                 return True
         return self._minimize_model(H, own, diagonal) or self._fit_bounds()
+
+    def _hessian(self, of):
+        self.n_hessians += 1
+        H = of(self.objective.weights)
+        return H if self.centered is None else self.centered.hessian(H)
+
+    def _slopes(self):
+        slopes = super()._slopes()
+        return slopes if self.centered is None else self.centered.slopes(slopes)
+
+    def _moved(self, own, change):
+        if self.centered is None:
+            return super()._moved(own, change)
+        return self.centered.moved(self.objective.weights, change)
+
+    def _value_error(self):
+        # Of the scores of columns as large as Unix time, more is lost.
+        own = 0.0 if self.centered is None else self.objective.error
+        return max(super()._value_error(), own)
+
+    def _gap(self):
+        if self.centered is None:
+            return super()._gap()
+        # The best bound may be that no loss is negative.
+        return self.objective.square_of(self.objective.smooth_gradient)
 
     def _fit_bounds(self):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
@@ -126,3 +155,73 @@ class ChainNewtonSteps(ModelSteps):
         others = np.abs(image[n:]) + errors[n:] + 2.0 * moved
         largest = max(total * found[1], others.max(initial=0.0))
         return objective.raise_bound(entropy - MOST_SURPRISE * 3.0 * moved, largest)
+
+
+class CenteredWeights:
+    """Weights as those of centered features and of the bias that these need.
+
+    It is an exact change of variables. Without it, the curvature that two columns of Unix
+    time leave is less than the rounding errors of their Hessian. The penalty of a bias
+    that makes up for means a million times the spreads is as stiff, so the features are
+    rotated until a single one has a mean.
+
+    `means`, `spreads` (d,). `n_weights`: the first are the d * `n_classes` of the
+    features, and the next the `n_classes` of the bias.
+
+    Attributes: `more` (n_weights, n_weights): what the penalty of these variables has
+    more than half their square.
+    """
+
+    def __init__(self, means, spreads, n_classes, n_weights):
+        self.means, self.n_classes = means, n_classes
+        spreads = np.maximum(spreads, np.sqrt(SUM_ROUNDING) * np.abs(means))
+        scales = 1.0 / np.where(spreads > 0.0, spreads, 1.0)
+        d = len(means)
+        normal = scales * means
+        size = np.sqrt(normal @ normal)
+        first = np.copysign(size, -normal[0])
+        normal[0] -= first
+        square = normal @ normal
+        self.rotation = np.zeros((d + 1, d + 1))
+        self.rotation[d, d] = 1.0
+        reflection = np.eye(d)
+        if square > 0.0:
+            reflection -= np.outer(normal, 2.0 / square * normal)
+        self.rotation[:d, :d] = scales[:, np.newaxis] * reflection
+        to_weights = self.rotation.copy()
+        to_weights[d, 0] = -first if square > 0.0 else 0.0
+        more = to_weights.T @ to_weights - np.eye(d + 1)
+        self.more = np.zeros((n_weights, n_weights))
+        end = (d + 1) * n_classes
+        for c in range(n_classes):
+            self.more[c:end:n_classes, c:end:n_classes] = more
+
+    def _turned(self, rows):
+        """The product of the transpose of the rotation with the first rows."""
+        first, rest = np.split(rows, [len(self.rotation) * self.n_classes])
+        tables = first.reshape(len(self.rotation), -1)
+        return np.concatenate([(self.rotation.T @ tables).reshape(first.shape), rest])
+
+    def hessian(self, H):
+        """Second derivatives by the variables, from those by weights of features."""
+        return self._turned(self._turned(H).T)
+
+    def slopes(self, gradient):
+        """Derivatives by the variables, from those by the weights."""
+        size = len(self.means) * self.n_classes
+        centered = gradient.copy()
+        of_bias = gradient[size : size + self.n_classes]
+        centered[:size] -= np.outer(self.means, of_bias).ravel()
+        return self._turned(centered)
+
+    def moved(self, w, change):
+        """The weights after a change of the variables."""
+        k, size = self.n_classes, len(self.means) * self.n_classes
+        target = w.copy()
+        first = change[: size + k].reshape(-1, k)
+        target[: size + k] += (self.rotation @ first).ravel()
+        target[size + k :] += change[size + k :]
+        # The bias makes up for what the others have moved, rounding included.
+        moves = (target[:size] - w[:size]).reshape(-1, k)
+        target[size : size + k] -= self.means @ moves
+        return target

@@ -90,7 +90,7 @@ class ModelSteps:
         places = np.diag_indices(len(own))
         H[places] += objective.ridge * scales**2
         start = w[own] / scales
-        gradient = scales * objective.smooth_gradient[own]
+        gradient = scales * self._slopes()[own]
         while True:
             damped = H.copy()
             damped[places] += self.damping
@@ -109,18 +109,29 @@ class ModelSteps:
             # With a λ beyond all gradients, no weight moves; penalties are multiplied.
             largest = 0.5 * np.finfo(np.float64).max
             penalties = np.minimum(self.objective.lam * scales, largest)
-        target = self.objective.weights.copy()
         try:
             if self.objective.lam > 0.0:
                 b = gradient - H @ start
+                target = self.objective.weights.copy()
                 target[own] = scales * minimize_sparse_quadratic(H, b, penalties, start)
             else:
                 # The change may be far smaller than rounding errors of H times weights.
                 factor = cho_factor(H, check_finite=False)
-                target[own] -= scales * cho_solve(factor, gradient, check_finite=False)
+                change = -scales * cho_solve(factor, gradient, check_finite=False)
+                target = self._moved(own, change)
         except np.linalg.LinAlgError:
             return 0.0
         return self._step_to(target)
+
+    def _slopes(self):
+        """The gradient of the model, without the L1 penalty."""
+        return self.objective.smooth_gradient
+
+    def _moved(self, own, change):
+        """The weights after a change of the model's."""
+        target = self.objective.weights.copy()
+        target[own] += change
+        return target
 
     def _step_to(self, target):
         """Move toward a target.
@@ -133,7 +144,7 @@ class ModelSteps:
         slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
         if not slope < 0.0:
             return -1.0
-        if -slope <= VALUE_ROUNDING * abs(objective.value):
+        if -slope <= self._value_error():
             return self._last_step(target)
 
         there = objective.look(target)
@@ -146,17 +157,24 @@ class ModelSteps:
 
         return objective.search(target_of)
 
+    def _value_error(self):
+        """The change of the objective that is lost in its rounding errors."""
+        return VALUE_ROUNDING * abs(self.objective.value)
+
     def _last_step(self, target):
         """If the objective can no longer decide, the dual does."""
         objective = self.objective
         before = objective.weights, objective.found, objective.value
-        gap = objective.value - objective.dual_objective
+        gap = self._gap()
         found = objective.look(target)
         objective.go_to(target, found, objective.evaluate(target, found))
-        if objective.value - objective.dual_objective < 0.5 * gap:
+        if self._gap() < 0.5 * gap:
             return 1.0
         objective.go_to(*before)
         return -1.0
+
+    def _gap(self):
+        return self.objective.value - self.objective.dual_objective
 
 
 class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):

@@ -6,6 +6,7 @@ from _seeds import new_rng
 
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.batch.chain_newton import (
+    CenteredWeights,
     ChainNewtonSteps,
     run_chain_newton,
 )
@@ -109,3 +110,25 @@ def test_steps_into_certain_labelings_are_not_the_last(draw):
     oracle = structure.make_oracle(X, y)
     result = run_chain_newton(oracle, p, hessian, 0.002, 1.0, tol=1e-3, max_iter=100)
     assert result.gap <= 1e-3
+
+
+@pytest.mark.parametrize("means", [[3.0, -20.0, 0.5], [0.0, 0.0, 0.0]])
+def test_weights_of_centered_features_are_an_exact_change_of_variables(means):
+    rng, ridge, means = new_rng(5), 0.3, np.array(means)
+    X = [means + rng.normal(size=(T, 3)) * [1.0, 5.0, 0.0] for T in (1, 4, 3, 5)]
+    y = [rng.integers(3, size=len(x)) for x in X]
+    structure = ChainStructure().fit(X, y, classes=[0, 1, 2])
+    p = np.full(4, 0.25)
+    own = CenteredWeights(means, np.array([1.0, 5.0, 0.0]), 3, structure.n_weights_)
+    w = rng.normal(size=structure.n_weights_)
+    changes = np.eye(len(w))
+    # The columns are what each variable changes.
+    map_ = np.column_stack([own.moved(w, change) - w for change in changes])
+    H = structure._make_curvature(X, p).at(w)
+    centered = structure._make_curvature(X, p, centers=means).at(w)
+    found = own.hessian(centered) + ridge * (own.more + np.eye(len(w)))
+    expected = map_.T @ (H + ridge * np.eye(len(w))) @ map_
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    gradient = rng.normal(size=len(w))
+    np.testing.assert_allclose(own.slopes(gradient), map_.T @ gradient, atol=1e-9)
+    assert np.linalg.matrix_rank(map_) == len(w)
