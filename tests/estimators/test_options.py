@@ -87,42 +87,68 @@ def test_what_a_parameter_needs_is_checked_before_any_work(name, option, need):
                 model.fit(None, None)
 
 
-def test_the_words_name_both_parameters_and_their_values():
-    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
-    cases = [
-        (
-            SlackRescaledSSVM(solver="sgd", step="pairwise"),
-            "step='pairwise' requires solver='bcfw'; got solver='sgd'.",
-        ),
-        (
-            SlackRescaledSSVM(solver="cutting_plane", warm_start=True),
-            "warm_start=True requires solver='bcfw'; got solver='cutting_plane'.",
-        ),
-        (
-            CRFClassifier(solver="newton", solver_options={"sampling": "gap"}),
-            "sampling='gap' requires solver='auto' or 'dual'; got solver='newton'.",
-        ),
-        (
-            SubLBFGSClassifier(solver="subbfgs", solver_options={"buffer": 3}),
-            "buffer=3 requires solver='auto', 'dual-hybrid', 'hybrid', 'sublbfgs', "
-            "'owlqn' or 'owlqn*'; got solver='subbfgs'.",
-        ),
-        (
-            SubLBFGSClassifier("logistic", penalty="l1", solver_options={"buffer": 3}),
-            "buffer=3 requires solver='owlqn' or 'owlqn*' with penalty='l1'; got "
-            "solver='auto'.",
-        ),
-        (BMRMClassifier(loss=FBeta(), k=3), "got loss=FBeta()."),
-        (
-            BCFWClassifier(
-                solver_options={"algorithm": "batch", "sampling": "gap"},
-            ),
-            "sampling='gap' requires algorithm='block'; got algorithm='batch'.",
-        ),
-    ]
-    for model, words in cases:
-        with pytest.raises(ValueError, match=re.escape(words)):
-            model.fit(X, y)
+SLACK, SUB = SlackRescaledSSVM, SubLBFGSClassifier
+L1, SQUARED = {"penalty": "l1"}, {"loss": "squared_hinge"}
+L1_LOSSES = "loss='hinge', 'squared_hinge' or 'logistic'"
+# What is given, and words of the refusal.
+TOLD = [
+    (SLACK, {"solver": "sgd", "step": "pairwise"},
+     "step='pairwise' requires solver='bcfw'; got solver='sgd'."),
+    (SLACK, {"solver": "cutting_plane", "warm_start": True},
+     "warm_start=True requires solver='bcfw'; got solver='cutting_plane'."),
+    (SLACK, {"solver": "sgd", "warm_start": np.True_}, " requires solver='bcfw'; got"),
+    (SLACK, {"search": "sarawagi"},
+     "search='sarawagi' requires solver='cutting_plane' or 'one_slack'; got solver='bcf"),
+    (SLACK, {"search": "sarawagi", "solver": "sgd"}, "'one_slack'; got solver='sgd'"),
+    (SLACK, {"sampling": "gap", "solver": "sgd"}, "use 'permuted' or 'uniform'"),
+    (SLACK, {"average": True, "solver": "cutting_plane"}, "average=True requires"),
+    (CRFClassifier, {"solver": "newton", "sampling": "gap"},
+     "sampling='gap' requires solver='auto' or 'dual'; got solver='newton'."),
+    (CRFClassifier, {"l1_ratio": 1.0, "solver": "lbfgs"},
+     "Or use l1_ratio=0.99: without squares"),
+    (CRFClassifier, {"l1_ratio": 1.0, "acceleration": False}, "Or use l1_ratio=0.99"),
+    (CRFClassifier, {"l1_ratio": 1, "sampling": "gap"},
+     "requires sampling='auto', 'uniform' or"),
+    (BCFWClassifier, {"algorithm": "batch", "sampling": "gap"},
+     "sampling='gap' requires algorithm='block'; got algorithm='batch'."),
+    *((BCFWClassifier, {"algorithm": "batch"} | option, " requires algorithm='block'")
+      for option in ({"step": "pairwise"}, {"step": "away"}, {"cache": True})),
+    *((BCFWClassifier, {"step": "exact"} | option, "step='exact' requires ")
+      for option in ({"cache": True}, {"algorithm": "batch"}, {"average": True},
+                     {"coef_bounds": (-1.0, 1.0)})),
+    (BCFWClassifier, {"l1_ratio": 0.5, "step": "exact"}, "l1_ratio=0.5 requires step='a"),
+    (BCFWClassifier, {"l1_ratio": 0.5, "algorithm": "batch"}, "=0.5 requires algorithm="),
+    (BCFWClassifier, {"l1_ratio": 0.5, "average": True}, "=0.5 requires average=False"),
+    (BCFWClassifier, {"l1_ratio": 0.5, "coef_bounds": (0.0, None)}, "coef_bounds=None"),
+    (BMRMClassifier, {"loss": FBeta(), "k": 3}, "got loss=FBeta()."),
+    (BMRMClassifier, {"k": 3}, "k=3 requires loss='precision_at_k' or 'recall_at_k'"),
+    (BMRMClassifier, {"loss": "break_even", "class_weight": "balanced"},
+     "or a ConfusionMetric; g"),
+    (SUB, {"solver": "subbfgs", "buffer": 3},
+     "buffer=3 requires solver='auto', 'dual-hybrid', 'hybrid', 'sublbfgs', 'owlqn' or "
+     "'owlqn*'; got solver='subbfgs'."),
+    (SUB, L1 | {"loss": "logistic", "buffer": 3},
+     "buffer=3 requires solver='owlqn' or 'owlqn*' with penalty='l1'; got solver='auto'"),
+    (SUB, {"loss": "logistic"}, "requires penalty='l1'"),
+    *((SUB, L1 | {"loss": loss}, f"penalty='l1' requires {L1_LOSSES}")
+      for loss in ("slack_hinge", "f1")),
+    (SUB, L1 | {"loss": "logistic", "label_costs": np.eye(2)}, " requires loss='hinge'"),
+    (SUB, L1 | {"line_search": "wolfe"}, "line_search='wolfe' requires penalty='l2'"),
+    (SUB, L1 | {"solver": "hybrid"}, "solver='hybrid' requires penalty='l2'"),
+    (SUB, L1 | {"solver": "owlqn"}, "Use solver='newton'"),
+    (SUB, {"solver": "owlqn"}, "requires penalty='l1'"),
+    (SUB, {"solver": "newton"}, "solver='newton' requires loss='squared"),
+    (SUB, SQUARED | {"label_costs": np.eye(2)}, " requires loss='hinge'"),
+    (SUB, SQUARED | {"solver": "hybrid"}, "Use solver='newton'"),
+    (SUB, SQUARED | {"solver": "dual-hybrid"}, "solver='dual-hybrid' requires loss="),
+    (SUB, SQUARED | {"k": 3}, "k=3 requires loss="),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cls", "params", "words"), TOLD)
+def test_the_words_name_both_parameters_and_their_values(cls, params, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        placed(cls)(**params).fit(np.zeros((4, 1)), [0, 1, 0, 1])
 
 
 def test_the_buffer_of_owlqn_is_its_own():
@@ -156,11 +182,6 @@ def test_defaults_and_false_and_nothing_are_never_refused():
         )
     check_needs(MultilabelMetricClassifier(labels_per_row=2, constraints=[]))
     check_needs(BMRMClassifier(loss=FBeta(), class_weight="balanced"))
-
-
-def test_yes_may_be_numpys():
-    with pytest.raises(ValueError, match="warm_start=.*True.* requires solver='bcfw'"):
-        check_needs(SlackRescaledSSVM(solver="sgd", warm_start=np.True_))
 
 
 def test_subclasses_have_the_needs_too():
