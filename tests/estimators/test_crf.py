@@ -13,8 +13,6 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm.datasets import make_chains, make_multilabel
@@ -93,15 +91,13 @@ def enumerated(model, x):
     return labelings, scores - logsumexp(scores)
 
 
-# ------------------------------------------------------------ what is predicted
-
-
 @pytest.mark.parametrize(("kind", "solver"), SOLVERS)
 def test_probabilities_are_those_of_the_enumeration(kind, solver):
     model, X, y = fitted(kind, solver=solver)
     proba, logs = model.predict_proba(X), model.predict_log_proba(X)
     likelihood, entropy = model.log_likelihood(X, y), model.entropy(X)
     most_probable = model.predict(X)
+    k_best = model.predict_k_best(X, 4) if kind in SEQUENCES else None
     for i in range(6):
         labelings, log_p = enumerated(model, X[i])
         p = np.exp(log_p)
@@ -110,11 +106,17 @@ def test_probabilities_are_those_of_the_enumeration(kind, solver):
         marginals = np.array([p @ (listed == value) for value in values]).T
         assert np.reshape(marginals, proba[i].shape) == pytest.approx(proba[i], abs=1e-9)
         assert np.exp(logs[i]) == pytest.approx(proba[i])
-        truth = [np.array_equal(labels, y[i]) for labels in labelings]
-        assert likelihood[i] == pytest.approx(log_p[truth].item(), abs=1e-9)
+
+        def of(labels, labelings=labelings, log_p=log_p):
+            return log_p[[np.array_equal(own, labels) for own in labelings]].item()
+
+        assert likelihood[i] == pytest.approx(of(y[i]), abs=1e-9)
         assert entropy[i] == pytest.approx(-p @ log_p, abs=1e-9)
-        chosen = [np.array_equal(labels, most_probable[i]) for labels in labelings]
-        assert log_p[chosen].item() == pytest.approx(log_p.max(), abs=1e-12)
+        assert of(most_probable[i]) == pytest.approx(log_p.max(), abs=1e-12)
+        if k_best is not None:
+            found, shares = (part[i] for part in k_best)
+            assert shares == pytest.approx(np.sort(p)[::-1][:4], abs=1e-10)
+            assert [np.exp(of(own)) for own in found] == pytest.approx(shares, abs=1e-10)
 
 
 COSTS = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [0.5, 3.0, 0.0]])
@@ -145,25 +147,6 @@ def test_mbr_decoding_has_the_least_expected_loss(kind):
         ]
         chosen = [np.array_equal(labels, predicted[i]) for labels in labelings]
         assert risks[chosen.index(True)] == pytest.approx(min(risks), abs=1e-9)
-    # It is not the most probable one everywhere, and is set without another fit.
-    by_map = model.set_params(solver_options__decoding="map").predict(X)
-    assert len(by_map) == len(predicted)
-
-
-@pytest.mark.parametrize("kind", SEQUENCES)
-def test_the_k_best_have_their_probabilities(kind):
-    model, X, _ = fitted(kind)
-    labelings, probabilities = model.predict_k_best(X, 4)
-    for i in range(6):
-        listed, log_p = enumerated(model, X[i])
-        best = np.sort(np.exp(log_p))[::-1][:4]
-        assert probabilities[i] == pytest.approx(best, abs=1e-10)
-        for labels, p in zip(labelings[i], probabilities[i], strict=True):
-            place = [np.array_equal(other, labels) for other in listed].index(True)
-            assert np.exp(log_p[place]) == pytest.approx(p, abs=1e-10)
-
-
-# ------------------------------------------------------------ logistic regression
 
 
 def assert_same_model(model, other, X, atol):
@@ -223,17 +206,18 @@ def test_auto_takes_newton_steps_where_ascent_is_slow():
     assert (np.diff(model.history_["dual_objective"]) >= -1e-12)[-5:].all()
 
 
-def test_slow_ascent_is_replaced_on_chains_of_raw_columns():
+def test_slow_ascent_is_replaced_on_chains_of_raw_columns_and_a_warm_start_goes_on():
     model, X, y = raw_chains()
     with pytest.warns(ConvergenceWarning):
         clone(model).set_params(solver="dual", max_iter=200).fit(X, y)
-    model.set_params(max_iter=200).fit(X, y)
+    model.set_params(max_iter=200, warm_start=True).fit(X, y)
     assert model.solver_ == "lbfgs" and model.dual_gap_ <= model.tol
     # A line search knows values to about 1e-15, and the gap is a squared gradient / 2λ:
     # with columns of 1e4, so second derivatives of 1e8, it can be had to some 1e-6.
     at_once = clone(model).set_params(solver="lbfgs", tol=1e-4).fit(X, y)
     assert at_once.objective_ >= model.dual_objective_ - 1e-9
     assert model.objective_ - at_once.objective_ <= model.tol
+    assert model.fit(X, y).n_iter_ <= 1
 
 
 def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one():
@@ -253,13 +237,6 @@ def test_what_follows_ascent_keeps_its_bound_until_it_has_a_better_one():
     assert after.dual_gap_ <= before.history_["dual_gap"][-2] + 1e-9
 
 
-def test_a_warm_start_goes_on_after_ascent_was_replaced():
-    model, X, y = raw_chains()
-    model.set_params(warm_start=True).fit(X, y)
-    assert model.solver_ == "lbfgs"
-    assert model.fit(X, y).n_iter_ <= 1
-
-
 def sensor_chain(n_positions):
     """One long sequence, such as a day of a sensor, with two rare labels of three."""
     rng = new_rng()
@@ -267,14 +244,16 @@ def sensor_chain(n_positions):
     return [np.eye(3)[labels] + rng.normal(size=(n_positions, 3))], [labels]
 
 
-def test_a_long_sequence_is_fitted_by_default_as_by_lbfgs():
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+def test_a_long_sequence_is_fitted_by_default(l1_ratio):
     X, y = sensor_chain(20_000)
-    model = CRFClassifier("chain", random_state=0).fit(X, y)
-    there = CRFClassifier("chain", solver="lbfgs").fit(X, y)
-    assert model.solver_ in ("dual", "lbfgs")
+    model = CRFClassifier("chain", l1_ratio=l1_ratio, random_state=0).fit(X, y)
     assert model.dual_gap_ <= model.tol
-    assert abs(model.objective_ - there.objective_) <= model.tol
-    assert model.score(X, y) == pytest.approx(there.score(X, y), abs=1e-3)
+    if l1_ratio == 0.0:
+        there = CRFClassifier("chain", solver="lbfgs").fit(X, y)
+        assert model.solver_ in ("dual", "lbfgs")
+        assert abs(model.objective_ - there.objective_) <= model.tol
+        assert model.score(X, y) == pytest.approx(there.score(X, y), abs=1e-3)
 
 
 def test_newton_takes_split_items_as_it_takes_arrays():
@@ -307,26 +286,17 @@ def test_newton_is_for_rows_and_chains():
     assert CRFClassifier(Mine(), solver="lbfgs").fit(X, y).solver_ == "lbfgs"
 
 
-def test_the_intercept_is_the_weight_of_a_constant_feature():
+def test_intercepts_are_of_a_constant_feature_and_class_weights_of_examples():
     X, y = classes(k=3)
-    scaling = 2.5
-    extended = np.column_stack([X, np.full(len(X), scaling)])
     options = {"tol": 1e-12, "max_iter": 5000, "random_state": 0}
-    model = CRFClassifier(solver_options={"intercept_scaling": scaling}, **options).fit(
-        X, y
-    )
+    model = placed(CRFClassifier)(intercept_scaling=2.5, **options).fit(X, y)
+    extended = np.column_stack([X, np.full(len(X), 2.5)])
     other = CRFClassifier(fit_intercept=False, **options).fit(extended, y)
     assert model.coef_ == pytest.approx(other.coef_[:, :-1], abs=1e-4)
-    assert model.intercept_ == pytest.approx(scaling * other.coef_[:, -1], abs=1e-4)
-
-
-def test_class_weights_are_weights_of_examples():
-    X, y = classes(k=3)
+    assert model.intercept_ == pytest.approx(2.5 * other.coef_[:, -1], abs=1e-4)
     weight = {0: 2.0, 1: 0.5, 2: 1.0}
-    options = {"tol": 1e-10, "max_iter": 5000, "random_state": 0}
     model = CRFClassifier(class_weight=weight, **options).fit(X, y)
-    repeated = np.array([weight[label] for label in y])
-    other = CRFClassifier(**options).fit(X, y, repeated)
+    other = CRFClassifier(**options).fit(X, y, [weight[label] for label in y])
     assert model.coef_ == pytest.approx(other.coef_, abs=1e-4)
 
 
@@ -339,9 +309,6 @@ def test_labels_that_are_independent_are_fitted_one_by_one():
             one = CRFClassifier(**options).fit(X, Y[:, label])
             # C is that of each.
             assert model.coef_[label] == pytest.approx(one.coef_[0], abs=1e-3)
-
-
-# ------------------------------------------------------------ fits
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -381,16 +348,6 @@ def test_a_warm_start_with_other_labels_starts_anew_and_says_so():
         model.fit(X, [np.roll(model.classes_, 1)[labels] for labels in y])
 
 
-@pytest.mark.parametrize("damage", [np.zeros(3), np.full(5, np.nan), "x", None])
-def test_a_damaged_dual_state_is_refused(damage):
-    model, X, y = fitted("chain", warm_start=True)
-    model._dual_state["state"]["factors"] = damage
-    with pytest.raises(ValueError, match="factors must"):
-        model.fit(X, y)
-    # All is as it was before.
-    model.predict(X)
-
-
 def test_weights_of_a_warm_start_that_do_not_fit_are_refused():
     model, X, y = fitted("chain", warm_start=True, solver="lbfgs")
     model._dual_state["state"]["weights"] = np.zeros(3)
@@ -399,38 +356,10 @@ def test_weights_of_a_warm_start_that_do_not_fit_are_refused():
             model.set_params(solver=solver).fit(X, y)
 
 
-def test_an_interrupted_fit_stands_where_it_got_to(monkeypatch):
-    model, X, y = fitted("chain", warm_start=True, tol=0.5)
-
-    def interrupt(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("builtins.print", interrupt)
-    stopped = clone(model).set_params(tol=1e-12, verbose=1)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.fit(X, y)
-    assert stopped.dual_gap_ > 1e-12
-    assert len(stopped.predict_proba(X)) == len(X)
-
-
 def test_too_few_passes_are_said():
     for kind, solver in (("chain", "dual"), ("chain", "lbfgs"), ("binary", "newton")):
         with pytest.warns(ConvergenceWarning, match="duality gap"):
             fitted(kind, solver=solver, max_iter=2, tol=1e-12)
-
-
-def test_weights_of_zero_leave_an_example_out():
-    X, y = chains()
-    weights = np.ones(len(X))
-    weights[::3] = 0.0
-    options = {"tol": 1e-9, "max_iter": 5000, "random_state": 0}
-    model = CRFClassifier(
-        ChainStructure(), solver_options={"classes": [0, 1, 2]}, **options
-    )
-    kept = np.flatnonzero(weights)
-    one = clone(model).fit(X, y, weights)
-    other = clone(model).fit([X[i] for i in kept], [y[i] for i in kept])
-    assert one.objective_ == pytest.approx(other.objective_, abs=1e-8)
 
 
 @pytest.mark.parametrize("C", [1e-8, 1e8])
@@ -452,9 +381,6 @@ def test_labels_that_were_not_seen_have_no_likelihood():
     logs = model.log_likelihood(X[:4], [*strange, *y[2:4]])
     assert np.isneginf(logs).tolist() == [True, True, False, False]
     assert log_likelihood_scorer(model, X[:1], strange[:1]) == -np.inf
-
-
-# ------------------------------------------------------------ in scikit-learn
 
 
 @pytest.mark.parametrize("scorer", [neg_token_log_loss_scorer, log_likelihood_scorer])
@@ -482,12 +408,6 @@ def test_a_grid_search_goes_by_the_probabilities():
     tokens = search.cv_results_["mean_test_tokens"]
     assert tokens[0] == pytest.approx(-np.log(3), rel=0.05)
     assert search.best_score_ == tokens.max()
-
-
-def test_a_pipeline_has_probabilities():
-    X, y = classes()
-    model = make_pipeline(StandardScaler(), CRFClassifier(random_state=0)).fit(X, y)
-    assert model.predict_proba(X).shape == (len(y), 3)
 
 
 def test_token_log_loss_is_its_definition():
@@ -547,9 +467,6 @@ def test_what_has_no_log_loss_is_refused(y_true, proba, labels, words):
         token_log_loss(y_true, proba, labels=labels)
 
 
-# ------------------------------------------------------------ misuse
-
-
 class OfMyOwn(Structure):
     pass
 
@@ -572,31 +489,19 @@ def test_a_decoding_that_does_not_exist_is_refused():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_labels_for_other_examples_have_no_likelihood(kind):
+def test_other_examples_no_fit_and_damaged_weights_are_refused(kind):
     model, X, y = fitted(kind)
     with pytest.raises(ValueError, match="length|numbers of samples|inconsistent"):
         model.log_likelihood(X, y[:-1])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_methods_before_fit_and_with_damaged_weights(kind):
-    model, X, y = fitted(kind)
     with pytest.raises(ValueError, match="not fitted|fit"):
         clone(model).predict_proba(X)
+    assert hasattr(model, "predict_k_best") == (kind in SEQUENCES)
     model.coef_ = model.coef_[..., :-1]
     for ask in (model.predict_proba, model.entropy, model.predict):
         with pytest.raises(ValueError, match="^coef_ must"):
             ask(X)
     with pytest.raises(ValueError, match="^coef_ must"):
         model.log_likelihood(X, y)
-
-
-def test_probabilities_say_more_than_margins():
-    assert not hasattr(BCFWClassifier(), "predict_proba")
-    assert not hasattr(CRFClassifier(MulticlassStructure()), "predict_k_best")
-
-
-# ----------------------------------------------------------- nothing but rounding
 
 
 def one_labeling(kind, n=8, scale=1.0):
@@ -651,51 +556,3 @@ def test_the_weights_of_the_classes_sum_to_zero(kind):
     assert history["objective"][-1] == model.objective_
     assert model.dual_objective_ <= best.objective_ <= model.objective_
     assert model.objective_ - best.dual_objective_ <= model.dual_gap_
-
-
-@pytest.mark.parametrize("C", [1.0, 1e3])
-def test_chains_with_a_column_of_unix_time_end_at_a_certificate(C):
-    """L-BFGS ends where only rounding is left, and Newton's method certifies that."""
-    rng = new_rng(61)
-    times = 1.7e9 + 3e7 * rng.random((40, 5, 1))
-    X = np.concatenate([rng.standard_normal((40, 5, 4)), times], axis=2)
-    y = (X[..., 0] + 0.5 * rng.standard_normal((40, 5)) > 0).astype(int)
-    y += times[..., 0] > 1.715e9
-    model = CRFClassifier("chain", C=C, random_state=0).fit([*X], [*y])
-    assert model.dual_gap_ <= model.tol
-    exact = CRFClassifier("chain", C=C, solver="newton").fit([*X], [*y])
-    assert abs(model.objective_ - exact.objective_) <= model.dual_gap_ + exact.dual_gap_
-
-
-@pytest.mark.parametrize("C", [1.0, 1e3])
-def test_trees_with_a_column_of_unix_time_end_at_a_certificate(C):
-    """Where values agree up to rounding, L-BFGS goes on as long as gradients fall."""
-    rng = new_rng(63)
-    times = 1.7e9 + 3e7 * rng.random((40, 5, 1))
-    X = np.concatenate([rng.standard_normal((40, 5, 4)), times], axis=2)
-    y = (X[..., 0] + 0.5 * rng.standard_normal((40, 5)) > 0).astype(int)
-    y += times[..., 0] > 1.715e9
-    items = [(x, np.array([-1, 0, 0, 1, 1])) for x in X]
-    model = CRFClassifier("tree", C=C, random_state=0).fit(items, [*y])
-    assert model.dual_gap_ <= model.tol
-    value = 0.5 * model.coef_ @ model.coef_ / (C * 40)
-    value -= model.log_likelihood(items, [*y]).mean()
-    assert model.objective_ == pytest.approx(value, rel=1e-6)
-
-
-@pytest.mark.parametrize("C", [1.0, 1e3])
-def test_chains_of_more_raw_features_than_positions_end(C):
-    """The gradient is far too large a bound as long as L-BFGS creeps."""
-    rng, n = new_rng(62), 200
-    Z = rng.standard_normal((n, 300))
-    score = Z[:, 0] - Z[:, 1] + rng.logistic(size=n)
-    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
-    X = Z * np.logspace(-2, 3, 300)
-    X, y = list(X.reshape(40, 5, -1)), list(y.reshape(40, 5))
-    # A fit that ends above `tol` warns.
-    model = CRFClassifier("chain", C=C, random_state=0).fit(X, y)
-    assert model.n_iter_ <= 700
-    assert (model.history_["dual_objective"][-1] >= 0.0).all()
-    log_loss = -model.log_likelihood(X, y).mean()
-    squares = 0.5 * model.coef_ @ model.coef_ / (C * len(X))
-    assert model.objective_ == pytest.approx(log_loss + squares)
