@@ -78,56 +78,33 @@ def test_auto_reads_the_kind_of_problem_off_classes(classes, structure):
 
 
 @however_near
-@pytest.mark.parametrize("kind", ["binary", "multiclass"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_class_weights_of_flat_structures_are_weights_of_their_examples(kind, weighted):
-    problem = make_problem(kind)
-    by_class = {0: 0.5, 1: 3.0, 2: 1.5}
-    if kind == "binary":
-        del by_class[2]
-    s = np.linspace(1, 2, problem.n) if weighted else np.ones(problem.n)
-    model = problem.estimator(class_weight=by_class, **ACCURATE)
-    model.fit(problem.X, problem.y, s)
-    products = s * np.array([by_class[c] for c in problem.y])
-    expected = problem.estimator(**ACCURATE).fit(problem.X, problem.y, products)
-    assert_same_optimum(model, expected, products.sum())
-
-
-@however_near
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
-def test_balanced_weights_are_the_inverse_frequencies(kind):
+def test_class_weights_are_weights_of_examples_or_costs_of_positions(kind):
     problem = make_problem(kind)
     labels = np.concatenate([np.atleast_1d(y) for y in problem.y])
-    counts = np.bincount(labels)
-    by_class = dict(enumerate(len(labels) / (len(counts) * counts)))
-    balanced = problem.fitted(class_weight="balanced", **ACCURATE)
-    named = problem.fitted(class_weight=by_class, **ACCURATE)
-    assert_same_optimum(balanced, named, problem.n)
-
-
-@however_near
-def test_class_weights_of_chains_multiply_the_costs_of_positions():
-    problem = make_problem("chain")
-    by_class = {0: 0.5, 1: 3.0, 2: 1.5}
-    costs = np.array([[0.5], [3.0], [1.5]]) * (1 - np.eye(3))
-    model = problem.fitted(class_weight=by_class, **ACCURATE)
-    expected = BCFWClassifier(
-        ChainStructure(label_costs=costs), random_state=0, **ACCURATE
-    ).fit(problem.X, problem.y)
-    assert_same_optimum(model, expected, problem.n)
-
-
-@pytest.mark.parametrize("kind", ["multilabel", "custom"])
-def test_class_weight_is_refused_where_it_has_no_meaning(kind):
-    with pytest.raises(ValueError, match="class_weight cannot be used with"):
-        make_problem(kind).fitted(class_weight="balanced")
-
-
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
-@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_class_weights_that_are_none_are_refused(kind, weight):
-    with pytest.raises(ValueError, match=f"class_weight .* got {weight} for class 1"):
-        make_problem(kind).fitted(class_weight={1: weight})
+    counts, s = np.bincount(labels), np.linspace(1, 2, problem.n)
+    balanced = dict(enumerate(len(labels) / (len(counts) * counts)))
+    data = problem.X, problem.y
+    for given, own in (("balanced", balanced), ({0: 0.5, 1: 3.0}, {0: 0.5, 1: 3.0})):
+        model = problem.estimator(class_weight=given, **ACCURATE)
+        # Balanced are the labels, whatever the weights of their examples.
+        model.fit(*data, s)
+        by_class = np.array([own.get(c, 1.0) for c in range(len(counts))])
+        if kind == "chain":
+            costs = by_class[:, np.newaxis] * (1 - np.eye(3))
+            structure, products = ChainStructure(label_costs=costs), s
+        else:
+            structure, products = problem.structure, s * by_class[problem.y]
+        expected = problem.estimator(structure=structure, **ACCURATE)
+        expected.fit(*data, products)
+        assert_same_optimum(model, expected, products.sum())
+    for weight in (-1.0, np.nan, np.inf):
+        words = f"class_weight .* got {weight} for class 1"
+        with pytest.raises(ValueError, match=words):
+            problem.fitted(class_weight={1: weight})
+    for other in ("multilabel", "custom"):
+        with pytest.raises(ValueError, match="class_weight cannot be used with"):
+            make_problem(other).fitted(class_weight="balanced")
 
 
 AUTO = {
@@ -161,15 +138,10 @@ def test_auto_knows_sequences_in_any_container(form):
     assert len(model.predict(form(X))) == problem.n
 
 
-def test_a_sparse_indicator_is_an_indicator():
+def test_an_indicator_may_be_sparse_or_one_column_where_the_structure_is_named():
     problem = make_problem("multilabel")
     model = problem.estimator().fit(problem.X, sparse.csr_matrix(problem.y))
     np.testing.assert_array_equal(model.coef_, problem.fitted().coef_)
-
-
-def test_one_label_in_a_column_is_an_indicator_where_the_structure_is_named():
-    problem = make_problem("multilabel")
-    Y = problem.y[:, :1]
-    model = problem.estimator().fit(problem.X, Y)
+    model.fit(problem.X, problem.y[:, :1])
     assert model.coef_.shape == (1, 5)
     assert model.predict(problem.X).shape == (problem.n, 1)

@@ -42,58 +42,56 @@ def series(n=12, length=25, noise=1.0):
     return [x + noise * rng.normal(size=x.shape) for x in onehot], y
 
 
-def logs_by_hand(X, y, groups=None, cv=None):
+def logs_by_hand(X, y, weights, groups, cv):
     """Out-of-fold log-probabilities of the items, and the least probability."""
-    rows, labels = np.vstack(X), np.concatenate(y)
-    items = np.repeat(np.arange(len(X)), list(map(len, X)))
+    rows, labels, s = np.vstack(X), np.concatenate(y), np.repeat(weights, 25)
+    items = np.repeat(np.arange(len(X)), 25)
     logs = np.empty((len(rows), 3))
-    for train, test in (cv or KFold(5)).split(X, y, groups):
+    for train, test in cv.split(X, y, groups):
         own, other = np.isin(items, test), np.isin(items, train)
-        fitted = LogisticRegression().fit(rows[other], labels[other])
+        fitted = LogisticRegression().fit(rows[other], labels[other], s[other])
         logs[own] = np.log(fitted.predict_proba(rows[own]))
     low = logs < -np.log(len(rows))
     right = low[labels[:, None] == CLASSES].sum()
     least = max(1 / len(rows), (1 + right) / (len(rows) + low.sum()))
-    logs = np.maximum(logs, np.log(least))
-    return np.split(logs, np.cumsum(list(map(len, X)))[:-1]), least
+    return np.split(np.maximum(logs, np.log(least)), len(X)), least
 
 
+@pytest.mark.parametrize("way", ["plain", "weights", "groups"])
 @pytest.mark.parametrize("passthrough", [False, True])
 @pytest.mark.parametrize("final", [CRFClassifier, BCFWClassifier])
-def test_it_is_its_parts_put_together_by_hand(passthrough, final):
+def test_it_is_its_parts_put_together_by_hand(passthrough, final, way):
     X, y = series()
+    weights = new_rng().integers(1, 4, size=len(X)).astype(float)
+    weights = weights if way == "weights" else np.ones(len(X))
+    groups = np.repeat([0, 1, 2, 3], 3) if way == "groups" else None
+    cv = GroupKFold(2) if way == "groups" else KFold(5)
     model = StackedStructureClassifier(
-        LogisticRegression(), final("chain", random_state=0), passthrough=passthrough
-    )
-    model.fit(X, y)
-    items, least = logs_by_hand(X, y)
+        LogisticRegression(), final("chain", random_state=0), passthrough=passthrough,
+        cv=cv if way == "groups" else None,
+    )  # fmt: skip
+    given = {"groups": groups} if way == "groups" else {}
+    model.fit(X, y, weights if way == "weights" else None, **given)
+    items, least = logs_by_hand(X, y, weights, groups, cv)
     np.testing.assert_allclose(model.least_probability_, least)
     if passthrough:
         items = list(zip(X, items, strict=True))
     structure = ChainStructure(emission="both" if passthrough else "given")
-    by_hand = final(structure, random_state=0).fit(items, y)
+    by_hand = final(structure, random_state=0).fit(items, y, weights)
     np.testing.assert_array_equal(model.final_estimator_.coef_, by_hand.coef_)
-    base = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    base = LogisticRegression()
+    base.fit(np.vstack(X), np.concatenate(y), np.repeat(weights, 25))
     np.testing.assert_array_equal(model.estimator_.coef_, base.coef_)
     scores = [np.log(np.maximum(base.predict_proba(x), least)) for x in X]
     new = list(zip(X, scores, strict=True)) if passthrough else scores
-    for own, other in zip(model.predict(X), by_hand.predict(new), strict=True):
-        np.testing.assert_array_equal(own, other)
+    copied = pickle.loads(pickle.dumps(model))
+    expected = by_hand.predict(new)
+    for found in (model.predict(X), copied.predict(X)):
+        for own, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(own, other)
     assert model.score(X, y) == by_hand.score(new, y)
-
-
-def test_groups_of_items_stay_together():
-    X, y = series()
-    groups = np.repeat([0, 1, 2, 3], 3)
-    cv = GroupKFold(2)
-    final = CRFClassifier("chain", random_state=0)
-    model = StackedStructureClassifier(LogisticRegression(), final, cv=cv)
-    model.fit(X, y, groups=groups)
-    items, _ = logs_by_hand(X, y, groups, cv)
-    by_hand = clone(final).set_params(structure=ChainStructure(emission="given"))
-    np.testing.assert_array_equal(
-        model.final_estimator_.coef_, by_hand.fit(items, y).coef_
-    )
+    # Context mends labels that flicker.
+    assert model.score(X, y) > base.score(np.vstack(X), np.concatenate(y))
 
 
 def long_series(n=24, length=200, own=0.7):
@@ -171,13 +169,6 @@ def test_a_classifier_that_memorizes_gains_no_trust():
     assert 3 * trust[0] < trust[1]
 
 
-def test_context_mends_labels_that_flicker():
-    X, y = series(40)
-    model = StackedStructureClassifier(LogisticRegression()).fit(X[:20], y[:20])
-    alone = model.estimator_.score(np.vstack(X[20:]), np.concatenate(y[20:]))
-    assert model.score(X[20:], y[20:]) > alone
-
-
 def as_frames(X):
     return [pd.DataFrame(x, columns=list("abc")) for x in X]
 
@@ -212,7 +203,6 @@ def test_columns_that_only_the_classifier_can_read_go_to_it():
 
 
 def test_graphs_and_trees_keep_their_edges():
-    rng = new_rng()
     X, y = series()
     edges = np.column_stack([np.arange(24), np.arange(1, 25)])
     parents = np.arange(-1, 24)
@@ -225,20 +215,13 @@ def test_graphs_and_trees_keep_their_edges():
         rows = [(x[:1], rest[:1] if rest is parents else rest[:0]) for x in X[:2]]
         assert [len(labels) for labels in model.predict(rows)] == [1, 1]
     both = StackedStructureClassifier(LogisticRegression(), passthrough=True)
-    k = int(rng.integers(len(X)))
-    assert both.fit(items, y).predict([items[k]])[0].shape == (25,)
-
-
-def test_graphs_whose_first_has_no_edge_are_no_trees():
-    X, y = series()
-    edges = np.column_stack([np.arange(24), np.arange(1, 25)])
-    items = [(X[0][:1], []), *((x, edges) for x in X[1:])]
-    y[0] = y[0][:1]
-    model = StackedStructureClassifier(LogisticRegression()).fit(items, y)
-    assert isinstance(model.final_estimator_.structure_, GraphStructure)
-    alone = StackedStructureClassifier(LogisticRegression())
-    alone.fit([(x, []) for x in X[1:]], y[1:])
-    assert isinstance(alone.final_estimator_.structure_, GraphStructure)
+    assert both.fit(items, y).predict(items[-1:])[0].shape == (25,)
+    # Graphs without edges, all or the first, are no trees.
+    y = [y[0][:1], *y[1:]]
+    for rest in ([], edges):
+        items = [(X[0][:1], []), *((x, rest) for x in X[1:])]
+        model = StackedStructureClassifier(LogisticRegression()).fit(items, y)
+        assert isinstance(model.final_estimator_.structure_, GraphStructure)
 
 
 def test_hidden_labels_are_left_out_below_and_hidden_above():
@@ -254,59 +237,16 @@ def test_hidden_labels_are_left_out_below_and_hidden_above():
     by_hand = LogisticRegression().fit(rows, labels)
     np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
     assert model.score(X, y) > by_hand.score(np.vstack(X), np.concatenate(y))
-
-
-def test_folds_without_a_label_or_a_row_choose_nothing():
-    X, y = series()
-    hidden = [labels.astype(object) for labels in y]
-    for labels in hidden[:5]:
-        labels[:] = MISSING
-    model = StackedStructureClassifier(LogisticRegression()).fit(X, hidden)
-    assert model.score(X, y) > 0.4
-    with_empty = [X[0][:0]] * 3 + X, [y[0][:0]] * 3 + y
-    model = StackedStructureClassifier(LogisticRegression(), cv=12).fit(*with_empty)
-    assert model.score(X, y) > 0.4
-
-
-def test_each_fold_has_items_with_labels_wherever_they_stand():
-    X, y = series()
-    few = [own if i < 4 else np.full(len(own), MISSING) for i, own in enumerate(y)]
-    order = new_rng().permutation(12)
-    for places in (np.arange(12), order):
-        given = [X[i] for i in places], [few[i] for i in places]
-        model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(*given)
-        by_hand = LogisticRegression().fit(
-            np.vstack([X[i] for i in places if i < 4]),
-            np.concatenate([y[i] for i in places if i < 4]),
-        )
-        np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
-        assert model.score(X, y) > 0.4
-
-
-def test_classes_of_a_fitted_classifier_that_y_lacks_are_left_out():
-    X, y = series()
-    prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
-    few = [np.where(labels == "run", "walk", labels) for labels in y]
-    model = StackedStructureClassifier(prefit, cv="prefit").fit(X, few)
-    kept = [list(CLASSES).index(label) for label in model.classes_]
-    assert model.classes_.tolist() == sorted(set(CLASSES) - {"run"})
-    np.testing.assert_array_equal(
-        np.vstack(model._scored(X)),
-        np.log(np.maximum(prefit.predict_proba(np.vstack(X)), 1e-300))[:, kept].clip(
-            np.log(model.least_probability_)
-        ),
-    )
-    with pytest.raises(ValueError, match="not one of the classes"):
-        model.fit(X, [np.full(len(labels), 7) for labels in y])
-
-
-def test_integers_beside_hidden_labels_are_labels():
-    X, y = series()
+    # Integers beside hidden labels are labels, and folds without any choose nothing.
     codes = [np.searchsorted(CLASSES, labels).astype(object) for labels in y]
-    codes[0][3:9] = MISSING
-    model = StackedStructureClassifier(LogisticRegression()).fit(X, codes)
-    assert model.classes_.tolist() == [0, 1, 2]
-    assert {own.dtype.kind for own in model.predict(X)} == {"i"}
+    for labels in codes[:5]:
+        labels[:] = MISSING
+    items = [X[0][:0]] * 3 + X, [y[0][:0]] * 3 + codes
+    for data, cv in (((X, codes), None), (items, 15)):
+        model = StackedStructureClassifier(LogisticRegression(), cv=cv).fit(*data)
+        assert model.score(X, [np.searchsorted(CLASSES, own) for own in y]) > 0.4
+        assert model.classes_.tolist() == [0, 1, 2]
+        assert {own.dtype.kind for own in model.predict(X)} == {"i"}
 
 
 def test_items_without_weight_labels_or_rows_count_as_no_row():
@@ -342,16 +282,6 @@ def test_the_scale_of_weights_does_not_matter_to_the_default():
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6, atol=1e-9)
 
 
-def test_a_class_that_folds_lack_has_its_column():
-    X, y = series()
-    y[0] = np.where(np.arange(25) < 3, "fall", y[0])
-    model = StackedStructureClassifier(LogisticRegression()).fit(X, y)
-    assert model.classes_.tolist() == ["fall", *CLASSES]
-    proba = model.predict_proba(X)
-    assert {own.shape for own in proba} == {(25, 4)}
-    np.testing.assert_allclose(proba[0].sum(axis=1), 1.0)
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_decision_functions_are_scores(k):
     X, y = series()
@@ -369,24 +299,6 @@ def test_decision_functions_are_scores(k):
     )
     with pytest.raises(TypeError, match="estimator must have predict_proba"):
         named.fit(X, y)
-
-
-def test_weights_of_items_reach_both_parts():
-    X, y = series()
-    weights = new_rng().integers(1, 4, size=len(X)).astype(float)
-    final = CRFClassifier("chain", random_state=0)
-    model = StackedStructureClassifier(LogisticRegression(), final, cv="prefit")
-    base = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
-    model.set_params(estimator=base).fit(X, y, weights)
-    scores = model._scored(X)
-    by_hand = CRFClassifier(ChainStructure(emission="given"), random_state=0)
-    by_hand.fit(scores, y, weights)
-    np.testing.assert_array_equal(model.final_estimator_.coef_, by_hand.coef_)
-    whole = StackedStructureClassifier(LogisticRegression()).fit(X, y, weights)
-    other = LogisticRegression().fit(
-        np.vstack(X), np.concatenate(y), np.repeat(weights, 25)
-    )
-    np.testing.assert_array_equal(whole.estimator_.coef_, other.coef_)
 
 
 def test_all_that_the_structure_can_do_is_there():
@@ -407,16 +319,16 @@ def test_all_that_the_structure_can_do_is_there():
     )
     assert len(model.predict_k_best(X, 2)[0][0]) == 2
     assert uncertainty(model, X).shape == (12,)
+    sets = ConformalClassifier(model, confidence_level=0.5).fit(X, y).predict_set(X)
+    assert len(sets) == 12
+    y[0] = np.where(np.arange(25) < 3, "fall", y[0])
+    # A class that folds lack has its column.
+    proba = StackedStructureClassifier(LogisticRegression()).fit(X, y).predict_proba(X)
+    assert {own.shape for own in proba} == {(25, 4)}
+    np.testing.assert_allclose(proba[0].sum(axis=1), 1.0)
     large_margin = StackedStructureClassifier(LogisticRegression(), BCFWClassifier())
     assert not hasattr(large_margin, "predict_proba")
     assert hasattr(large_margin, "max_marginals")
-
-
-def test_sets_hold_the_truth_over_it():
-    X, y = series(60)
-    model = ConformalClassifier(StackedStructureClassifier(LogisticRegression(), cv=3))
-    sets = model.fit(X[:40], y[:40]).predict_set(X[40:])
-    assert len(sets) == 20
 
 
 def test_pipelines_and_searches_set_the_parameters_of_both():
@@ -434,14 +346,6 @@ def test_pipelines_and_searches_set_the_parameters_of_both():
     assert model.final_estimator_.C_ in (0.1, 1.0)
 
 
-def test_a_copy_from_a_file_is_the_same():
-    X, y = series()
-    model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(X, y)
-    other = pickle.loads(pickle.dumps(model))
-    for own, expected in zip(other.predict(X), model.predict(X), strict=True):
-        np.testing.assert_array_equal(own, expected)
-
-
 def test_one_item_gets_what_it_gets_among_others():
     X, y = series()
     model = StackedStructureClassifier(DecisionTreeClassifier(max_depth=3), cv=3)
@@ -451,6 +355,8 @@ def test_one_item_gets_what_it_gets_among_others():
         np.testing.assert_array_equal(model.predict([x])[0], labels)
     assert len(model.predict([])) == 0
     assert model.predict([X[0][:0]])[0].shape == (0,)
+    with pytest.raises(NotFittedError):
+        clone(model).predict(X)
 
 
 def test_a_second_fit_starts_from_the_first_where_the_final_estimator_does():
@@ -496,12 +402,6 @@ def test_what_cannot_be_stacked_is_refused_before_any_fit(model, change, error, 
     with pytest.raises(error, match=message):
         model.fit(**({"X": X, "y": y} | change))
     assert not hasattr(model, "estimator_")
-
-
-def test_it_must_be_fitted_first():
-    X, _ = series()
-    with pytest.raises(NotFittedError):
-        StackedStructureClassifier(LogisticRegression()).predict(X)
 
 
 def test_one_matrix_is_no_list_of_items():
