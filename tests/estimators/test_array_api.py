@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -146,25 +147,22 @@ def test_predictions_are_in_the_library_and_on_the_device_of_the_rows(
 @needs_dispatch
 @for_each_linear
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_words_for_labels_are_numpy_s_as_no_other_library_has_them(dispatch, model):
-    model, X = fitted(model, classes=["ash", "elm", "fir"])
+def test_labels_keep_their_type_and_words_are_numpy_s(dispatch, model):
+    for classes in ([False, True], [-1, 1], [1.0, 2.0]):
+        own, X = fitted(model, "binary", classes)
+        found = np.asarray(own.predict(xp.asarray(X)))
+        np.testing.assert_array_equal(found, own.predict(X))
+        assert found.dtype == np.array(classes).dtype
+    # No other library has words.
+    own, X = fitted(model, classes=["ash", "elm", "fir"])
     devices = ["CPU_DEVICE"]
     if ROUTES_TO_DEFAULT_SCORES:
         # Before 1.8, scikit-learn brings home arrays of PyTorch and CuPy alone.
         devices.append("device1")
     for device in devices:
-        found = model.predict(xp.asarray(X, device=xp.Device(device)))
-        np.testing.assert_array_equal(found, model.predict(X))
+        found = own.predict(xp.asarray(X, device=xp.Device(device)))
+        np.testing.assert_array_equal(found, own.predict(X))
         assert isinstance(found, np.ndarray)
-
-
-@needs_dispatch
-def test_labels_of_any_number_type_keep_it(dispatch):
-    for classes in ([False, True], [-1, 1], [1.0, 2.0]):
-        model, X = fitted(BCFWClassifier(random_state=0), "binary", classes)
-        found = np.asarray(model.predict(xp.asarray(X)))
-        np.testing.assert_array_equal(found, model.predict(X))
-        assert found.dtype == np.array(classes).dtype
 
 
 @needs_dispatch
@@ -194,6 +192,7 @@ def test_a_fit_to_them_says_what_to_do_before_any_work(dispatch, model):
         with pytest.raises(TypeError, match=f"^{name} is a.*{remedy.format(name)}"):
             model.fit(*arguments)
     assert not hasattr(model, "classes_") and not hasattr(model, "n_features_in_")
+    assert not get_tags(model).array_api_support
 
 
 @needs_dispatch
@@ -222,22 +221,19 @@ def test_what_else_takes_none_says_so_too(dispatch):
     ):
         with pytest.raises(TypeError, match=r"y is a .* give np\.asarray\(y\)"):
             call()
+    problem = make_problem("chain")
+    foreign = [xp.asarray(x) for x in problem.X]
+    for model in (BCFWClassifier(random_state=0), CRFClassifier()):
+        for call in (
+            partial(clone(model).fit, foreign, problem.y),
+            partial(model.fit(problem.X, problem.y).predict, foreign),
+        ):
+            words = r"X holds a .* give \[np\.asarray\(x\) for x in X\]"
+            with pytest.raises(TypeError, match=words):
+                call()
     groups = xp.asarray(y)
     with pytest.raises(TypeError, match="^sensitive_features is a"):
         mixture.fit(X, y, sensitive_features=groups)
-
-
-@needs_dispatch
-@pytest.mark.parametrize("model", [BCFWClassifier(random_state=0), CRFClassifier()])
-def test_sequences_of_them_say_what_to_do(dispatch, model):
-    problem = make_problem("chain")
-    foreign = [xp.asarray(x) for x in problem.X]
-    words = r"X holds a .* give \[np\.asarray\(x\) for x in X\]"
-    with pytest.raises(TypeError, match=words):
-        clone(model).fit(foreign, problem.y)
-    model = clone(model).fit(problem.X, problem.y)
-    with pytest.raises(TypeError, match=words):
-        model.predict(foreign)
 
 
 @needs_dispatch
@@ -258,8 +254,3 @@ def test_without_dispatch_they_are_what_numpy_makes_of_them(model):
     found = model.predict(xp.asarray(X))
     assert isinstance(found, np.ndarray)
     np.testing.assert_array_equal(found, model.predict(X))
-
-
-@for_each
-def test_the_tag_says_that_fit_takes_none(model):
-    assert not get_tags(model).array_api_support

@@ -1,5 +1,7 @@
 """Bounds of structures: every estimator keeps to them, or says that it does not."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from _options import placed
@@ -81,12 +83,23 @@ OF_CHAINS = {
 }
 
 
+def data_of(name, on_machines):
+    """A structure, and data here or on many machines."""
+    structure, draw = DATA[name]
+    if not on_machines:
+        return structure, *draw()
+    bag = pytest.importorskip("dask.bag")
+    return structure, *(bag.from_sequence(items, npartitions=2) for items in draw())
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("method", KEEPING)
+@pytest.mark.parametrize(
+    ("method", "on_machines"),
+    [*product(KEEPING, [False]), *product(["bcfw", "margin", "slack"], [True])],
+)
 @pytest.mark.parametrize("name", DATA)
-def test_weights_are_within_the_bounds_of_the_structure(name, method):
-    (structure, draw), (estimator, params) = DATA[name], KEEPING[method]
-    X, y = draw()
+def test_weights_are_within_the_bounds_of_the_structure(name, method, on_machines):
+    (structure, X, y), (estimator, params) = data_of(name, on_machines), KEEPING[method]
     params = {"max_iter": 20} | params
     model = placed(estimator)(structure=structure, tol=0.1, **params).fit(X, y)
     lower, upper = model.structure_.weight_bounds()
@@ -96,53 +109,20 @@ def test_weights_are_within_the_bounds_of_the_structure(name, method):
         assert (model.coef_[np.isfinite(lower)] == 0.0).any()
 
 
+@pytest.mark.parametrize("on_machines", [False, True])
 @pytest.mark.parametrize(
-    ("name", "method"),
-    [(name, method) for name in DATA for method in REFUSING]
-    + [("chain", method) for method in OF_CHAINS],
+    ("name", "method"), [*product(DATA, REFUSING), *product(["chain"], OF_CHAINS)]
 )
-def test_what_knows_no_bounds_refuses_a_structure_that_has_some(name, method):
-    (structure, draw), (estimator, params) = DATA[name], (REFUSING | OF_CHAINS)[method]
-    X, y = draw()
+def test_what_knows_no_bounds_refuses_a_structure_that_has_some(
+    name, method, on_machines
+):
+    (structure, X, y) = data_of(name, on_machines)
+    estimator, params = (REFUSING | OF_CHAINS)[method]
     model = placed(estimator)(structure=structure, **params)
     words = f"{type(structure).__name__} bounds its weights, which .* does not support"
-    with pytest.raises(ValueError, match=words):
-        model.fit(X, y)
-    assert not hasattr(model, "coef_")
-
-
-def bags(name):
-    bag = pytest.importorskip("dask.bag")
-    return [bag.from_sequence(items, npartitions=2) for items in DATA[name][1]()]
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("method", ["bcfw", "margin", "slack"])
-@pytest.mark.parametrize("name", DATA)
-def test_bounds_hold_for_examples_on_many_machines(name, method):
-    estimator, params = KEEPING[method]
-    model = placed(estimator)(DATA[name][0], tol=0.1, max_iter=20, **params).fit(
-        *bags(name)
-    )
-    lower, upper = model.structure_.weight_bounds()
-    assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
-    if name != "parts":
-        assert (model.coef_[np.isfinite(lower)] == 0.0).any()
-
-
-@pytest.mark.parametrize(
-    ("name", "method"),
-    [(name, method) for name in DATA for method in REFUSING]
-    + [("chain", method) for method in OF_CHAINS],
-)
-def test_what_knows_no_bounds_refuses_them_on_many_machines_as_well(name, method):
-    estimator, params = (REFUSING | OF_CHAINS)[method]
-    model = placed(estimator)(structure=DATA[name][0], **params)
-    if method == "crf lbfgs":
-        words = "Attractive bounds its weights, which CRFClassifier does not support"
-    else:
+    if on_machines and method != "crf lbfgs":
         # These know no examples on many machines either.
         words = "needs data in memory|must be a sequence|does not support Dask"
     with pytest.raises((ValueError, TypeError), match=words):
-        model.fit(*bags(name))
+        model.fit(X, y)
     assert not hasattr(model, "coef_")
