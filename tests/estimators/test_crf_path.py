@@ -13,7 +13,6 @@ from sklearn.svm import l1_min_c
 from sklearn_structsvm import CRFClassifier, crf_path
 from sklearn_structsvm.structures import (
     MISSING,
-    ChainStructure,
     PairwiseMultilabelStructure,
 )
 
@@ -72,12 +71,6 @@ def test_each_point_is_certified_and_agrees_with_a_fit_that_starts_anew(kind, l1
         assert objective(model, X, y) == pytest.approx(found, rel=1e-9)
 
 
-def test_graphs_have_a_path_of_bounds():
-    path = path_of("cycles", Cs=3)
-    assert (path.dual_gaps <= TOL).all()
-    assert path.intercepts is None
-
-
 def largest_sizes(X):
     """Sums of the absolute features of an item, and of the constant feature."""
     items = X if isinstance(X, list) else X[:, np.newaxis]
@@ -134,18 +127,6 @@ def test_weights_of_examples_count_them(kind):
     )
 
 
-def test_zeros_are_a_path_where_no_weight_has_a_use():
-    X = [np.zeros((3, 2)), np.zeros((3, 2))]
-    y = [["a", "a", "b"], ["b", "b", "a"]]
-    structure = ChainStructure(
-        bias=False, first_bias=False, last_bias=False, transition=False
-    )
-    path = crf_path(X, y, structure=structure, Cs=3, l1_ratio=1.0)
-    np.testing.assert_allclose(path.Cs, np.geomspace(1e-3, 1e2, 3))
-    np.testing.assert_array_equal(path.n_nonzeros, 0)
-    np.testing.assert_allclose(path.objectives, 3.0 * np.log(2.0))
-
-
 def test_fits_that_are_cut_short_are_told_once():
     problem = make_problem("chain")
     with pytest.warns(ConvergenceWarning, match="of 3 fits ended with a duality") as told:
@@ -173,31 +154,25 @@ def test_parameters_are_refused_before_data_are_read(params, message):
         placed(crf_path)(None, None, **params)
 
 
-def test_with_hidden_labels_each_point_is_a_procedure_from_the_one_before():
+def test_data_that_make_no_path_are_refused_and_hidden_labels_are_procedures():
     problem = make_problem("chain")
-    labels = [list(labels) for labels in problem.y]
-    for own in labels[::2]:
-        own[-1] = MISSING
-    Cs = [0.1, 1.0]
-    path = crf_path(problem.X, labels, structure="chain", Cs=Cs, random_state=0)
-    model = CRFClassifier("chain", C=Cs[0], random_state=0, warm_start=True)
-    for i, C in enumerate(Cs):
+    labels = [[MISSING, *labels[1:]] for labels in problem.y[:-4]] + problem.y[-4:]
+    path = crf_path(problem.X, labels, structure="chain", Cs=[0.1, 1.0], random_state=0)
+    model = CRFClassifier("chain", random_state=0, warm_start=True)
+    for i, C in enumerate(path.Cs):
         model.set_params(C=C).fit(problem.X, labels)
         np.testing.assert_array_equal(path.coefs[i], model.coef_)
         assert path.dual_gaps[i] == model.dual_gap_ <= model.tol
-
-
-def test_data_that_make_no_path_are_refused():
-    problem = make_problem("chain")
-    labels = [list(labels) for labels in problem.y]
-    labels[0][0] = MISSING
     with pytest.raises(ValueError, match="labels that are not known.*use l1_ratio=0"):
         crf_path(problem.X, labels, structure="chain", l1_ratio=1.0)
     with pytest.raises(ValueError, match="label_costs must have shape"):
         crf_path(problem.X, problem.y, label_costs=[[0.0]], l1_ratio=1.0)
     with pytest.raises(ValueError, match="solver='newton' requires"):
         path_of("tree", solver="newton")
-    with pytest.raises(ValueError, match="l1_ratio=0"):
-        path_of("cycles", l1_ratio=1.0)
     with pytest.raises(ValueError, match="C=1e\\+160 is too large"):
         crf_path(problem.X, problem.y, Cs=[1.0, 1e160])
+    # Graphs have a path of bounds, without an L1 penalty.
+    path = path_of("cycles", Cs=3)
+    assert (path.dual_gaps <= TOL).all() and path.intercepts is None
+    with pytest.raises(ValueError, match="l1_ratio=0"):
+        path_of("cycles", l1_ratio=1.0)
