@@ -177,7 +177,7 @@ def test_complex_metrics_pass_the_generated_checks(estimator, check):
         and getattr(e, "solver", None) != "sgd"
         # Its paths are within `eps`, so that C may differ, and the optimum for the data
         # of the check has scores that tie: predictions of equal fits may differ. What
-        # it promises is tested in test_bcfw_cv.py. Folds of repetitions are others.
+        # it promises is tested in test_choice_of_c.py. Folds of repetitions are others.
         and type(e) in (BCFWClassifier, SlackRescaledSSVM, CRFClassifier)
     ]
     + ACCURATE_ALREADY,

@@ -1,7 +1,9 @@
-"""BCFWClassifierCV: C chosen along the path by cross-validation."""
+"""C chosen by cross-validation, along a path or by fits that start from one another."""
 
+import pickle
 import re
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,17 +21,20 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
+    CRFClassifier,
     CRFClassifierCV,
     bcfw_path,
 )
+from sklearn_structsvm.estimators.base import Fit
 from sklearn_structsvm.estimators.bcfw_path import find_path
 from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.metrics import (
     entity_precision_score,
+    log_likelihood_scorer,
     token_accuracy_score,
     token_accuracy_scorer,
 )
-from sklearn_structsvm.structures import ChainStructure
+from sklearn_structsvm.structures import ChainStructure, PairwiseMultilabelStructure
 
 CS = [0.01, 0.1, 1.0]
 
@@ -155,11 +160,6 @@ def test_values_that_are_no_c_and_numbers_that_make_no_grid_are_refused(bad):
         cv_model(problem, Cs=bad).fit(problem.X, problem.y)
 
 
-def raw_wine():
-    """Classes that features of very different scales tell apart."""
-    return load_wine(return_X_y=True)
-
-
 def test_raw_columns_of_very_different_sizes_have_a_score_for_each_c():
     rng, n = new_rng(4), 300
     columns = {
@@ -181,7 +181,7 @@ def test_raw_columns_of_very_different_sizes_have_a_score_for_each_c():
 
 
 def test_a_limit_ends_the_paths_of_features_that_are_not_scaled():
-    X, y = raw_wine()
+    X, y = load_wine(return_X_y=True)
     model = BCFWClassifierCV(Cs=12, tol=1.0, max_iter=10, random_state=0)
     message = (
         "The paths of 5 of 5 folds were cut short by max_iter=10, so that C above .* has "
@@ -196,22 +196,13 @@ def test_a_limit_ends_the_paths_of_features_that_are_not_scaled():
     assert (is_scored[1:] <= is_scored[:-1]).all()
     means = model.scores_path_[is_scored.all(axis=1)].mean(axis=1)
     assert model.C_ == model.Cs_[means.argmax()] > model.Cs_[0]
-
-
-def test_time_limits_the_paths_as_well():
-    X, y = raw_wine()
-    # The first lies where a path is known in closed form.
-    model = BCFWClassifierCV(
-        Cs=[1e-12, 1.0], solver_options={"max_time": 1e-9}, cv=2, random_state=0
-    )
+    # Time limits them as well. The first C lies where a path is known in closed form.
+    model = BCFWClassifierCV(Cs=[1e-12, 1.0], solver_options={"max_time": 1e-9}, cv=2)
     with pytest.warns(ConvergenceWarning, match="2 of 2 folds .*by max_time=1e-09"):
-        model.fit(X, y)
+        model.set_params(random_state=0).fit(X, y)
     assert np.isfinite(model.scores_path_).tolist() == [[True, True], [False, False]]
     assert model.C_ == 1e-12
-
-
-def test_where_no_c_was_reached_none_is_chosen():
-    X, y = raw_wine()
+    # Where no C was reached none is chosen.
     model = BCFWClassifierCV(Cs=[10.0, 1.0], max_iter=3, cv=2, random_state=0)
     message = "No C can be chosen: max_iter=3 cut the path .* before C=1, .* smaller Cs"
     with pytest.raises(ValueError, match=message):
@@ -234,7 +225,7 @@ def test_a_limit_cuts_a_path_and_changes_nothing_before(kind):
 
 
 def test_a_warning_turned_error_leaves_the_fit_that_it_warns_of():
-    X, y = raw_wine()
+    X, y = load_wine(return_X_y=True)
     # The final fit warns, or where its tol is large enough the paths alone do.
     for tol, message in ((1.0, "The paths of"), (0.0, "BCFW stopped at max_iter=10")):
         model = BCFWClassifierCV(Cs=5, tol=tol, max_iter=10, cv=2, random_state=0)
@@ -451,3 +442,164 @@ def test_an_example_of_weight_k_counts_as_k_examples(kind):
     assert abs(weighted.objective_ - repeated.objective_) <= 1e-12
     scale = np.abs(repeated.coef_).max()
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5 * scale)
+
+
+RATIOS = [0.0, 0.5, 0.9]
+WITH_SUMS = ["binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr"]
+
+
+def crf_model(problem, **params):
+    params = {"Cs": CS, "cv": 3, "random_state": 0} | params
+    return placed(CRFClassifierCV)(problem.structure, **params)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ratios"),
+    [*product(WITH_SUMS, [None]), *product(["binary", "chain-csr"], [RATIOS])],
+)
+def test_the_final_fit_is_that_at_the_chosen_c_and_l1_ratio(kind, ratios):
+    problem = make_problem(kind, n=24)
+    given = {} if ratios is None else {"l1_ratios": [0.9, 0.0, 0.5, 0.5]}
+    model = crf_model(problem, decoding="mbr", **given).fit(problem.X, problem.y)
+    scores = np.reshape(model.scores_path_, (-1, 3, 3))
+    assert model.scores_path_.shape == model.dual_gaps_path_.shape
+    assert scores.shape == (len(ratios or [0.0]), 3, 3)
+    np.testing.assert_array_equal(model.Cs_, CS)
+    means = scores.mean(axis=2)
+    ratio, best = np.argwhere(means == means.max())[0]
+    assert model.C_ == CS[best] and model.l1_ratio_ == (ratios or [0.0])[ratio]
+    if ratios is not None:
+        np.testing.assert_array_equal(model.l1_ratios_, RATIOS)
+    classes = None if "multilabel" in kind else model.classes_
+    single = CRFClassifier(
+        problem.structure, C=model.C_, l1_ratio=model.l1_ratio_, random_state=0,
+        solver_options={"decoding": "mbr", "classes": classes},
+    ).fit(problem.X, problem.y)  # fmt: skip
+    np.testing.assert_array_equal(model.coef_, single.coef_)
+    for name in ("objective_", "dual_gap_", "n_iter_", "solver_"):
+        assert getattr(model, name) == getattr(single, name)
+    for method in ("predict", "predict_proba"):
+        found = (getattr(own, method)(problem.X) for own in (model, single))
+        assert_same_labels(*found)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+def test_scores_are_those_of_fits_that_start_anew(kind):
+    problem, splitter = make_problem(kind, n=24), KFold(2)
+    weights = new_rng(9).integers(0, 4, size=24) + 0.5 * (np.arange(24) % 12 == 0)
+    options = {"tol": 1e-9, "max_iter": 10**4, "random_state": 0}
+    model = crf_model(problem, cv=splitter, scoring=log_likelihood_scorer, **options)
+    model.fit(problem.X, problem.y, weights)
+    assert (model.dual_gaps_path_ <= 1e-9).all()
+    options |= {"structure": problem.structure, "classes": model.classes_}
+    for fold, (train, test) in enumerate(splitter.split(problem.X)):
+        for C, found in zip(CS, model.scores_path_[:, fold], strict=True):
+            single = placed(CRFClassifier)(C=C, **options)
+            single.fit(*problem.take(train), weights[train])
+            score = log_likelihood_scorer(single, *problem.take(test), weights[test])
+            # λ/2 ‖w - w*‖² <= gap.
+            assert found == pytest.approx(score, rel=1e-2, abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "solver"), [("multiclass", "newton"), ("chain", "dual")]
+)
+def test_each_fit_starts_from_the_one_before(kind, solver, monkeypatch):
+    problem = make_problem(kind, n=24)
+    fits = []
+    commit = Fit.commit
+
+    def counted(fit):
+        commit(fit)
+        model = fit.estimator
+        if isinstance(model, CRFClassifier):
+            fits.append((model.C, model.n_iter_, model.history_["dual_gap"][0]))
+
+    monkeypatch.setattr(Fit, "commit", counted)
+    Cs = np.geomspace(0.1, 0.11, 4)
+    crf_model(problem, Cs=Cs, cv=KFold(2), tol=1e-6, solver=solver).fit(
+        problem.X, problem.y
+    )
+    for fold in (fits[:4], fits[4:8]):
+        assert [C for C, *_ in fold] == Cs.tolist()
+        # C is nearly the same.
+        assert all(gap < 0.1 * fold[0][2] for _, _, gap in fold[1:])
+    assert len(fits) == 9
+
+
+@pytest.mark.parametrize("kind", ["binary", "chain"])
+def test_folds_in_parallel_give_the_same_and_it_survives_a_file(kind):
+    problem = make_problem(kind, n=24)
+    model = crf_model(problem).fit(problem.X, problem.y)
+    with parallel_config("threading"):
+        many = crf_model(problem, n_jobs=2).fit(problem.X, problem.y)
+    restored = pickle.loads(pickle.dumps(model))
+    grid = crf_model(problem, Cs=6).fit(problem.X, problem.y).Cs_
+    np.testing.assert_allclose(grid, np.geomspace(1e-3, 1e2, 6))
+    for other in (many, restored):
+        np.testing.assert_array_equal(model.scores_path_, other.scores_path_)
+        np.testing.assert_array_equal(model.coef_, other.coef_)
+
+
+def test_fits_that_fall_short_are_told_of_once():
+    problem = make_problem("chain", n=24)
+    model = crf_model(problem, tol=1e-9, max_iter=1)
+    with pytest.warns(ConvergenceWarning) as record:
+        model.fit(problem.X, problem.y)
+    final, folds = (str(warning.message) for warning in record)
+    assert final.startswith("Dual ascent stopped at max_iter=1")
+    assert folds.startswith("9 of 9 fits to folds ended with a duality gap above")
+    assert "from C=0.01 on" in folds
+    assert (model.dual_gaps_path_ > 1e-9).all()
+
+
+def test_structures_without_sums_and_ratios_that_are_none_are_refused():
+    problem = make_problem("chain", n=24)
+    words = "CRFClassifierCV needs a structure that can sum"
+    with pytest.raises(ValueError, match=words):
+        CRFClassifierCV(PairwiseMultilabelStructure()).fit(problem.X, problem.y)
+    for name in ("predict_proba", "entropy", "predict_k_best"):
+        assert hasattr(CRFClassifierCV(ChainStructure()), name)
+    for ratios in ([], 0.5, [-0.1], [0.5, 1.5], ["a"], [[0.1]], [np.nan]):
+        with pytest.raises(ValueError, match="l1_ratios"):
+            crf_model(problem, l1_ratios=ratios).fit(problem.X, problem.y)
+
+
+def test_each_l1_ratio_has_the_path_that_it_has_alone():
+    problem = make_problem("chain", n=24)
+    both = crf_model(problem, l1_ratios=[0.0, 0.5]).fit(problem.X, problem.y)
+    for ratio, scores, gaps in zip(
+        both.l1_ratios_, both.scores_path_, both.dual_gaps_path_, strict=True
+    ):
+        alone = crf_model(problem, l1_ratios=[ratio]).fit(problem.X, problem.y)
+        np.testing.assert_array_equal(alone.scores_path_, scores[np.newaxis])
+        np.testing.assert_array_equal(alone.dual_gaps_path_, gaps[np.newaxis])
+    plain = crf_model(problem).fit(problem.X, problem.y)
+    np.testing.assert_array_equal(plain.scores_path_, both.scores_path_[0])
+    assert plain.l1_ratio_ == 0.0
+
+
+def test_refit_chooses_among_all_pairs():
+    problem = make_problem("chain", n=24)
+    seen = {}
+
+    def last(results):
+        seen.update(results)
+        return len(results["params"]) - 1
+
+    model = crf_model(problem, l1_ratios=RATIOS, refit=last).fit(problem.X, problem.y)
+    assert (model.l1_ratio_, model.C_) == (0.9, 1.0)
+    assert seen["params"][4] == {"l1_ratio": 0.5, "C": 0.1}
+    np.testing.assert_array_equal(seen["param_l1_ratio"], np.repeat(RATIOS, 3))
+    np.testing.assert_array_equal(seen["param_C"], np.tile(CS, 3))
+    np.testing.assert_array_equal(
+        seen["split1_test_score"], model.scores_path_[..., 1].ravel()
+    )
+    careful = crf_model(problem, l1_ratios=RATIOS, refit="one_standard_error")
+    careful.fit(problem.X, problem.y)
+    means = careful.scores_path_.mean(axis=2)
+    ratio, best = np.argwhere(means == means.max())[0]
+    spread = careful.scores_path_[ratio, best].std() / np.sqrt(2)
+    enough = means[ratio] >= means[ratio, best] - spread
+    assert careful.l1_ratio_ == RATIOS[ratio]
+    assert careful.C_ == CS[int(np.argmax(enough))]
