@@ -248,6 +248,39 @@ def assert_same_optimum(first, second, total, weights=None):
     assert abs(first.objective_ - second.objective_) <= gaps_of(first, second).max()
 
 
+def linear_objective(
+    model, X, y, *, C, loss="hinge", l1=0.0, s=None, costs=None, free=False, scaling=1.0
+):
+    """Penalty over C Σ s plus the mean loss, by the definitions, at `coef_`.
+
+    `l1` is the share of the L1 norm, and a free intercept is no part of the penalty. A
+    squared hinge of several classes is that of each against the rest.
+    """
+    s = np.ones(len(y)) if s is None else s
+    W, b = model.coef_, np.broadcast_to(model.intercept_, len(model.coef_))
+    w = W.ravel() if free else np.append(W, b / scaling)
+    size = l1 * np.abs(w).sum() + 0.5 * (1.0 - l1) * w @ w
+    Z, is_one = X @ W.T + b, len(W) == 1
+    costs = 1.0 - np.eye(max(len(W), 2)) if costs is None else np.asarray(costs)
+    if np.ndim(y) == 2:
+        counted = (y == 1)[:, :, np.newaxis] & (y == 0)[:, np.newaxis]
+        pairs = costs + Z[:, np.newaxis] - Z[:, :, np.newaxis]
+        losses = np.where(counted, pairs, 0.0).max(axis=(1, 2))
+    elif is_one or loss == "squared_hinge":
+        present = np.equal.outer(y, model.classes_[1:] if is_one else model.classes_)
+        wrong, right = costs.sum(axis=1) if is_one else (1.0, 1.0)
+        scores = np.where(present, 1, -1) * Z
+        losses = np.maximum(0.0, np.where(present, right, wrong) - scores)
+        losses = losses**2 if loss == "squared_hinge" else losses
+        losses = np.logaddexp(0.0, -scores) if loss == "logistic" else losses
+        losses = losses.sum(axis=1)
+    else:
+        truth = np.searchsorted(model.classes_, y)
+        own = Z[np.arange(len(Z)), truth]
+        losses = (costs[truth] + Z - own[:, np.newaxis]).max(axis=1)
+    return size / (C * s.sum()) + s @ losses / s.sum()
+
+
 def assert_same_labels(first, second):
     """Check that predictions of any form are equal, item by item."""
     assert len(first) == len(second)

@@ -6,23 +6,17 @@ from functools import partial
 
 import numpy as np
 import pytest
-import sklearn
-from _estimators import assert_same_optimum, however_near
-from _forests import KINDS as FOREST_KINDS
-from _forests import random_forests
+from _estimators import linear_objective
 from _options import placed, set_placed
 from _seeds import cache_by_seed, new_rng, new_seed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import label_ranking_loss
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.fixes import parse_version
 
 from sklearn_structsvm import (
-    BCFWClassifier,
     BMRMClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
@@ -41,9 +35,11 @@ CLASSES = [SubLBFGSClassifier, BMRMClassifier, PragamClassifier]
 KINDS = ("binary", "multiclass", "ranking")
 TOL = 1e-8
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5], [3.0, 1.0, 0.0]])
-PAIR_COSTS = np.array(
-    [[0, 1, 2, 1], [1, 0, 1, 0.5], [2, 1, 0, 1], [1, 0.5, 3, 0]], dtype=float
-)
+COSTS_OF = {
+    "binary": np.array([[0, 1], [4, 0]]),
+    "multiclass": COSTS,
+    "ranking": np.array([[0, 1, 2, 1], [1, 0, 1, 0.5], [2, 1, 0, 1], [1, 0.5, 3, 0]]),
+}
 
 Accurate = {
     "dual-hybrid": partial(SubLBFGSClassifier, tol=TOL),
@@ -71,38 +67,6 @@ def make_data(kind, n=60):
     return X, np.array(["a", "b", "c"])[y]
 
 
-def objective(model, X, y, *, C, weights=None, costs=None, free=False):
-    """λ/2 ||W||² + Σ s_i H_i / Σ s_i by its definition, at `coef_`."""
-    s = np.ones(len(y)) if weights is None else weights
-    W, b = model.coef_, model.intercept_
-    square = (W**2).sum() + (0.0 if free else b @ b)
-    Z = X @ W.T + b
-    k = Z.shape[1]
-    if k == 1:
-        costs = 1.0 - np.eye(2) if costs is None else costs
-        truth = np.searchsorted(model.classes_, y)
-        losses = np.maximum(0.0, costs[truth].sum(axis=1) - (2 * truth - 1) * Z[:, 0])
-    elif np.ndim(y) == 2:
-        costs = 1.0 - np.eye(k) if costs is None else costs
-        losses = [
-            max(
-                [0.0]
-                + [
-                    costs[c, d] + z[d] - z[c]
-                    for c in np.flatnonzero(row == 1)
-                    for d in np.flatnonzero(row == 0)
-                ]
-            )
-            for z, row in zip(Z, y, strict=True)
-        ]
-    else:
-        costs = 1.0 - np.eye(k) if costs is None else costs
-        truth = np.searchsorted(model.classes_, y)
-        own = Z[np.arange(len(Z)), truth]
-        losses = (costs[truth] + Z - own[:, np.newaxis]).max(axis=1)
-    return square / (2 * C * s.sum()) + s @ losses / s.sum()
-
-
 @cache_by_seed
 def best(kind, **params):
     """A fit to the accuracy of rounding."""
@@ -111,21 +75,6 @@ def best(kind, **params):
 
 
 # What is the same for all three.
-
-
-@accurately
-@for_each_kind
-def test_what_is_reported_is_the_objective_at_the_coefficients(make, kind):
-    X, y = make_data(kind)
-    s = new_rng(0).uniform(0.0, 2.0, len(X))
-    model = make(C=0.1).fit(X, y, sample_weight=s)
-    free = isinstance(model, PragamClassifier) and kind == "binary"
-    value = objective(model, X, y, C=0.1, weights=s, free=free)
-    np.testing.assert_allclose(model.objective_, value, rtol=1e-12)
-    assert model.dual_gap_ == model.objective_ - model.dual_objective_ <= model.tol
-    assert model.history_["dual_gap"][-1] == model.dual_gap_
-    assert model.history_["n_iter"][-1] == model.n_iter_ > 0
-    assert model.history_["n_oracle_calls"][-1] == model.n_oracle_calls_ > 0
 
 
 @accurately
@@ -139,6 +88,9 @@ def test_the_gap_bounds_what_is_left_to_one_optimum(make, kind):
         assert model.dual_objective_ <= optimum.objective_ + 1e-12
         left = model.objective_ - optimum.dual_objective_
         assert -1e-12 <= left <= model.dual_gap_ + 1e-12 <= model.tol + 1e-12
+        assert model.dual_gap_ == model.objective_ - model.dual_objective_
+        for name in ("dual_gap", "n_iter", "n_oracle_calls"):
+            assert model.history_[name][-1] == getattr(model, f"{name}_")
     np.testing.assert_allclose(model.objective_, optimum.objective_, rtol=1e-6)
 
 
@@ -215,34 +167,26 @@ def test_the_optimum_is_that_of_linear_svc(kind, fit_intercept):
     peer.set_params(tol=1e-9, max_iter=10**6).fit(X, y)
     peer.intercept_ = np.array(np.broadcast_to(peer.intercept_, len(peer.coef_)), float)
     expected = best(kind, fit_intercept=fit_intercept).objective_
-    np.testing.assert_allclose(objective(peer, X, y, C=0.1), expected, rtol=1e-6)
+    np.testing.assert_allclose(linear_objective(peer, X, y, C=0.1), expected, rtol=1e-6)
 
 
 @accurately
-@pytest.mark.parametrize("loss", ["hinge", "slack_hinge"])
-def test_costs_are_those_of_the_margin_or_of_the_slack(make, loss):
-    X, y = make_data("multiclass")
-    rescaling = {"hinge": "margin", "slack_hinge": "slack"}[loss]
-    peer = SlackRescaledSSVM(
-        MulticlassStructure(COSTS), rescaling=rescaling,
-        solver_options={"search": "exact"}, C=0.1,
-        step="pairwise", tol=TOL, random_state=0,
-    ).fit(X, y)  # fmt: skip
-    model = make(C=0.1, loss=loss, label_costs=COSTS).fit(X, y)
-    np.testing.assert_allclose(model.objective_, peer.objective_, rtol=1e-6)
-    if loss == "hinge":
-        value = objective(model, X, y, C=0.1, costs=COSTS)
-        np.testing.assert_allclose(model.objective_, value, rtol=1e-12)
-
-
-@for_each_class
-def test_costs_of_two_classes_are_margins(make):
-    X, y = make_data("binary")
-    costs = np.array([[0, 1], [4, 0]])
+@for_each_kind
+def test_costs_are_those_of_the_margin_or_of_the_slack(make, kind):
+    X, y = make_data(kind)
+    costs, free = COSTS_OF[kind], make is Accurate["pragam"] and kind == "binary"
     model = make(C=0.1, label_costs=costs).fit(X, y)
-    free = make is PragamClassifier
-    value = objective(model, X, y, C=0.1, costs=costs, free=free)
+    value = linear_objective(model, X, y, C=0.1, costs=costs, free=free)
     np.testing.assert_allclose(model.objective_, value, rtol=1e-12)
+    assert model.dual_gap_ <= model.tol
+    for loss in ("hinge", "slack_hinge") if kind == "multiclass" else ():
+        peer = SlackRescaledSSVM(
+            MulticlassStructure(costs), solver_options={"search": "exact"}, C=0.1,
+            rescaling={"hinge": "margin", "slack_hinge": "slack"}[loss],
+            step="pairwise", tol=TOL, random_state=0,
+        ).fit(X, y)  # fmt: skip
+        model.set_params(loss=loss).fit(X, y)
+        np.testing.assert_allclose(model.objective_, peer.objective_, rtol=1e-6)
 
 
 def test_the_free_intercept_is_that_of_svc():
@@ -251,7 +195,7 @@ def test_the_free_intercept_is_that_of_svc():
     model = PragamClassifier(C=0.1, tol=1e-7, max_iter=50_000).fit(X, y)
     peer = SVC(kernel="linear", C=0.1, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(
-        model.objective_, objective(peer, X, y, C=0.1, free=True), rtol=1e-6
+        model.objective_, linear_objective(peer, X, y, C=0.1, free=True), rtol=1e-6
     )
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=2e-3)
     scaled = PragamClassifier(
@@ -270,40 +214,6 @@ def test_without_features_to_speak_of_the_smaller_class_is_lost(scale, C):
     assert model.objective_ == pytest.approx(2 / 3, rel=1e-12)
     assert model.dual_objective_ == pytest.approx(2 / 3, rel=1e-12)
     assert model.predict(X).tolist() == [0] * 9
-
-
-@pytest.mark.parametrize(
-    ("solver", "tol"),
-    # Digits may take owlqn* thousands of iterations: no rate is known for it.
-    [("auto", 1e-6), ("owlqn", 1e-6), ("owlqn*", 1e-4)],
-)
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_sparse_logistic_regression_is_that_of_liblinear(solver, tol, fit_intercept):
-    X, y = make_data("binary")
-    X = np.hstack([X, new_rng(0).standard_normal((len(X), 5))])
-    # So small that its slope is nowhere as large as the penalty's.
-    X[:, -1] *= 1e-3
-    C, scaling = 0.3, 2.0
-    options = {"C": C, "fit_intercept": fit_intercept, "intercept_scaling": scaling}
-    model = SubLBFGSClassifier("logistic", penalty="l1", solver=solver, tol=tol)
-    set_placed(model, max_iter=10**5, **options).fit(X, y)
-    old = parse_version(sklearn.__version__) < parse_version("1.8")
-    l1 = {"penalty": "l1"} if old else {"l1_ratio": 1.0}
-    peer = LogisticRegression(
-        solver="liblinear", tol=1e-10, max_iter=10**5, random_state=0, **options, **l1
-    ).fit(X, y)
-
-    def value(m):
-        z = np.where(y == "b", 1.0, -1.0) * (X @ m.coef_[0] + m.intercept_)
-        size = np.abs(m.coef_).sum() + np.abs(m.intercept_).sum() / scaling
-        return size / (C * len(y)) + np.logaddexp(0.0, -z).mean()
-
-    np.testing.assert_allclose(model.objective_, value(model), rtol=1e-12)
-    assert (1 - 1e-6) * value(peer) <= model.objective_ <= value(peer) + model.dual_gap_
-    assert model.dual_gap_ <= tol
-    assert model.coef_.any()
-    # Steps that are projected on their orthant end at zeros, others come ever nearer.
-    assert solver == "owlqn*" or model.coef_[0, -1] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -365,17 +275,6 @@ def test_options_of_steps_reach_them(model, option):
 
 
 @for_each_class
-def test_pairs_of_labels_may_have_costs(make):
-    X, y = make_data("ranking")
-    model = make(C=0.1, label_costs=PAIR_COSTS, tol=1e-6).fit(X, y)
-    value = objective(model, X, y, C=0.1, costs=PAIR_COSTS)
-    np.testing.assert_allclose(model.objective_, value, rtol=1e-12)
-    exact = BMRMClassifier(C=0.1, tol=1e-12, label_costs=PAIR_COSTS)
-    expected = exact.fit(*make_data("ranking"))
-    np.testing.assert_allclose(model.objective_, expected.objective_, atol=1e-6)
-
-
-@for_each_class
 def test_labels_above_the_threshold_are_predicted(make):
     X, y = make_data("ranking", n=200)
     model = make(tol=1e-4).fit(X, y)
@@ -430,54 +329,6 @@ def test_all_labels_or_none_are_no_ranking():
 # Structures.
 
 
-@however_near
-@pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
-def test_bmrm_over_chains_is_bcfw_over_chains(formulation):
-    X, y = make_chains(
-        15, n_features=4, n_classes=3, max_length=5, random_state=new_seed(0)
-    )
-    peer = BCFWClassifier(C=0.1, step="pairwise", tol=1e-9, max_iter=10**4).fit(X, y)
-    for structure in ("auto", ChainStructure()):
-        model = BMRMClassifier(
-            structure, C=0.1, solver_options={"formulation": formulation}, tol=TOL
-        )
-        model.fit(X, y)
-        assert_same_optimum(model, peer, 0.1 * len(X))
-        assert model.dual_gap_ <= TOL
-        assert 0.0 <= model.score(X, y) <= 1.0
-        assert not hasattr(model, "intercept_")
-
-
-def test_bmrm_over_a_named_flat_structure_is_bmrm_over_a_risk():
-    X, y = make_data("multiclass")
-    structure = MulticlassStructure(COSTS)
-    model = BMRMClassifier(structure, C=0.1, tol=TOL).fit(X, y)
-    exact = BMRMClassifier(C=0.1, tol=1e-12, label_costs=COSTS)
-    expected = exact.fit(*make_data("multiclass"))
-    np.testing.assert_allclose(model.objective_, expected.objective_, atol=2 * TOL)
-    assert not hasattr(structure, "classes_")
-
-
-@however_near
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("kind", FOREST_KINDS)
-def test_pragam_over_chains_and_trees_is_bcfw_over_them(kind, layout):
-    structure, X, y, _ = random_forests(kind, n=12, layout=layout, label_costs=True)
-    weights = new_rng(2).uniform(0.5, 2.0, 12)
-    weights[3] = 0.0
-    shared = {"C": 0.2, "class_weight": {0: 2.0}}
-    peer = BCFWClassifier(structure, tol=1e-7, random_state=0, **shared)
-    peer.fit(X, y, weights)
-    model = PragamClassifier(structure=structure, tol=1e-3, **shared).fit(X, y, weights)
-    assert 0.0 <= model.dual_gap_ <= 1e-3
-    assert model.dual_objective_ <= peer.objective_ + 1e-9
-    assert peer.dual_objective_ - 1e-9 <= model.objective_ <= peer.objective_ + 1e-3
-    assert model.coef_.shape == (structure.n_weights_,)
-    assert not hasattr(model, "intercept_")
-    assert len(model.predict(X)) == len(X)
-    assert 0.0 <= model.score(X, y) <= 1.0
-
-
 def test_pragam_reads_sequences_as_chains():
     X, y = make_chains(15, n_features=4, n_classes=3, random_state=new_seed(0))
     read, named = (
@@ -486,6 +337,8 @@ def test_pragam_reads_sequences_as_chains():
     )
     np.testing.assert_array_equal(read.coef_, named.coef_)
     assert isinstance(read.structure_, ChainStructure)
+    assert not hasattr(read, "intercept_")
+    assert read.coef_.shape == (read.structure_.n_weights_,)
     with pytest.warns(ConvergenceWarning, match="Pragam stopped at max_iter=2"):
         cut = PragamClassifier(C=0.1, max_iter=2).fit(X, y)
     assert cut.dual_gap_ > 0.001
@@ -579,7 +432,6 @@ def test_a_warm_start_from_damaged_intercepts_is_refused(make, change):
 
 
 L1 = SubLBFGSClassifier("logistic", penalty="l1")
-CHAIN = BMRMClassifier(ChainStructure())
 BINARY_COSTS = COSTS[:2, :2]
 
 
@@ -598,12 +450,6 @@ BINARY_COSTS = COSTS[:2, :2]
         (PragamClassifier(loss="slack_hinge"), "chain", "not for sequences"),
         (PragamClassifier(structure=ChainStructure(), label_costs=COSTS), "chain",
          "not for ChainStructure: a structure has its own loss"),
-        (BMRMClassifier(loss="slack_hinge"), "chain", "not for sequences"),
-        (clone(CHAIN).set_params(label_costs=COSTS), "chain", "its own loss"),
-        (clone(CHAIN).set_params(solver_options={"subproblem": "line"}), "chain",
-         "all planes"),
-        (clone(CHAIN).set_params(warm_start=True), "chain", "not for Chain"),
-        (BMRMClassifier(warm_start=True), "chain", "start from nothing"),
         (BMRMClassifier(solver_options={"formulation": "n-slack"}), "binary",
          "needs a structure"),
         *((make(label_costs=COSTS), kind, "label_costs must have shape")

@@ -11,13 +11,18 @@ from _estimators import (
     assert_same_fit,
     assert_same_optimum,
     however_near,
+    linear_objective,
     make_problem,
 )
 from _mixtures import no_complaint_of_convergence
-from _seeds import new_rng
+from _options import placed
+from _seeds import new_rng, new_seed
+from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
 
-from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, bcfw_path
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 from sklearn_structsvm.structures import MulticlassStructure
 
@@ -146,20 +151,24 @@ def test_the_objective_is_that_of_the_coefficients_and_the_gap_bounds_what_is_le
     assert model.dual_objective_ <= best.objective_ + 1e-13
 
 
-@pytest.mark.parametrize("kind", ["binary", "chain"])
+@pytest.mark.parametrize(
+    ("kind", "step"), [("binary", "fw"), ("chain", "fw"), ("multiclass", "exact")]
+)
 @pytest.mark.parametrize(
     ("limit", "value"), [("max_iter", 1), ("max_iter", 13), ("max_time", 1e-9)]
 )
-def test_a_fit_that_is_cut_short_warns_and_certifies_how_far_it_is(kind, limit, value):
+def test_a_fit_that_is_cut_short_warns_and_certifies_how_far_it_is(
+    kind, step, limit, value
+):
     problem = make_problem(kind)
-    model = problem.estimator(tol=1e-12, step="fw", **{limit: value})
+    model = problem.estimator(tol=1e-14, step=step, **{limit: value})
     with pytest.warns(ConvergenceWarning, match=f"stopped at {limit}={value}") as record:
         model.fit(problem.X, problem.y)
     assert len(record) == 1
     # It points to the line that called fit.
     assert record[0].filename == __file__
     assert model.n_iter_ == (1 if limit == "max_time" else value)
-    assert model.dual_gap_ > 1e-12
+    assert model.dual_gap_ > 1e-14
     with no_complaint_of_convergence():
         best = problem.fitted(**ACCURATE)
     assert best.dual_objective_ - 1e-13 <= model.objective_
@@ -299,3 +308,129 @@ def test_what_auto_settled_for_is_told():
     assert (python.step_, python.cache_) == ("corrective", False)
     named = make_problem("binary").fitted(step="away", cache=True)
     assert (named.step_, named.cache_) == ("away", True)
+
+
+OF_ROWS = ("binary", "multiclass", "multilabel")
+
+
+def random_rows(n=300, seed=0):
+    return make_classification(
+        n, 8, n_informative=6, n_classes=3, flip_y=0.1, random_state=new_seed(seed)
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [0.02, 1.0])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_objective_is_that_of_liblinear(n_classes, C, fit_intercept):
+    X, y = make_classification(
+        80, 6, n_informative=5, n_redundant=0, n_classes=n_classes, flip_y=0.2,
+        random_state=new_seed(0),
+    )  # fmt: skip
+    shared = {"C": C, "fit_intercept": fit_intercept, "random_state": 0}
+    peer = LinearSVC(
+        loss="hinge", multi_class="ovr" if n_classes == 2 else "crammer_singer",
+        tol=1e-9, max_iter=10**7, **shared,
+    ).fit(X, y)  # fmt: skip
+    mine = placed(BCFWClassifier)(step="exact", tol=1e-8, max_iter=10**5, **shared).fit(
+        X, y
+    )
+    if not fit_intercept:
+        peer.intercept_, mine.intercept_ = np.zeros(1), np.zeros(1)
+    reached = linear_objective(mine, X, y, C=C)
+    assert mine.objective_ == pytest.approx(reached, rel=1e-11)
+    assert reached == pytest.approx(linear_objective(peer, X, y, C=C), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [*OF_ROWS, "multilabel-csr", "chain", "custom"])
+def test_auto_takes_exact_steps_wherever_it_can(kind):
+    problem = make_problem(kind)
+    auto = {"step": "auto", "tol": 0.1}
+    if not problem.flat:
+        name = type(problem.structure).__name__
+        words = f"step='exact' requires structure=.*structure={name}"
+        with pytest.raises(ValueError, match=words):
+            problem.fitted(step="exact")
+        assert problem.fitted(cache=False, **auto).step_ in ("fw", "corrective")
+        return
+    assert problem.fitted(step="auto", cache="auto").step_ == "exact"
+    ways = [{"cache": True}, {"algorithm": "batch"}, {"average": True}]
+    ways += [{"coef_bounds": (-1.0, 1.0)}]
+    if kind == "multiclass":
+
+        class Own(MulticlassStructure):
+            """Someone's own, whose oracle may be anything."""
+
+        ways += [{"structure": Own()}]
+    for options in ways:
+        assert problem.fitted(**auto | options).step_ in ("fw", "pairwise")
+
+
+def test_paths_are_made_by_other_steps():
+    problem = make_problem("multiclass", n=30)
+    with pytest.raises(ValueError, match="step='exact'.*path"):
+        bcfw_path(problem.X, problem.y, step="exact")
+    search = BCFWClassifierCV(Cs=[0.01, 0.1], cv=2, random_state=0)
+    with pytest.raises(ValueError, match="step='exact'.*path"):
+        clone(search).set_params(step="exact").fit(problem.X, problem.y)
+    assert search.fit(problem.X, problem.y).step_ == "exact"
+
+
+@pytest.mark.parametrize("kind", OF_ROWS)
+def test_a_warm_start_goes_on_where_the_last_fit_ended(kind):
+    problem = make_problem(kind, n=60)
+    options = {"step": "exact", "tol": 1e-4, "warm_start": True}
+    model = problem.fitted(**options)
+    objective, coef, gap = model.objective_, model.coef_, model.dual_gap_
+    model.fit(problem.X, problem.y)
+    assert model.n_iter_ == 0 and model.objective_ == pytest.approx(objective, rel=1e-12)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
+    warm = model.set_params(C=1.1).fit(problem.X, problem.y)
+    cold = problem.fitted(**options | {"C": 1.1, "warm_start": False})
+    assert abs(warm.objective_ - cold.objective_) <= 1e-4
+    # r times C leaves at most r times the gap and r - 1 times the loss of the dual point.
+    # That is at most the largest loss, which is the gap that other fits begin with.
+    begun = warm.history_["dual_gap"][0]
+    assert begun <= 1.1 * gap + 0.1 * cold.history_["dual_gap"][0]
+
+
+@pytest.mark.parametrize("kind", OF_ROWS)
+@pytest.mark.parametrize("first", ["fw", "pairwise"])
+def test_exact_and_other_steps_start_from_the_dual_point_of_one_another(kind, first):
+    problem = make_problem(kind)
+    model = problem.fitted(step=first, tol=1e-3, warm_start=True)
+    reached = model.dual_objective_
+    model.set_params(step="exact", tol=1e-6).fit(problem.X, problem.y)
+    assert model.step_ == "exact"
+    assert model.history_["dual_objective"][0] == pytest.approx(reached, abs=1e-12)
+    reached = model.dual_objective_
+    model.set_params(step="fw", solver_options__cache=False, tol=1e-2)
+    assert model.fit(problem.X, problem.y).n_iter_ == 0
+    assert model.dual_objective_ == pytest.approx(reached, abs=1e-12)
+    with pytest.warns(UserWarning, match="the step is not that .* no active sets"):
+        model.set_params(step="pairwise", tol=0.1).fit(problem.X, problem.y)
+    fresh = problem.fitted(step="pairwise", cache=False, tol=0.1)
+    np.testing.assert_array_equal(model.coef_, fresh.coef_)
+
+
+def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
+    X, y = random_rows()
+    model = BCFWClassifier(C=0.01, warm_start=True, tol=1e-6, random_state=0)
+    optimal = clone(model).fit(X, y)
+
+    def interrupt(n_iter, row, done):
+        if n_iter == 5:
+            raise KeyboardInterrupt
+
+    module = "sklearn_structsvm.estimators.base"
+    monkeypatch.setattr(f"{module}.PassReporter.__call__", lambda _, *a: interrupt(*a))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    monkeypatch.undo()
+    assert model.n_iter_ == 5 and model.dual_gap_ > 1e-6
+    assert model.objective_ == pytest.approx(
+        linear_objective(model, X, y, C=0.01), rel=1e-12
+    )
+    assert 0.0 <= model.objective_ - optimal.objective_ <= model.dual_gap_
+    model.fit(X, y)
+    assert abs(model.objective_ - optimal.objective_) <= 1e-6

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _estimators import linear_objective
 from _seeds import new_rng
 from sklearn.base import clone
 
@@ -79,23 +80,13 @@ def draw(columns, form, k):
 
 def value_of(model, X, y):
     """The objective at the coefficients, by its definition."""
-    w = np.append(model.coef_.ravel(), getattr(model, "intercept_", []))
     own = model.get_params()
     l1 = own.get("l1_ratio", float(own.get("penalty") == "l1"))
-    size = l1 * np.abs(w).sum() + 0.5 * (1.0 - l1) * w @ w
     if isinstance(model, CRFClassifier):
-        losses = -model.log_likelihood(X, y)
-    elif model.decision_function(X).ndim == 1:
-        margins = np.where(y, 1.0, -1.0) * model.decision_function(X)
-        losses = np.maximum(0.0, 1.0 - margins)
-        loss = getattr(model, "loss", "hinge")
-        losses = losses**2 if loss == "squared_hinge" else losses
-        losses = np.logaddexp(0.0, -margins) if loss == "logistic" else losses
-    else:
-        scores, rows = model.decision_function(X), np.arange(len(y))
-        wrong = np.arange(scores.shape[1]) != y[:, np.newaxis]
-        losses = (scores + wrong).max(axis=1) - scores[rows, y]
-    return size / (model.C * len(y)) + np.mean(losses)
+        w = np.append(model.coef_.ravel(), getattr(model, "intercept_", []))
+        size = l1 * np.abs(w).sum() + 0.5 * (1.0 - l1) * w @ w
+        return size / (model.C * len(y)) - np.mean(model.log_likelihood(X, y))
+    return linear_objective(model, X, y, C=model.C, loss=own.get("loss", "hinge"), l1=l1)
 
 
 @pytest.mark.parametrize(
