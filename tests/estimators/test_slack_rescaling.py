@@ -1,20 +1,16 @@
 """SlackRescaledSSVM: its objective by brute force, its solvers, searches and refusals."""
 
-from copy import copy
 from dataclasses import dataclass
-from itertools import product
 
 import _seeds
 import numpy as np
 import pytest
 from _estimators import (
     ACCURATE,
-    PythonMulticlass,
     assert_same_fit,
     assert_same_labels,
     assert_same_optimum,
     exact_ssvm,
-    fitted_attributes,
     gaps_of,
     however_near,
     make_problem,
@@ -23,18 +19,14 @@ from _options import placed
 from _problems import random_problem, solve_listed
 from _references import Listed, list_chains, random_chains
 from _seeds import cache_by_seed, new_rng
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.structures import (
     ChainStructure,
-    HierarchicalStructure,
     MulticlassStructure,
     MultilabelStructure,
-    PairwiseMultilabelStructure,
     Structure,
-    TreeStructure,
 )
 from sklearn_structsvm.structures.constrained import in_angle
 
@@ -138,8 +130,8 @@ class Written:
 
 # "whole": losses that are whole numbers, of which decoders make use; others are real.
 WRITTEN = (
-    "binary", "multiclass", "multilabel", "chain", "whole chain", "weighted chain",
-    "tree", "pairwise", "hierarchy", "custom", "custom product",
+    "multiclass", "multilabel", "chain", "whole chain", "weighted chain", "custom",
+    "custom product",
 )  # fmt: skip
 written_kinds = pytest.mark.parametrize("kind", WRITTEN)
 exact_searches = pytest.mark.parametrize(
@@ -192,8 +184,6 @@ def written(kind, scale=1.0):
             costs = np.array([[by_class[c]] for c in range(3)]) * costs
         listed = list_chains(X, y, 3, scale * costs, normalize)
         return Written(structure, X, y, listed, params)
-    if kind in ("tree", "pairwise", "hierarchy"):
-        return enumerated(kind, scale)
     problem = random_problem(kind)
     structure = problem.structure
     listed = Listed(**vars(problem.listed))
@@ -201,38 +191,6 @@ def written(kind, scale=1.0):
     structure = type(structure)(label_costs=scale * np.asarray(structure.label_costs))
     params = {"intercept_scaling": 1.5}
     return Written(structure, problem.X, problem.y, listed, params)
-
-
-def enumerated(kind, scale):
-    """The labelings listed, features and losses as the structure defines them."""
-    rng = new_rng(2)
-    if kind == "tree":
-        parents = [[-1], [-1, 0], [1, -1, 1], [-1, 0, -1]] * 2
-        X = [(rng.standard_normal((len(p), 2)), np.array(p)) for p in parents]
-        y = [rng.integers(3, size=len(p)) for p in parents]
-        y[0][0], y[1][0], y[2][0] = 0, 1, 2
-        costs = rng.uniform(0.5, 3.0, size=(3, 3)) * (1 - np.eye(3))
-        structure, n_values = TreeStructure(label_costs=scale * costs), 3
-        items = X
-    else:
-        X, y = rng.standard_normal((8, 3)), rng.integers(2, size=(8, 3))
-        costs = scale * rng.uniform(0.5, 3.0, size=(3, 2))
-        if kind == "pairwise":
-            structure = PairwiseMultilabelStructure(label_costs=costs)
-        else:
-            edges = [("all", "a"), ("all", "b"), ("other", "c")]
-            structure = HierarchicalStructure(edges, label_costs=costs)
-        items, n_values = [X[[i]] for i in range(8)], 2
-    fitted = clone(structure).fit(X, y, **{} if kind == "tree" else {"bias": 1.0})
-    listed = Listed([], [], [], [])
-    for x, truth in zip(items, y, strict=True):
-        labelings = list(product(range(n_values), repeat=len(truth)))
-        arrays = [np.array(labels) for labels in labelings]
-        listed.labelings.append(labelings)
-        listed.truth.append(labelings.index(tuple(truth.tolist())))
-        listed.phi.append(np.array([fitted.joint_feature(x, c) for c in arrays]))
-        listed.loss.append(np.array([fitted.loss(truth, c) for c in arrays]))
-    return Written(structure, X, y, listed, {})
 
 
 @cache_by_seed
@@ -383,7 +341,7 @@ def test_one_example_is_enough(kind, options):
 @pytest.mark.parametrize(
     ("kind", "limit"),
     [(kind, 1000) for kind in WRITTEN]
-    + [("multilabel", 1), ("weighted chain", 3), ("hierarchy", 2), ("custom", 1)],
+    + [("multilabel", 1), ("weighted chain", 3), ("custom", 1)],
 )
 @runs("angular", *INEXACT)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -534,57 +492,3 @@ def test_a_loss_that_is_none_is_refused(options, place, value, message):
     with pytest.raises(ValueError, match=message):
         model.fit(problem.X, problem.y)
     assert sorted(vars(model)) == before
-
-
-# What is asked of all solvers
-
-
-class Cut(PythonMulticlass):
-    left = None
-
-    def constrained_decode(self, *args, **kwargs):
-        if Cut.left is not None:
-            Cut.left -= 1
-            if Cut.left == 0:
-                Cut.left = None
-                raise KeyboardInterrupt
-        return super().constrained_decode(*args, **kwargs)
-
-
-@pytest.mark.thread_unsafe(reason="calls are counted in the class")
-@each_solver
-def test_an_interrupted_fit_leaves_what_was_before(options):
-    problem = make_problem("custom")
-    model = exact_ssvm(Cut(), tol=0.05, random_state=0, max_iter=9999, **options)
-    Cut.left = 10**9
-    copy(model).fit(problem.X, problem.y)
-    n_calls = 10**9 - Cut.left
-    for call in (1, n_calls // 2, n_calls):
-        Cut.left = call
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(problem.X, problem.y)
-        assert not fitted_attributes(model)
-    model.fit(problem.X, problem.y)
-    before = {**fitted_attributes(model)}
-    Cut.left = n_calls // 3
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(problem.X[::-1], problem.y)
-    after = fitted_attributes(model)
-    assert before.keys() == after.keys()
-    assert all(before[name] is after[name] for name in before)
-
-
-@pytest.mark.thread_unsafe(reason="calls are counted in the class")
-def test_an_interrupted_warm_start_tells_its_queries():
-    problem = make_problem("custom")
-    model = SlackRescaledSSVM(Cut(), tol=1e-9, random_state=0, warm_start=True)
-    Cut.left = 10**9
-    clone(model).fit(problem.X, problem.y)
-    Cut.left = (10**9 - Cut.left) // 2
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(problem.X, problem.y)
-    assert model.dual_gap_ > 1e-9
-    assert model.n_queries_ > model.n_oracle_calls_ > problem.n
-    cut = model.dual_objective_
-    model.set_params(tol=1e-2).fit(problem.X, problem.y)
-    assert model.history_["dual_objective"][0] == pytest.approx(cut, abs=1e-12)
