@@ -1,13 +1,17 @@
-"""Sequences, trees and graphs without nodes: skipped by fit, and labeled by nothing."""
+"""Items without nodes are skipped and labeled by nothing; parts that rarely meet."""
+
+import warnings
 
 import numpy as np
 import pytest
 from _estimators import PythonMulticlass, assert_same_fit
 from _estimators import make_problem as data_of_rows
 from _options import placed
+from _seeds import new_rng
 from _structures import data_of
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -22,7 +26,14 @@ from sklearn_structsvm import (
     bcfw_path,
 )
 from sklearn_structsvm.preprocessing import SequenceTransformer
-from sklearn_structsvm.structures import ChainStructure, GraphStructure, check_structure
+from sklearn_structsvm.structures import (
+    MISSING,
+    ChainStructure,
+    GraphStructure,
+    Structure,
+    TreeStructure,
+    check_structure,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -76,16 +87,12 @@ def test_fit_skips_them_with_their_weights(kind, name):
     for i, labeling in zip(places, alone, strict=True):
         np.testing.assert_array_equal(labels[i], labeling)
     assert model.score(X_all, y_all) == model.score(X, y)
-
-
-@pytest.mark.parametrize("kind", NOTHING)
-def test_nothing_is_predicted_of_nothing(kind):
-    structure, X, y = data_of(kind)
-    model = BCFWClassifier(structure, tol=0.5).fit(X, y)
     for given in ([], np.empty(0, dtype=object), ()):
         assert model.predict(given).shape == (0,)
-    labels = model.predict(NOTHING[kind][:1] * 2)
-    assert [len(labeling) for labeling in labels] == [0, 0]
+    if (kind, name) == ("tree", "bcfw"):
+        options = {"structure": structure, "eps": 0.5, "random_state": 0}
+        paths = (placed(bcfw_path)(*data, **options) for data in ((X_all, y_all), (X, y)))
+        np.testing.assert_array_equal(*(path.lambdas for path in paths))
 
 
 @pytest.mark.parametrize("decoding", ["map", "mbr"])
@@ -131,15 +138,6 @@ def test_cross_validation(model):
     assert np.isfinite(scores).all()
 
 
-def test_a_path():
-    structure, X_all, y_all, _, X, y = with_nothing("tree")
-    options = {"structure": structure, "eps": 0.5, "random_state": 0}
-    path, alone = (
-        placed(bcfw_path)(*data, **options) for data in ((X_all, y_all), (X, y))
-    )
-    np.testing.assert_array_equal(path.lambdas, alone.lambdas)
-
-
 @pytest.mark.parametrize("model", [BCFWClassifier, CRFClassifier])
 @pytest.mark.parametrize("kind", ["chain", "tree", "cycles"])
 def test_dask(kind, model):
@@ -165,18 +163,19 @@ def test_dask(kind, model):
     assert list(map(len, labels)) == list(map(len, y_all))
 
 
-def test_where_everything_is_empty():
+def test_labels_of_nothing_and_nothing_but_nothing_are_refused():
     for X, structure in (([[], []], "chain"), ([([], [])] * 2, "tree")):
         with pytest.raises(ValueError, match="X is empty: no example has anything"):
             BCFWClassifier(structure).fit(X, [[], []])
-    structure, X_all, y_all, places, _, _ = with_nothing("chain")
-    weights = np.ones(len(X_all))
+    structure, X, y, places, _, _ = with_nothing("chain")
+    weights = np.ones(len(X))
     weights[places] = 0.0
     with pytest.raises(ValueError, match="must not be zero for every"):
-        BCFWClassifier(structure).fit(X_all, y_all, weights)
-
-
-def test_labels_of_nothing_and_nothing_for_labels_are_refused():
+        BCFWClassifier(structure).fit(X, y, weights)
+    fitted = clone(structure).fit(*structure.check_data(X, y))
+    with pytest.raises(ValueError, match="x is empty"):
+        fitted.decode(np.empty((0, 5)), np.zeros(fitted.n_weights_))
+    check_structure(structure, X[:4], y[:4], n_trials=1)
     X = [np.ones((2, 3)), [], np.zeros((1, 3))]
     with pytest.raises(ValueError, match=r"y\[1\] has 1 labels for the 0 positions"):
         BCFWClassifier("chain").fit(X, [[0, 1], [1], [0]])
@@ -185,6 +184,31 @@ def test_labels_of_nothing_and_nothing_for_labels_are_refused():
     X = [(np.ones((2, 3)), [[0, 1]]), ([], [[0, 1]])]
     with pytest.raises(ValueError, match=r"X\[1\]\[1\] has the edge"):
         BCFWClassifier("graph").fit(X, [[0, 1], []])
+
+
+EDGES = ([], [], []), (np.ones((2, 1)), [[0, 1]], np.ones((1, 2)))
+WORDS = [], [{"word": "a"}, {"word": "b"}], [{"word": "b"}], []
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y"),
+    [
+        (BCFWClassifier(tol=0.5), [[], np.ones((2, 1)), np.zeros((1, 1))],
+         [[], ["a", "b"], ["b"]]),
+        (BCFWClassifier("graph", tol=0.5), [*EDGES], [([], []), ([0, 1], [1.0, 2.0])]),
+        (make_pipeline(SequenceTransformer(), BCFWClassifier(C=10.0)), [*WORDS],
+         [[], ["A", "B"], ["B"], []]),
+        (BCFWClassifier(PythonMulticlass(), tol=0.5), None, None),
+    ],
+)  # fmt: skip
+def test_items_of_other_forms_and_structures_may_be_empty(model, X, y):
+    if X is None:
+        problem = data_of_rows("custom")
+        model.fit(problem.X, problem.y)
+    else:
+        found = model.fit(X, y).predict(X)
+        assert len(found[0]) == 0 and found[0].dtype == found[1].dtype
+    assert len(model.predict([])) == 0
 
 
 def test_sequences_that_may_not_be_too_short():
@@ -197,39 +221,138 @@ def test_sequences_that_may_not_be_too_short():
         model.predict([[], [[1.0]]])
 
 
-def test_structure_auto_reads_on_and_labels_are_kept():
-    X = [[], np.ones((2, 1)), np.zeros((1, 1))]
-    model = BCFWClassifier(tol=0.5).fit(X, [[], ["a", "b"], ["b"]])
-    assert isinstance(model.structure_, ChainStructure)
-    assert model.classes_.tolist() == ["a", "b"] and model.predict(X)[0].dtype.kind == "U"
+SHORT = {"max_iter": 5, "random_state": 0}
+KINDS = {"chain": ChainStructure, "tree": TreeStructure, "graph": GraphStructure}
 
 
-def test_graphs_with_weights_and_features_of_edges():
-    X = [([], [], []), (np.ones((2, 1)), [[0, 1]], np.ones((1, 2)))]
-    model = BCFWClassifier("graph", tol=0.5).fit(X, [([], []), ([0, 1], [1.0, 2.0])])
-    assert isinstance(model.structure_, GraphStructure)
-    assert list(map(len, model.predict(X))) == [0, 2]
+def rest_of(kind, n):
+    """What follows the features of an item of n nodes: nothing, parents or a path."""
+    above = np.arange(n) - 1
+    return {"tree": (above,), "graph": (np.column_stack([above, above + 1])[1:],)}.get(
+        kind, ()
+    )
 
 
-def test_words():
-    X = [[], [{"word": "a"}, {"word": "b"}], [{"word": "b"}], []]
-    y = [[], ["A", "B"], ["B"], []]
-    model = make_pipeline(SequenceTransformer(), BCFWClassifier(C=10.0)).fit(X, y)
-    assert [labels.tolist() for labels in model.predict(X)] == y
-    assert list(map(len, model.predict([[], []]))) == [0, 0]
-    assert len(model.predict([])) == 0
+def item(kind, features):
+    n = features[0].shape[0] if isinstance(features, tuple) else features.shape[0]
+    rest = rest_of(kind, n)
+    return (features, *rest) if rest else features
 
 
-def test_a_structure_of_your_own_predicts_nothing_of_nothing():
-    problem = data_of_rows("custom")
-    model = BCFWClassifier(PythonMulticlass(), tol=0.5).fit(problem.X, problem.y)
-    assert model.predict([]).shape == (0,)
+def test_graphs_of_pairs_learn_around_hidden_labels():
+    rng = new_rng(0)
+    features = [(rng.normal(size=(3, 2)), rng.normal(size=(3, 2))) for _ in range(8)]
+    X = [item("graph", own) for own in features]
+    y = [[0, MISSING, 1]] * len(X)
+    model = BCFWClassifier(GraphStructure(emission="both"), **SHORT).fit(X, y)
+    assert 0.0 <= model.dual_gap_ < np.inf and model.score(X, y) >= 0.5
+    # Of emission="given" the items stay plain.
+    given = [item("graph", own[1]) for own in features]
+    BCFWClassifier(GraphStructure(emission="given"), **SHORT).fit(given, y)
 
 
-def test_kernels_never_see_them():
-    structure, X, y = data_of("chain")
-    structure = clone(structure).fit(*structure.check_data(X, y))
-    with pytest.raises(ValueError, match="x is empty"):
-        structure.decode(np.empty((0, 5)), np.zeros(structure.n_weights_))
-    structure, X_all, y_all, _, _, _ = with_nothing("chain")
-    check_structure(structure, X_all[:4], y_all[:4], n_trials=1)
+class Bits(Structure):
+    """As many bits as rows; their tuple may be empty."""
+
+    def joint_feature(self, x, y):
+        return np.append(np.asarray(y, dtype=float) @ x, sum(y))
+
+    def loss(self, y_true, y):
+        return float(sum(a != b for a, b in zip(y_true, y, strict=True)))
+
+    def decode(self, x, w):
+        return tuple((x @ w[:-1] + w[-1] > 0.0).astype(int).tolist())
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        toward = np.where(np.asarray(y_true) == 1, -1.0, 1.0)
+        return tuple((x @ w[:-1] + w[-1] + lam * toward > 0.0).astype(int).tolist())
+
+
+class Nested(Bits):
+    """The same, with each output as a ragged tuple of tuples."""
+
+    def joint_feature(self, x, y):
+        return super().joint_feature(x, sum(y, ()))
+
+    def loss(self, y_true, y):
+        return super().loss(sum(y_true, ()), sum(y, ()))
+
+    def decode(self, x, w):
+        found = super().decode(x, w)
+        return (found[:1], found[1:])
+
+    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
+        found = super().loss_augmented_decode(x, sum(y_true, ()), w, lam)
+        return (found[:1], found[1:])
+
+
+@pytest.mark.parametrize("kind", [Bits, Nested])
+def test_own_structures_with_any_tuples_as_outputs_warm_start(kind):
+    X = [np.eye(3)[:2], np.zeros((0, 3)), np.eye(3)]
+    y = [(0, 1), (), (0, 1, 1)]
+    if kind is Nested:
+        y = [(own[:1], own[1:]) for own in y]
+    model = BCFWClassifier(kind(), warm_start=True, random_state=0).fit(X, y)
+    cold = BCFWClassifier(kind(), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, cold.coef_)
+    # Another fit starts where this one has ended, with another example in front.
+    model.fit([X[2], *X], [y[2], *y])
+    assert 0.0 <= model.dual_gap_ <= model.tol
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("emission", [True, "both"])
+@pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
+def test_items_of_long_doubles_are_read_as_doubles(kind, emission, form):
+    rng = new_rng(0)
+    plain = [rng.normal(size=(3, 2)) for _ in range(8)]
+    scores = rng.normal(size=(3, 2))
+    models = []
+    for dtype in (np.float64, np.longdouble):
+        X = [form(own.astype(dtype)) for own in plain]
+        if emission == "both":
+            X = [(own, scores.astype(dtype)) for own in X]
+        X = [item(kind, own) for own in X]
+        own = KINDS[kind](emission=emission)
+        models.append(CRFClassifier(own, **SHORT).fit(X, [np.array([0, 1, 0])] * 8))
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_huge_c_over_cycles_ends_with_a_warning_at_most(seed):
+    rng, X, y = new_rng(seed), [], []
+    for n in rng.integers(3, 6, size=8):
+        circle = np.column_stack([np.arange(n), (np.arange(n) + 1) % n])
+        X.append((rng.integers(-16, 17, (n, 3)) / 8.0, circle))
+        y.append(rng.integers(0, 3, n))
+    model = CRFClassifier("graph", C=1e9, max_iter=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert model.dual_gap_ > 0.0 and np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("emission", [True, "both"])
+@pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
+def test_empty_items_have_an_empty_feature_and_no_answer(kind, emission):
+    rng, cls = new_rng(0), KINDS[kind]
+
+    def features(n):
+        x = rng.normal(size=(n, 2))
+        return item(kind, (x, rng.normal(size=(n, 2))) if emission == "both" else x)
+
+    X, y = map(features, (3, 4, 5)), [np.arange(n) % 2 for n in (3, 4, 5)]
+    model = BCFWClassifier(cls(emission=emission), **SHORT).fit([*X], y)
+    structure, w, x = model.structure_, model.coef_, features(0)
+    assert not structure.joint_feature(x, []).any()
+    assert structure.loss([], []) == 0.0
+    assert model.predict([x])[0].shape == (0,)
+    methods = {
+        "decode": (w,), "loss_augmented_decode": ([], w), "k_best": (w, 2),
+        "max_marginals": (w,), "constrained_decode": ([], w, 1.0, 2.0, 0.5),
+    }  # fmt: skip
+    if kind == "graph":
+        del methods["constrained_decode"]
+    for name, arguments in methods.items():
+        with pytest.raises(ValueError, match="^x is empty, and has nothing to label"):
+            getattr(structure, name)(x, *arguments)

@@ -1,12 +1,17 @@
-"""Probabilities of whole entities, beside enumeration of all labelings."""
+"""Probabilities of entities, and how uncertain labelings are, beside enumeration."""
 
 import numpy as np
 import pytest
-from _seeds import new_rng
+from _seeds import new_rng, new_seed
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sklearn_structsvm import BCFWClassifier, CRFClassifier, CRFClassifierCV
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, CRFClassifierCV, uncertainty
 from sklearn_structsvm._utils.tags import entities_of
-from sklearn_structsvm.structures import ChainStructure, TreeStructure
+from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.structures import ChainStructure
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -114,18 +119,15 @@ def test_spans_of_the_prediction(name, scale):
 def test_a_threshold_leaves_out_what_is_less_probable(name):
     rng = new_rng(2)
     model, X = make_tagger(name, rng)
-    every = model.predict_spans(X, threshold=1e-300)
-    for threshold in (0.5, 0.1, 0.01, rng.uniform(0.0, 0.2)):
+    # Empty items have none.
+    X = [X[0][:0], *X, X[0][:0]]
+    every = model.predict_spans(X, threshold=np.nextafter(0.0, 1.0))
+    assert every[0] == every[-1] == [] and every[0] is not every[-1]
+    assert len(model.predict_spans([])) == 0
+    for threshold in (1e-300, 0.5, 0.1, 0.01, rng.uniform(0.0, 0.2)):
         found = model.predict_spans(X, threshold=threshold)
         for spans, own in zip(found, every, strict=True):
             assert spans == [span for span in own if span.probability >= threshold]
-
-
-def test_the_smallest_threshold_leaves_out_nothing():
-    model, X = make_tagger("plain", new_rng(9))
-    smallest = np.nextafter(0.0, 1.0)
-    found = model.predict_spans(X, threshold=smallest)
-    assert list(found) == list(model.predict_spans(X, threshold=1e-300))
 
 
 def test_the_spans_of_a_position_have_the_probability_that_it_is_in_one():
@@ -180,46 +182,109 @@ def test_the_product_of_marginals_is_something_else():
     assert dict(((s.start, s.stop), s.probability) for s in spans)[0, 3] > 1.05 * product
 
 
-def test_a_conflict_names_item_and_position():
+def test_other_labels_structures_thresholds_and_conflicts_are_refused():
     model, X = make_tagger("bio", new_rng(5))
     allowed = [None, None, [None, "O", "I-x"], None]
     for threshold in (None, 0.5):
         with pytest.raises(ValueError, match=r"allowed\[2\].*X\[2\].* 1 goes"):
             model.predict_spans(X, threshold=threshold, allowed=allowed)
-
-
-def test_empty_items_have_no_spans():
-    model, X = make_tagger("bio", new_rng(6))
-    X = [X[0][:0], X[3], X[0][:0]]
-    found = model.predict_spans(X, threshold=0.01)
-    assert [len(spans) > 0 for spans in found] == [False, True, False]
-    assert found[0] == found[2] == []
-    assert found[0] is not found[2]
-    assert len(model.predict_spans([])) == 0
-
-
-@pytest.mark.parametrize("threshold", [0, 0.0, -1.0, 1.5, np.nan, True, "all"])
-def test_a_threshold_is_a_probability(threshold):
-    model, X = make_tagger("bio", new_rng(7))
-    with pytest.raises(ValueError, match="threshold must be None or a number above 0"):
-        model.predict_spans(X, threshold=threshold)
-
-
-def test_other_labels_and_structures_are_refused():
+    for threshold in (0, 0.0, -1.0, 1.5, np.nan, True, "all"):
+        with pytest.raises(ValueError, match="threshold must be None or a number above"):
+            model.predict_spans(X, threshold=threshold)
     X, y = [np.eye(2)] * 3, [np.array(["B-x", "NOUN"])] * 3
-    model = CRFClassifier("chain", random_state=0).fit(X, y)
+    model = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=3, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="entity tags .* one of the classes is 'NOUN'"):
         model.predict_spans(X)
-    tree = CRFClassifier(TreeStructure(), random_state=0)
-    tree.fit([(x, np.array([-1, 0])) for x in X], y)
-    assert not hasattr(tree, "predict_spans")
-    assert not hasattr(BCFWClassifier("chain"), "predict_spans")
+    for structure in (CRFClassifier("tree"), BCFWClassifier("chain")):
+        assert not hasattr(structure, "predict_spans")
 
 
-def test_a_search_over_c_has_it_too():
-    rng = new_rng(8)
+KINDS = "margin", "least_confidence", "entropy"
+
+
+def fitted(cls, structure="chain"):
+    X, y = make_chains(12, n_features=3, n_classes=3, random_state=new_seed(0))
+    X, y = [x[:4] for x in X], [own[:4] for own in y]
+    if structure == "tree":
+        X = [(x, np.arange(len(x)) - 1) for x in X]
+    if structure == "graph":
+        paths = [np.column_stack([range(len(x) - 1), range(1, len(x))]) for x in X]
+        X = list(zip(X, paths, strict=True))
+    return cls(structure, C=0.1, tol=0.1, random_state=0).fit(X, y), X
+
+
+def scores_of(model, x):
+    """The scores of all labelings, the best first."""
+    structure = model.structure_
+    scores = [model.coef_ @ structure.joint_feature(x, y) for y in structure.labelings(x)]
+    return np.sort(scores)[::-1]
+
+
+@pytest.mark.parametrize("structure", ["chain", "graph"])
+def test_margins_of_scores(structure):
+    model, X = fitted(BCFWClassifier, structure)
+    for x, value in zip(X, uncertainty(model, X), strict=True):
+        scores = scores_of(model, x)
+        assert value == pytest.approx(scores[1] - scores[0], abs=1e-10)
+
+
+@pytest.mark.parametrize("structure", ["chain", "tree"])
+def test_each_kind_is_its_definition(structure):
+    model, X = fitted(CRFClassifier, structure)
+    found = {kind: uncertainty(model, X, kind=kind) for kind in KINDS}
+    for i, x in enumerate(X):
+        p = np.exp(scores_of(model, x))
+        p /= p.sum()
+        assert found["margin"][i] == pytest.approx(p[1] - p[0], abs=1e-12)
+        assert found["least_confidence"][i] == pytest.approx(1.0 - p[0], abs=1e-12)
+        assert found["entropy"][i] == pytest.approx(-np.sum(p * np.log(p)), abs=1e-10)
+    np.testing.assert_array_equal(uncertainty(model, X), found["margin"])
+
+
+def test_nothing_is_uncertain_if_all_labels_are_known():
+    (crf, X), (svm, _) = fitted(CRFClassifier), fitted(BCFWClassifier)
+    X = [*X, X[0][:0]]
+    known = list(svm.predict(X))
+    expected = {"margin": -1.0, "least_confidence": 0.0, "entropy": 0.0}
+    for kind in KINDS:
+        found = uncertainty(crf, X, kind=kind, allowed=known)
+        np.testing.assert_allclose(found, expected[kind], atol=1e-10)
+    np.testing.assert_array_equal(uncertainty(svm, X, allowed=known), -np.inf)
+    assert [len(uncertainty(crf, [], kind=kind)) for kind in KINDS] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pipeline_is_as_its_last_step(kind):
+    rng = new_rng(1)
     X = [rng.standard_normal((3, 2)) for _ in range(6)]
-    y = [np.array(["B-x", "I-x", "O"])] * 6
-    model = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, random_state=0).fit(X, y)
-    for spans in model.predict_spans(X, threshold=0.5):
-        assert all(span.probability >= 0.5 for span in spans)
+    y = [np.array(["a", "b", "c"])] * 6
+    model = CRFClassifier("chain", random_state=0)
+    pipeline = make_pipeline(SequenceTransformer(StandardScaler()), model).fit(X, y)
+    allowed = [[None, {"a", "b"}, None]] * 6
+    expected = uncertainty(
+        pipeline[-1], pipeline[:-1].transform(X), kind=kind, allowed=allowed
+    )
+    np.testing.assert_array_equal(
+        uncertainty(pipeline, X, kind=kind, allowed=allowed), expected
+    )
+    alone = make_pipeline(model).fit(X, y)
+    np.testing.assert_array_equal(
+        uncertainty(alone, X, kind=kind), uncertainty(alone[-1], X, kind=kind)
+    )
+
+
+def test_what_an_estimator_lacks_is_said():
+    svm, X = fitted(BCFWClassifier)
+    for kind in ("least_confidence", "entropy"):
+        with pytest.raises(TypeError, match=f"{kind}.* requires a CRFClassifier"):
+            uncertainty(svm, X, kind=kind)
+    with pytest.raises(ValueError, match="kind must be"):
+        uncertainty(svm, X, kind="least_confident")
+    with pytest.raises(NotFittedError):
+        uncertainty(CRFClassifier(), X)
+    flat = CRFClassifier().fit(np.eye(4), [0, 1, 0, 1])
+    for kind in ("margin", "least_confidence"):
+        with pytest.raises(TypeError, match="over sequences, trees or forests"):
+            uncertainty(flat, np.eye(4), kind=kind)
+    entropies = uncertainty(flat, np.eye(4), kind="entropy")
+    np.testing.assert_array_equal(entropies, flat.entropy(np.eye(4)))

@@ -1,4 +1,4 @@
-"""Nothing is written to the process's output unless `verbose` asks for it."""
+"""What fits print, which is nothing unless `verbose` asks, and what histories tell."""
 
 import inspect
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _estimators import PythonMulticlass, make_problem
 from _options import placed
+from _seeds import new_rng, new_seed
 from _structures import STRUCTURES, data_of
 from sklearn.base import clone
 from sklearn.multioutput import MultiOutputClassifier
@@ -26,8 +27,11 @@ from sklearn_structsvm import (
     StackedStructureClassifier,
     SubLBFGSClassifier,
 )
+from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.metrics import EqualizedOdds
 from sklearn_structsvm.solvers.confusion.named import SOLVERS
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 PARITY = EqualizedOdds(slack=0.1)
 SHORT = {"max_iter": 3}
@@ -86,7 +90,6 @@ def test_every_estimator_is_among_them():
     assert {type(model) for model, _ in CASES.values()} == estimators
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The classifier predicts:UserWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_printed_unless_asked_for(case, capfd):
@@ -102,3 +105,47 @@ def test_nothing_is_printed_unless_asked_for(case, capfd):
             getattr(model, method)(X, **given)
     model.score(X, y, **given)
     assert capfd.readouterr() == ("", "")
+
+
+BLOCKS = {"blocks", "accelerated", "planes"}
+ROWS = [
+    (SubLBFGSClassifier(), {"blocks", "accelerated", "planes", "sublbfgs"}),
+    (SubLBFGSClassifier(solver="sublbfgs"), {"sublbfgs"}),
+    (SubLBFGSClassifier("logistic", penalty="l1"), {"newton"}),
+    (CRFClassifier(), {"newton"}),
+    (BMRMClassifier(), {"planes"}),
+    (PragamClassifier(max_iter=5), {"excessive_gap"}),
+    (ComplexMetricClassifier(), {"column_generation"}),
+    (ComplexMetricClassifier(solver_options={"solver": "frank_wolfe"}), {"frank_wolfe"}),
+]
+CHAINS = [
+    (BCFWClassifier("chain", max_iter=5), BLOCKS),
+    (CRFClassifier("chain", solver="lbfgs"), {"lbfgs"}),
+    (CRFClassifier("chain", solver="newton"), {"newton"}),
+    (BMRMClassifier("chain", max_iter=5), {"planes"}),
+    (PragamClassifier(structure="chain", max_iter=5), {"excessive_gap"}),
+    *(
+        (SlackRescaledSSVM("chain", solver=name, max_iter=5), methods)
+        for name, methods in (
+            ("bcfw", BLOCKS), ("sgd", {"sgd"}), ("cutting_plane", {"planes"}),
+            ("one_slack", {"planes"}),
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "methods"),
+    ROWS + CHAINS,
+    ids=lambda value: repr(sorted(value) if isinstance(value, set) else value),
+)
+def test_the_history_names_what_made_each_pass(model, methods):
+    if any(model is own for own, _ in CHAINS):
+        X, y = make_chains(10, random_state=new_seed())
+    else:
+        X = new_rng().standard_normal((60, 3))
+        y = (X[:, 0] + new_rng(1).standard_normal(60) > 0).astype(int)
+    history = model.fit(X, y).history_
+    made = np.diff(history["n_iter"], prepend=0) > 0
+    assert set(history["method"][made]) <= methods
+    assert set(history["method"][~made]) <= {"start", *methods}
