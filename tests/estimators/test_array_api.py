@@ -116,8 +116,10 @@ def test_the_others_pass_in_a_process_with_dispatch():
 
 @needs_dispatch
 @for_each_linear
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("binary", "float32"), ("multiclass", "float64"), ("multilabel", "float32")],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_predictions_are_in_the_library_and_on_the_device_of_the_rows(
     dispatch, model, kind, dtype

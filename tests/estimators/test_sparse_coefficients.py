@@ -1,13 +1,14 @@
 """`sparsify`: the same model, whose weights take the room of those that are not zero."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
-from _options import placed
-from _seeds import new_rng, new_seed
+from _seeds import new_seed
 from _structures import ALL, data_of
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
@@ -33,10 +34,18 @@ def equal(a, b):
     )
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_a_sparse_model_predicts_the_same(kind):
+@pytest.mark.parametrize(
+    ("kind", "cls"), [*product(ALL, [BCFWClassifier]), *product(["binary"], OF_ROWS)]
+)
+def test_a_sparse_model_predicts_the_same(kind, cls):
     structure, X, y = data_of(kind)
-    model = BCFWClassifier(structure, max_iter=2, random_state=0).fit(X, y)
+    model = cls(max_iter=2)
+    if cls is BCFWClassifier:
+        model.set_params(structure=structure, random_state=0)
+    for method in ("sparsify", "densify"):
+        with pytest.raises(NotFittedError):
+            getattr(model, method)()
+    model.fit(X, y)
     before, weights = model.predict(X), model.coef_.copy()
     assert model.sparsify() is model
     assert sparse.issparse(model.coef_)
@@ -52,33 +61,19 @@ def test_a_sparse_model_predicts_the_same(kind):
     np.testing.assert_array_equal(model.densify().coef_, weights)
 
 
-@pytest.mark.parametrize("cls", OF_ROWS)
-def test_so_it_is_for_other_estimators(cls):
-    rng = new_rng(0)
-    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
-    model = cls(max_iter=3).fit(X, y)
-    scores, weights = model.decision_function(X), model.coef_.copy()
-    np.testing.assert_array_equal(model.sparsify().decision_function(X), scores)
-    np.testing.assert_array_equal(model.densify().coef_, weights)
-
-
-@pytest.mark.parametrize("solver", ["dual", "lbfgs"])
-def test_a_warm_start_does_not_mind(solver):
-    X, y = make_chains(12, random_state=new_seed(1))
-    params = {"solver": solver, "warm_start": True, "random_state": 0}
-    models = [placed(CRFClassifier)("chain", **params).fit(X, y) for _ in range(2)]
-    models[1].sparsify()
+@pytest.mark.parametrize(
+    "model",
+    [CRFClassifier(solver="dual", random_state=0), CRFClassifier(solver="lbfgs"),
+     SubLBFGSClassifier()],
+)  # fmt: skip
+def test_a_warm_start_does_not_mind(model):
+    X, y = make_chains(12, n_classes=2, random_state=new_seed(1))
+    if isinstance(model, SubLBFGSClassifier):
+        X, y = np.concatenate(X), np.concatenate(y)
+    model.set_params(warm_start=True)
+    models = [clone(model).fit(X, y), clone(model).fit(X, y).sparsify()]
     dense, other = (model.set_params(C=2.0).fit(X, y).coef_ for model in models)
     assert not sparse.issparse(other)
-    np.testing.assert_array_equal(other, dense)
-
-
-def test_a_warm_start_of_rows_reads_sparse_weights():
-    X = new_rng(2).standard_normal((40, 3))
-    y = (X[:, 0] > 0.0).astype(int)
-    models = [SubLBFGSClassifier(warm_start=True).fit(X, y) for _ in range(2)]
-    models[1].sparsify()
-    dense, other = (model.fit(X, y).coef_ for model in models)
     np.testing.assert_array_equal(other, dense)
 
 
@@ -108,9 +103,3 @@ def test_features_are_selected_by_their_weights():
 def size_of_emissions(model):
     emission = model.structure_.weight_parts(model.coef_)["emission"]
     return np.abs(emission).max(axis=1)
-
-
-@pytest.mark.parametrize("method", ["sparsify", "densify"])
-def test_a_model_has_to_be_fitted_first(method):
-    with pytest.raises(NotFittedError):
-        getattr(CRFClassifier(), method)()

@@ -60,6 +60,9 @@ def test_a_table_is_the_array_of_its_columns(model, library):
     fitted = clone(model).fit(table, labels, sample_weight=shares)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     assert (fitted.predict(table) == expected.predict(X)).mean() >= 0.95
+    if library == "pandas":
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.predict(table[["c", "b", "a"]])
     assert fitted.score(table, labels) > 0.8
     # scikit-learn takes rows of Arrow tables since 1.8.
     if library != "pyarrow" or parse_version(sklearn.__version__) >= parse_version("1.8"):
