@@ -2,7 +2,6 @@
 
 import re
 import threading
-from functools import partial
 
 import joblib
 import numpy as np
@@ -11,7 +10,6 @@ import sklearn
 from _callbacks import Recorder
 from _estimators import (
     ACCURATE,
-    PythonMulticlass,
     assert_same_fit,
     assert_same_labels,
     for_each_estimator,
@@ -21,12 +19,9 @@ from _mixtures import no_complaint_of_convergence
 from _options import placed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -41,7 +36,6 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.estimators.base import PassReporter
-from sklearn_structsvm.estimators.method import Method
 from sklearn_structsvm.metrics import EqualOpportunity
 from sklearn_structsvm.structures import ChainStructure
 
@@ -232,27 +226,6 @@ def raise_(error):
     return method
 
 
-@needs_callbacks
-@pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("model", [BCFWClassifier, SlackRescaledSSVM, BMRMClassifier])
-def test_callbacks_are_torn_down_where_a_users_structure_raises(model, error):
-    calls = []
-
-    def spy():
-        calls.append(1)
-        if len(calls) > 30:
-            raise error
-
-    problem = make_problem("custom")
-    recorder = Recorder()
-    model = model(PythonMulticlass(spy=spy), tol=1e-9).set_callbacks(recorder)
-    with pytest.raises(type(error)):
-        model.fit(problem.X, problem.y)
-    assert recorder.set_up == recorder.torn_down == 1
-    check_nothing_is_left(model)
-    assert not hasattr(model, "coef_")
-
-
 class Faulty(Recorder):
     def __init__(self, hook):
         super().__init__()
@@ -283,22 +256,6 @@ def test_a_callback_that_fails_does_not_keep_others_from_their_end(hook):
         assert one.set_up == one.torn_down
     assert last.set_up == (hook == "teardown")
     check_nothing_is_left(model)
-
-
-@needs_callbacks
-@pytest.mark.parametrize(
-    "name", ["bcfw-exact", "bmrm", "crf-newton", "metric", "thresholds"]
-)
-def test_a_pipeline_hands_its_bar_on(name, capsys):
-    pytest.importorskip("rich")
-    kind, model = ITERATIVE[name]
-    X, y = data_of(kind)
-    pipe = make_pipeline(StandardScaler(), clone(model))
-    pipe.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, y)
-    shown = capsys.readouterr().out
-    assert "Pipeline - fit" in shown
-    assert f"| {type(model).__name__} - fit #1" in shown
-    check_nothing_is_left(pipe[-1])
 
 
 @needs_callbacks
@@ -342,20 +299,6 @@ def test_folds_at_once_are_told_in_order():
 
 
 @needs_callbacks
-def test_a_search_leaves_the_monitor_with_the_estimator_inside():
-    X, y = data_of("binary")
-    monitor = ScoringMonitor(scoring="accuracy")
-    inner = BCFWClassifier(step="exact", **ROUGH).set_callbacks(monitor)
-    search = GridSearchCV(inner, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
-    log = monitor.get_logs()
-    assert log.estimator_name == "GridSearchCV"
-    # Two values, two folds, and the best one on all.
-    fits = {row["parent_task_id_path"] for row in log.data if row["task_name"] == "pass"}
-    assert len(fits) == 5
-    assert any(row["accuracy"] == search.score(X, y) for row in log.data)
-
-
-@needs_callbacks
 @pytest.mark.parametrize("routing", [False, True], ids=["plain", "routing"])
 def test_a_monitor_s_scorer_gets_the_metadata_of_fit(routing):
     X, y = data_of("binary")
@@ -373,24 +316,6 @@ def test_a_monitor_s_scorer_gets_the_metadata_of_fit(routing):
         rows = monitor.get_logs().data
         assert rows[-1]["score"] == scorer(model, X, y, **metadata)
 
-        scorer = make_scorer(accuracy_score)
-        model = BCFWClassifier(step="exact", **ROUGH)
-        if routing:
-            model.set_fit_request(sample_weight=True)
-            scorer.set_score_request(sample_weight=True)
-        monitor = ScoringMonitor(scoring=scorer)
-        model.set_callbacks(monitor)
-        fit = partial(model.fit, X, y)
-        if routing:
-            pipe = make_pipeline(StandardScaler(), model)
-            pipe[0].set_fit_request(sample_weight=False)
-            X = StandardScaler().fit_transform(X)
-            fit = partial(pipe.fit, data_of("binary")[0], y)
-        fit(sample_weight=weights)
-        rows = monitor.get_logs().data
-        expected = accuracy_score(y, model.predict(X), sample_weight=weights)
-        assert rows[-1]["score"] == pytest.approx(expected)
-
 
 @needs_callbacks
 def test_parts_on_workers_are_watched_as_well(capsys):
@@ -405,17 +330,6 @@ def test_parts_on_workers_are_watched_as_well(capsys):
         np.testing.assert_array_equal(recorder.fitted[-1].coef_, model.coef_)
         assert type(model).__name__ in capsys.readouterr().out
         check_nothing_is_left(model)
-
-
-@needs_callbacks
-def test_nothing_is_put_together_for_callbacks_that_do_not_look(monkeypatch):
-    X, y = data_of("chain")
-    monkeypatch.setattr(Method, "weights_now", raise_(AssertionError("looked")))
-    model = BCFWClassifier(**ROUGH)
-    pytest.importorskip("rich")
-    model.set_callbacks(ProgressBar()).fit(X, y)
-    with pytest.raises(AssertionError, match="looked"):
-        model.set_callbacks(monitor_of_scores()).fit(X, y)
 
 
 @pytest.mark.skipif(ProgressBar is not None, reason="this scikit-learn has callbacks")

@@ -300,30 +300,6 @@ def test_intercepts_are_of_a_constant_feature_and_class_weights_of_examples():
     assert model.coef_ == pytest.approx(other.coef_, abs=1e-4)
 
 
-def test_labels_that_are_independent_are_fitted_one_by_one():
-    X, Y = make_multilabel(40, n_features=4, n_classes=3, random_state=new_seed())
-    options = {"tol": 1e-10, "max_iter": 5000, "random_state": 0}
-    model = CRFClassifier(**options).fit(X, Y)
-    for label in range(3):
-        if 0 < Y[:, label].sum() < len(Y):
-            one = CRFClassifier(**options).fit(X, Y[:, label])
-            # C is that of each.
-            assert model.coef_[label] == pytest.approx(one.coef_[0], abs=1e-3)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_both_solvers_are_within_their_certificates(kind):
-    one, X, y = fitted(kind, tol=1e-8, solver="dual", max_iter=10**4)
-    for solver in ("lbfgs", "auto"):
-        other, *_ = fitted(kind, tol=1e-8, solver=solver)
-        assert max(one.dual_gap_, other.dual_gap_) <= 1e-8
-        assert one.objective_ == pytest.approx(other.objective_, abs=1e-8)
-    log_likelihood = one.log_likelihood(X, y).mean()
-    w = np.append(one.coef_, getattr(one, "intercept_", []))
-    expected = 0.5 * w @ w / (0.5 * len(y)) - log_likelihood
-    assert one.objective_ == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("kind", "solvers"),
     [

@@ -8,14 +8,11 @@ import pytest
 from _estimators import assert_same_fit, make_problem
 from _options import placed
 from _seeds import new_rng, new_seed
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_chains, make_poses
-from sklearn_structsvm.estimators.fingerprints import places_before
 from sklearn_structsvm.structures import (
     GraphStructure,
     PairwiseMultilabelStructure,
@@ -183,26 +180,6 @@ def test_where_dual_points_depend_on_what_has_changed_fits_start_anew(kind, step
     with pytest.warns(UserWarning, match=words):
         model.fit(X, y)
     assert_same_fit(model, clone(model).fit(X, y))
-
-
-labels = st.lists(st.integers(0, 3), max_size=8)
-
-
-@given(labels, labels)
-def test_places_are_those_of_the_same_examples(before, now):
-    """By numbers that occur several times; labels are their parity."""
-    old = np.array([(i % 2, i) for i in before], dtype=np.uint64).reshape(-1, 2)
-    new = np.array([(i % 2, i) for i in now], dtype=np.uint64).reshape(-1, 2)
-    places = places_before(old, new)
-    taken = places[places >= 0]
-    assert len(set(taken.tolist())) == len(taken)
-    for i, place in enumerate(places):
-        if place >= 0:
-            same = now[i] == before[place]
-            assert same or (place == i and now[i] % 2 == before[i] % 2)
-    for number in set(now):
-        found = sum(now[i] == number == before[p] for i, p in enumerate(places) if p >= 0)
-        assert found == min(now.count(number), before.count(number))
 
 
 @pytest.mark.parametrize("change", ["weights", "examples"])

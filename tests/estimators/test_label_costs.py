@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _listed_crf import Listed
 from _seeds import new_rng
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from sklearn_structsvm import (
@@ -14,14 +14,12 @@ from sklearn_structsvm import (
     CRFClassifierCV,
     crf_path,
 )
-from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.structures import (
     MISSING,
     BinaryStructure,
     ChainStructure,
     GraphStructure,
     MulticlassStructure,
-    MultilabelStructure,
     TreeStructure,
 )
 
@@ -70,11 +68,11 @@ def draw(kind, rng, n=6):
     return X, y, costs
 
 
-class Listed:
+class ListedCosts(Listed):
     """The normalized objective over all labelings."""
 
-    def __init__(self, model, X, y, costs, s, allowed=None, weights=None):
-        structure = model.structure_
+    def __init__(self, model, X, y, costs, s, allowed=None):
+        self.structure = structure = model.structure_
         if structure.flat:
             X, y = list(X), list(y)
         else:
@@ -91,8 +89,7 @@ class Listed:
             if allowed is not None:
                 sets = [[places[c] for c in own] for own in allowed[i]]
             table = np.array([costs[own].min(axis=0) for own in sets])
-            of_nodes = np.ones(len(sets)) if weights is None else weights[i]
-            cost = table[np.arange(len(sets)), codes] @ of_nodes
+            cost = table[np.arange(len(sets)), codes].sum(axis=1)
             is_true = [
                 all(c in own for c, own in zip(row, sets, strict=True)) for row in codes
             ]
@@ -104,10 +101,8 @@ class Listed:
             return map(np.array, product(structure.classes_, repeat=len(x[0])))
         return structure.labelings(x)
 
-    def smooth(self, w):
-        """Everything but the L1 norm, and its gradient."""
-        ridge = self.lam * (1.0 - self.l1_ratio)
-        value, gradient = 0.5 * ridge * w @ w, ridge * w
+    def sums(self, w):
+        value, gradient = 0.0, 0.0
         for p, (phi, cost, is_true) in zip(self.p, self.terms, strict=True):
             scores, own = phi @ w + cost, phi[is_true] @ w
             every, ours = logsumexp(scores), logsumexp(own)
@@ -117,24 +112,11 @@ class Listed:
             gradient = gradient + p * shares @ phi
         return value, gradient
 
-    def __call__(self, w):
-        return self.smooth(w)[0] + self.l1_ratio * self.lam * np.abs(w).sum()
+    def loss(self, w):
+        return self.sums(w)[0]
 
-    def optimum(self):
-        """A value that is not below the minimum, and next to it."""
-        d, l1 = self.terms[0][0].shape[1], self.l1_ratio * self.lam
-
-        def value(parts):
-            found, gradient = self.smooth(parts[:d] - parts[d:])
-            ends = np.concatenate([gradient, -gradient]) + l1
-            return found + l1 * parts.sum(), ends
-
-        found = minimize(
-            value, np.zeros(2 * d), jac=True, method="L-BFGS-B",
-            bounds=[(0.0, None)] * (2 * d),
-            options={"gtol": 1e-9, "ftol": 0.0, "maxiter": 10**4, "maxfun": 10**5},
-        )  # fmt: skip
-        return self(found.x[:d] - found.x[d:])
+    def gradient(self, w):
+        return (1.0 - self.l1_ratio) * self.lam * w + self.sums(w)[1]
 
 
 def weights_of(model):
@@ -163,29 +145,10 @@ def test_a_fit_ends_at_the_certified_minimum_of_the_listed_objective(
         STRUCTURES[kind], C=C, l1_ratio=l1_ratio, label_costs=costs, solver=solver,
         tol=1e-6, max_iter=20_000, random_state=0,
     ).fit(X, y, s)  # fmt: skip
-    listed = Listed(model, X, y, costs, s)
-    assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
+    listed = ListedCosts(model, X, y, costs, s)
+    assert model.objective_ == pytest.approx(listed.primal(weights_of(model)), rel=1e-9)
     assert model.dual_gap_ <= 1e-6
-    assert model.dual_objective_ <= listed.optimum() + 1e-9
-
-
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_sums_with_costs_and_their_gradient_are_those_of_the_list(kind):
-    rng = new_rng()
-    X, y, costs = draw(kind, rng)
-    model = CRFClassifier(STRUCTURES[kind], max_iter=1, tol=1e3, random_state=0)
-    model.fit(X, y)
-    structure, p = model.structure_, rng.dirichlet(np.ones(len(y)))
-    listed = Listed(model, X, y, costs, p)
-    w = rng.normal(size=structure.n_weights_)
-    if not structure.flat:
-        X, y = structure.check_data(X, y)
-    sums = structure._make_sums(X, y, added=costs)
-    value, gradient = sums.log_loss(p, w)
-    listed.lam = 0.0
-    expected, slope = listed.smooth(w)
-    assert value == pytest.approx(expected, rel=1e-9)
-    np.testing.assert_allclose(gradient, slope, atol=1e-9)
+    assert model.dual_objective_ <= listed.sparse_optimum() + 1e-9
 
 
 @pytest.mark.parametrize("solver", ["dual", "lbfgs", "newton"])
@@ -205,40 +168,34 @@ def test_costs_of_zero_change_no_bit(kind, solver):
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
-def test_class_weights_multiply_the_costs_of_nodes(kind):
+def test_class_weights_and_weights_of_nodes_multiply_their_costs(kind):
     X, y, costs = draw(kind, new_rng())
     weights = {"a": 3.0, "c": 0.5}
     factors = np.array([[3.0], [1.0], [0.5]])
+
+    def fitted(y=y, **params):
+        return CRFClassifier(STRUCTURES[kind], random_state=0, **params).fit(X, y)
+
     for own in (costs, None):
         base = 1.0 - np.eye(K) if own is None else own
-        model = CRFClassifier(
-            STRUCTURES[kind], label_costs=own, class_weight=weights, random_state=0
-        ).fit(X, y)
-        other = CRFClassifier(
-            STRUCTURES[kind], label_costs=factors * base, random_state=0
-        ).fit(X, y)
+        model = fitted(label_costs=own, class_weight=weights)
+        other = fitted(label_costs=factors * base)
         assert np.array_equal(model.coef_, other.coef_)
         # Decisions of least cost are by the structure's own.
         assert np.array_equal(model.structure_.label_costs_, 1.0 - np.eye(K))
-
-
-@pytest.mark.parametrize(
-    ("kind", "solver"),
-    [(kind, own) for kind in ("chain", "tree", "graph") for own in SOLVERS[kind]],
-)
-def test_weights_of_nodes_multiply_their_costs(kind, solver):
-    rng = new_rng()
-    X, y, costs = draw(kind, rng)
-    weights = [rng.choice([0.0, 0.5, 3.0], size=len(labels)) for labels in y]
-    options = {"solver": solver, "tol": 1e-6, "max_iter": 20_000, "random_state": 0}
-    model = CRFClassifier(STRUCTURES[kind], label_costs=costs, **options)
-    model.fit(X, list(zip(y, weights, strict=True)))
-    listed = Listed(model, X, y, costs, np.ones(len(y)), weights=weights)
-    assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
-    assert model.dual_gap_ <= 1e-6
-    assert model.dual_objective_ <= listed.optimum() + 1e-9
-    with pytest.warns(UserWarning, match=r"pass, for example, label_costs=1 - numpy.eye"):
-        CRFClassifier(STRUCTURES[kind], **options).fit(X, [(y[0], weights[0]), *y[1:]])
+    if kind == "graph":
+        twice = [(labels, np.full(len(labels), 2.0)) for labels in y]
+        model, other = fitted(twice, label_costs=costs), fitted(label_costs=2.0 * costs)
+        np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-12)
+    if kind == "chain":
+        # Balanced are the labels that are known.
+        y = [*map(list, y)]
+        known = np.concatenate(y)[np.arange(sum(map(len, y))) != sum(map(len, y[:-1]))]
+        y[-1][0] = MISSING
+        counts = np.array([(known == label).sum() for label in "abc"])
+        balanced = dict(zip("abc", len(known) / (K * counts), strict=True))
+        model, other = (fitted(y, class_weight=own) for own in ("balanced", balanced))
+        np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-9)
 
 
 def test_weights_of_positions_in_parts_count_as_in_memory():
@@ -271,40 +228,18 @@ def test_hidden_labels_cost_what_their_cheapest_label_does(kind, solver):
         for labels in allowed
     ]  # fmt: skip
     s = rng.uniform(0.5, 2.0, size=len(y))
-    weights = [rng.choice([0.5, 3.0], size=len(labels)) for labels in y]
     model = CRFClassifier(
         STRUCTURES[kind], label_costs=costs, solver=solver, tol=1e-5, random_state=0,
         max_iter=5000,
-    ).fit(X, list(zip(given, weights, strict=True)), s)  # fmt: skip
-    listed = Listed(model, X, y, costs, s, allowed, weights)
-    assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
+    ).fit(X, given, s)  # fmt: skip
+    listed = ListedCosts(model, X, y, costs, s, allowed)
+    assert model.objective_ == pytest.approx(listed.primal(weights_of(model)), rel=1e-9)
     assert model.dual_gap_ <= 1e-5
     # A stationary point, by the gap: λ/2 ||w - w'||² is at most that.
-    gradient = listed.smooth(weights_of(model))[1]
+    gradient = listed.gradient(weights_of(model))
     assert gradient @ gradient <= 2.0 * 1e-5 * (listed.lam + smoothness(listed)) ** 2 / (
         listed.lam
     )
-
-
-@pytest.mark.parametrize("is_hidden", [False, True])
-def test_second_derivatives_are_those_of_the_loss_with_costs(is_hidden):
-    rng = new_rng()
-    X, y, costs = draw("chain", rng)
-    if is_hidden:
-        y = [*y[:-1], [MISSING] * len(y[-1])]
-    model = CRFClassifier("chain", label_costs=costs)
-    problem = bind_local(model, X, y)
-    model._bind_costs(problem)
-    oracle, weights, _ = problem.make_sums()
-    w, step = rng.normal(size=oracle.n_weights), 1e-5
-    H = problem.make_curvature().at(w)
-    for direction in rng.normal(size=(3, len(w))):
-        ahead, behind = (
-            oracle.log_loss(weights, w + sign * step * direction)[1]
-            for sign in (1.0, -1.0)
-        )
-        slope = (ahead - behind) / (2.0 * step)
-        np.testing.assert_allclose(H @ direction, slope, atol=1e-6)
 
 
 def smoothness(listed):
@@ -313,68 +248,43 @@ def smoothness(listed):
     return float(listed.p @ spreads)
 
 
-def test_balanced_weights_are_those_of_labels_that_are_known():
-    X, y, _ = draw("chain", new_rng())
-    hidden = [list(labels) for labels in y]
-    hidden[-1][0] = MISSING
-    known = np.concatenate([labels for labels in (*y[:-1], y[-1][1:])])
-    counts = np.array([(known == label).sum() for label in "abc"])
-    weights = dict(zip("abc", len(known) / (K * counts), strict=True))
-    fits = [
-        CRFClassifier("chain", class_weight=own, random_state=0).fit(X, hidden)
-        for own in ("balanced", weights)
-    ]
-    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-9)
-
-
 def test_a_path_and_a_choice_of_c_have_the_same_costs():
     X, y, costs = draw("chain", new_rng(), n=9)
     path = crf_path(X, y, Cs=[0.1, 1.0], label_costs=costs, random_state=0)
-    model = CRFClassifierCV(
-        "chain",
-        Cs=[0.1, 1.0],
-        cv=3,
-        solver_options={"label_costs": costs},
-        random_state=0,
-    ).fit(X, y)
+    options = {"solver_options": {"label_costs": costs}, "random_state": 0}
+    model = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=3, **options).fit(X, y)
     one = CRFClassifier("chain", C=model.C_, label_costs=costs, random_state=0)
     assert np.array_equal(model.coef_, one.fit(X, y).coef_)
-    listed = Listed(one, X, y, costs, np.ones(len(y)))
+    listed = ListedCosts(one, X, y, costs, np.ones(len(y)))
     at = [0.1, 1.0].index(model.C_)
-    assert listed(path.coefs[at]) == pytest.approx(path.objectives[at], rel=1e-9)
+    assert listed.primal(path.coefs[at]) == pytest.approx(path.objectives[at], rel=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["dual", "lbfgs"])
 def test_a_warm_start_takes_other_costs(solver):
     X, y, costs = draw("chain", new_rng())
-    model = CRFClassifier(
-        "chain", solver=solver, warm_start=True, tol=1e-6, max_iter=5000, random_state=0
-    )
+    model = CRFClassifier("chain", solver=solver, warm_start=True, random_state=0)
+    model.set_params(tol=1e-6, max_iter=5000)
     for own in (None, costs, 3.0 * costs):
         model.set_params(label_costs=own).fit(X, y)
-        listed = Listed(
-            model, X, y, np.zeros((K, K)) if own is None else own, np.ones(len(y))
+        known = np.zeros((K, K)) if own is None else own
+        listed = ListedCosts(model, X, y, known, np.ones(len(y)))
+        assert model.objective_ == pytest.approx(
+            listed.primal(weights_of(model)), rel=1e-9
         )
-        assert model.objective_ == pytest.approx(listed(weights_of(model)), rel=1e-9)
         assert model.dual_gap_ <= 1e-6
 
 
-@pytest.mark.parametrize(
-    ("costs", "words"),
-    [
+def test_what_is_no_matrix_of_costs_is_refused():
+    X, y, _ = draw("chain", new_rng())
+    for costs, words in (
         ([[0.0, 1.0], [1.0, 0.0]], "label_costs must have shape"),
         (np.eye(3), "zero on the diagonal"),
         ([[0, -1, 1], [1, 0, 1], [1, 1, 0]], "label_costs must be >= 0"),
         ([[0, np.nan, 1], [1, 0, 1], [1, 1, 0]], "label_costs"),
-    ],
-)
-def test_what_is_no_matrix_of_costs_is_refused(costs, words):
-    X, y, _ = draw("chain", new_rng())
-    with pytest.raises(ValueError, match=words):
-        CRFClassifier("chain", label_costs=costs).fit(X, y)
-
-
-def test_several_labels_have_no_costs():
-    X, Y = new_rng().normal(size=(8, 2)), np.eye(2, dtype=int)[[0, 1] * 4]
+    ):
+        with pytest.raises(ValueError, match=words):
+            CRFClassifier("chain", label_costs=costs).fit(X, y)
+    Y = np.eye(2, dtype=int)[[0, 1] * 4]
     with pytest.raises(ValueError, match="MultilabelStructure has several labels"):
-        CRFClassifier(MultilabelStructure(), label_costs=1.0 - np.eye(2)).fit(X, Y)
+        CRFClassifier("multilabel", label_costs=1.0 - np.eye(2)).fit(np.ones((8, 2)), Y)

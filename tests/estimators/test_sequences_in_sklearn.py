@@ -32,7 +32,6 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.metrics import (
-    entity_f1_score,
     entity_f1_scorer,
     token_accuracy_score,
     token_accuracy_scorer,
@@ -81,65 +80,43 @@ def chain_model(**params):
     return placed(BCFWClassifier)(ChainStructure(), **defaults | params)
 
 
-@forms
-def test_a_grid_search_reaches_the_parameters_of_the_structure(container, sparse):
-    X, y = chains(container, sparse)
-    grid = {"C": [0.01, 1.0], "structure__transition": [True, False]}
-    search = GridSearchCV(chain_model(), grid, cv=3).fit(X, y)
-    scores = search.cv_results_["mean_test_score"]
-    assert np.isfinite(scores).all() and len(set(scores)) > 1
-    best = search.best_estimator_
-    assert best.structure.transition == search.best_params_["structure__transition"]
-    assert best.structure_.n_weights_ == 15 + 9 + 9 * best.structure.transition
-    assert_same_labels(search.predict(X), best.predict(X))
-    assert search.score(X, y) == best.score(X, y)
-
-
-@forms
-def test_cross_validated_scores_are_those_of_the_folds_by_hand(container, sparse):
-    X, y = chains(container, sparse)
-    scores = cross_val_score(chain_model(), X, y, cv=3)
-    expected = [
-        chain_model().fit(*take(train, X, y)).score(*take(test, X, y))
-        for train, test in KFold(3).split(X)
-    ]
-    np.testing.assert_array_equal(scores, expected)
-    named = cross_val_score(chain_model(), X, y, cv=3, scoring=token_accuracy_scorer)
-    np.testing.assert_array_equal(named, expected)
-
-
-@forms
 @pytest.mark.parametrize("equal", [{}, {"min_length": 4, "max_length": 4}], ids=str)
-def test_cross_val_predict_puts_each_sequence_in_its_place(container, sparse, equal):
-    X, y = chains(container, sparse, **equal)
-    predicted = cross_val_predict(chain_model(), X, y, cv=3)
-    assert len(predicted) == len(X)
-    for train, test in KFold(3).split(X):
-        model = chain_model().fit(*take(train, X, y))
-        (expected,) = take(test, predicted)
-        assert_same_labels(expected, model.predict(*take(test, X)))
-
-
 @forms
-def test_a_learning_curve_and_a_split_take_sequences(container, sparse):
-    X, y = chains(container, sparse)
-    sizes, *scores = learning_curve(chain_model(), X, y, cv=3, train_sizes=[0.5, 1.0])
-    np.testing.assert_array_equal(sizes, [8, 16])
-
-    def by_hand(train, *tests):
-        model = chain_model().fit(*take(train, X, y))
-        return [model.score(*take(test, X, y)) for test in tests]
-
+def test_scores_predictions_and_curves_are_those_of_the_folds_by_hand(
+    container, sparse, equal
+):
+    X, y = chains(container, sparse, **equal)
+    model = chain_model(classes=[0, 1, 2])
+    splitter = check_cv(3, y, classifier=is_classifier(model))
+    assert isinstance(splitter, KFold) and not isinstance(splitter, StratifiedKFold)
     folds = list(KFold(3).split(X))
-    expected = [
-        [by_hand(train[:size], train[:size], test) for train, test in folds]
-        for size in sizes
-    ]
-    np.testing.assert_array_equal(scores, np.moveaxis(expected, 2, 0))
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=new_seed(0))
+    fits = [clone(model).fit(*take(train, X, y)) for train, _ in folds]
+
+    def scores_at(scorer):
+        pairs = zip(fits, folds, strict=True)
+        return [scorer(own, *take(test, X, y)) for own, (_, test) in pairs]
+
+    expected = scores_at(token_accuracy_scorer)
+    for scoring in (None, token_accuracy_scorer):
+        scores = cross_val_score(model, X, y, cv=3, scoring=scoring)
+        np.testing.assert_array_equal(scores, expected)
+    predicted = cross_val_predict(model, X, y, cv=3)
+    assert len(predicted) == len(X)
+    for own, (_, test) in zip(fits, folds, strict=True):
+        assert_same_labels(take(test, predicted)[0], own.predict(*take(test, X)))
+    sizes, trained, tested = learning_curve(model, X, y, cv=3, train_sizes=[0.5, 1.0])
+    np.testing.assert_array_equal(sizes, [8, 16])
+    np.testing.assert_array_equal(tested[1], expected)
     train, test = train_test_split(np.arange(len(X)), random_state=new_seed(0))
-    score = chain_model().fit(X_train, y_train).score(X_test, y_test)
-    assert [score] == by_hand(train, test)
+    parts = train_test_split(X, y, random_state=new_seed(0))
+    score = clone(model).fit(*take(train, X, y)).score(*take(test, X, y))
+    assert clone(model).fit(*parts[::2]).score(*parts[1::2]) == score
+    tags = np.array(["O", "B-X", "I-X"])
+    y = [tags[labels] for labels in y]
+    model.set_params(solver_options__classes=None)
+    fits = [clone(model).fit(*take(train, X, y)) for train, _ in folds]
+    scores = cross_val_score(model, X, y, cv=3, scoring=entity_f1_scorer)
+    np.testing.assert_array_equal(scores, scores_at(entity_f1_scorer))
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "multilabel", "chain-csr"])
@@ -148,35 +125,16 @@ def test_a_grid_search_compares_margin_and_slack_rescaling(kind):
     grid = {"rescaling": ["slack", "margin"], "C": [0.01, 1.0]}
     search = GridSearchCV(problem.estimator(tol=1e-2), grid, cv=KFold(3))
     search.fit(problem.X, problem.y)
-    splits = list(KFold(3).split(problem.y))
     for params, score in zip(
         search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
     ):
-        scores = [
-            problem.estimator(tol=1e-2, **params)
-            .fit(*problem.take(train))
-            .score(*problem.take(test))
-            for train, test in splits
-        ]
-        assert score == pytest.approx(np.mean(scores), abs=1e-14)
+        model = problem.estimator(tol=1e-2, **params)
         if params["rescaling"] == "margin":
-            other = make_problem(kind, n=24).estimator(tol=1e-2, C=params["C"])
-            margin = cross_val_score(other, problem.X, problem.y, cv=KFold(3))
-            np.testing.assert_array_equal(scores, margin)
+            model = make_problem(kind, n=24).estimator(tol=1e-2, C=params["C"])
+        scores = cross_val_score(model, problem.X, problem.y, cv=KFold(3))
+        assert score == pytest.approx(np.mean(scores), abs=1e-14)
     best = search.best_estimator_
     assert_same_labels(search.predict(problem.X), best.predict(problem.X))
-
-
-def test_entity_f1_scores_a_search():
-    X, y = chains()
-    tags = np.array(["O", "B-X", "I-X"])
-    y = [tags[labels] for labels in y]
-    scores = cross_val_score(chain_model(), X, y, cv=3, scoring=entity_f1_scorer)
-    expected = []
-    for train, test in KFold(3).split(X):
-        predicted = chain_model().fit(*take(train, X, y)).predict(*take(test, X))
-        expected.append(entity_f1_score(*take(test, y), predicted))
-    np.testing.assert_array_equal(scores, expected)
 
 
 def test_a_pipeline_ends_in_a_model_of_chains():
@@ -189,7 +147,12 @@ def test_a_pipeline_ends_in_a_model_of_chains():
         "bcfwclassifier__structure__bias": [True, False],
     }
     search = GridSearchCV(pipe, grid, cv=2).fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all() and len(set(scores)) > 1
+    best = search.best_estimator_[-1]
+    bias = search.best_params_["bcfwclassifier__structure__bias"]
+    assert best.structure.bias == bias
+    assert best.structure_.n_weights_ == 15 + 6 + 3 * bias + 9
 
 
 @pytest.mark.parametrize(
@@ -205,17 +168,6 @@ def test_only_over_flat_structures_is_it_a_classifier_to_scikit_learn(estimator)
     tags = get_tags(model)
     assert tags.estimator_type is None and tags.classifier_tags is None
     assert not tags.input_tags.two_d_array and tags.target_tags.required
-
-
-@pytest.mark.parametrize("lengths", [(1, 1), (4, 4), (1, 6)])
-def test_the_splitter_does_not_depend_on_what_the_sequences_look_like(lengths):
-    X, y = chains(min_length=lengths[0], max_length=lengths[1])
-    # A fold may lack a label.
-    model = chain_model(classes=[0, 1, 2])
-    splitter = check_cv(3, y, classifier=is_classifier(model))
-    assert isinstance(splitter, KFold) and not isinstance(splitter, StratifiedKFold)
-    scores = cross_val_score(model, X, y, cv=3)
-    np.testing.assert_array_equal(scores, cross_val_score(model, X, y, cv=KFold(3)))
 
 
 def test_a_fold_that_lacks_a_label_is_scored_and_classes_name_it():
@@ -286,22 +238,6 @@ def test_nested_parameters_can_be_read_and_set():
         model.set_params(structure__transition=False)
 
 
-@for_each_estimator
-@pytest.mark.parametrize("kind", ["binary", "multilabel"])
-def test_names_of_columns_are_kept_and_checked(make_problem, kind):
-    pandas = pytest.importorskip("pandas")
-    problem = make_problem(kind)
-    names = [f"feature {j}" for j in range(problem.X.shape[1])]
-    frame = pandas.DataFrame(problem.X, columns=names)
-    model = problem.estimator().fit(frame, problem.y)
-    assert model.feature_names_in_.tolist() == names
-    np.testing.assert_array_equal(model.coef_, problem.fitted().coef_)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(frame[names[::-1]])
-    model.fit(problem.X, problem.y)
-    assert not hasattr(model, "feature_names_in_")
-
-
 @pytest.mark.parametrize("words", [False, True])
 def test_probabilities_by_fits_to_other_sequences(words):
     X, y = make_chains(15, n_features=4, n_classes=3, random_state=new_seed(0))
@@ -321,9 +257,7 @@ def test_probabilities_by_fits_to_other_sequences(words):
             assert found[i].shape == (len(y[i]), len(classes))
     assert found[3].shape == (0, len(classes))
     assert token_log_loss(y, found, labels=classes) < np.inf
-
-
-def test_a_label_of_one_fold_alone_has_its_column():
+    # A label of one fold alone has its column.
     X = [np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]]), np.array([[2.0], [1.0]])]
     y = [[0, 2], [0, 2], [0, 5]]
     found = cross_val_predict_proba(CRFClassifier("chain"), X, y, cv=3)

@@ -173,15 +173,6 @@ def as_frames(X):
     return [pd.DataFrame(x, columns=list("abc")) for x in X]
 
 
-@pytest.mark.parametrize("form", [as_frames, lambda X: list(map(sparse.csr_array, X))])
-def test_items_may_be_frames_and_sparse_matrices(form):
-    X, y = series()
-    plain = StackedStructureClassifier(LogisticRegression()).fit(X, y)
-    other = StackedStructureClassifier(LogisticRegression()).fit(form(X), y)
-    np.testing.assert_allclose(other.score(form(X), y), plain.score(X, y), atol=0.02)
-    assert other.n_features_in_ == 3
-
-
 def test_columns_that_only_the_classifier_can_read_go_to_it():
     X, y = series()
     frames = [
@@ -200,6 +191,12 @@ def test_columns_that_only_the_classifier_can_read_go_to_it():
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
     with pytest.raises(ValueError, match=r"passthrough=True needs.*X\[0\]"):
         clone(model).set_params(passthrough=True).fit(frames, y)
+    items = [sparse.csr_array(x) for x in X]
+    scores = [
+        StackedStructureClassifier(LogisticRegression()).fit(own, y).score(own, y)
+        for own in (X, items)
+    ]
+    np.testing.assert_allclose(*scores, atol=0.02)
 
 
 def test_graphs_and_trees_keep_their_edges():
@@ -268,16 +265,12 @@ def test_items_without_weight_labels_or_rows_count_as_no_row():
     assert model.least_probability_ >= 1 / len(rows)
     with pytest.raises(ValueError, match="sample_weight must not be zero"):
         model.fit(X, y, np.zeros(12))
-
-
-def test_the_scale_of_weights_does_not_matter_to_the_default():
-    X, y = series()
+    # Their scale does not matter to the default.
     weights = new_rng(7).uniform(0.5, 2.0, 12)
-    models = [
-        StackedStructureClassifier(GaussianNB()).fit(X, y, scale * weights)
-        for scale in (1.0, 2.0**-7)
-    ]
-    one, other = (model.final_estimator_ for model in models)
+    one, other = (
+        StackedStructureClassifier(GaussianNB()).fit(X, y, own).final_estimator_
+        for own in (weights, 2.0**-7 * weights)
+    )
     assert other.C == pytest.approx(2.0**7 * one.C)
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6, atol=1e-9)
 
@@ -357,6 +350,8 @@ def test_one_item_gets_what_it_gets_among_others():
     assert model.predict([X[0][:0]])[0].shape == (0,)
     with pytest.raises(NotFittedError):
         clone(model).predict(X)
+    with pytest.raises(TypeError, match="must be a list of sequences"):
+        model.predict(X[0])
 
 
 def test_a_second_fit_starts_from_the_first_where_the_final_estimator_does():
@@ -394,6 +389,8 @@ class Silent(ClassifierMixin, BaseEstimator):
         (StackedStructureClassifier(LogisticRegression()), {"y": None},
          ValueError, "requires y"),
         (StackedStructureClassifier(LogisticRegression()),
+         {"X": np.ones((25, 3)), "y": ["a"] * 25}, TypeError, "a list of sequences"),
+        (StackedStructureClassifier(LogisticRegression()),
          {"y": [[MISSING] * 25] * 12}, ValueError, "y has no label"),
     ],
 )  # fmt: skip
@@ -402,12 +399,3 @@ def test_what_cannot_be_stacked_is_refused_before_any_fit(model, change, error, 
     with pytest.raises(error, match=message):
         model.fit(**({"X": X, "y": y} | change))
     assert not hasattr(model, "estimator_")
-
-
-def test_one_matrix_is_no_list_of_items():
-    X, y = series()
-    with pytest.raises(TypeError, match="must be a list of sequences"):
-        StackedStructureClassifier(LogisticRegression()).fit(np.vstack(X), y[0])
-    model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(X, y)
-    with pytest.raises(TypeError, match="must be a list of sequences"):
-        model.predict(X[0])
