@@ -71,7 +71,7 @@ def draw(kind, rng, n=6):
 class ListedCosts(Listed):
     """The normalized objective over all labelings."""
 
-    def __init__(self, model, X, y, costs, s, allowed=None):
+    def __init__(self, model, X, y, costs, s, allowed=None, weights=None):
         self.structure = structure = model.structure_
         if structure.flat:
             X, y = list(X), list(y)
@@ -89,7 +89,8 @@ class ListedCosts(Listed):
             if allowed is not None:
                 sets = [[places[c] for c in own] for own in allowed[i]]
             table = np.array([costs[own].min(axis=0) for own in sets])
-            cost = table[np.arange(len(sets)), codes].sum(axis=1)
+            of_nodes = np.ones(len(sets)) if weights is None else weights[i]
+            cost = table[np.arange(len(sets)), codes] @ of_nodes
             is_true = [
                 all(c in own for c, own in zip(row, sets, strict=True)) for row in codes
             ]
@@ -168,7 +169,7 @@ def test_costs_of_zero_change_no_bit(kind, solver):
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
-def test_class_weights_and_weights_of_nodes_multiply_their_costs(kind):
+def test_class_weights_multiply_the_costs_of_nodes(kind):
     X, y, costs = draw(kind, new_rng())
     weights = {"a": 3.0, "c": 0.5}
     factors = np.array([[3.0], [1.0], [0.5]])
@@ -183,10 +184,6 @@ def test_class_weights_and_weights_of_nodes_multiply_their_costs(kind):
         assert np.array_equal(model.coef_, other.coef_)
         # Decisions of least cost are by the structure's own.
         assert np.array_equal(model.structure_.label_costs_, 1.0 - np.eye(K))
-    if kind == "graph":
-        twice = [(labels, np.full(len(labels), 2.0)) for labels in y]
-        model, other = fitted(twice, label_costs=costs), fitted(label_costs=2.0 * costs)
-        np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-12)
     if kind == "chain":
         # Balanced are the labels that are known.
         y = [*map(list, y)]
@@ -212,6 +209,25 @@ def test_weights_of_positions_in_parts_count_as_in_memory():
         CRFClassifier("chain").fit(*parts)
 
 
+@pytest.mark.parametrize(
+    ("kind", "solver"),
+    [(kind, own) for kind in ("chain", "tree", "graph") for own in SOLVERS[kind]],
+)
+def test_weights_of_nodes_multiply_their_costs(kind, solver):
+    rng = new_rng()
+    X, y, costs = draw(kind, rng)
+    weights = [rng.choice([0.0, 0.5, 3.0], size=len(labels)) for labels in y]
+    options = {"solver": solver, "tol": 1e-6, "max_iter": 20_000, "random_state": 0}
+    model = CRFClassifier(STRUCTURES[kind], label_costs=costs, **options)
+    model.fit(X, list(zip(y, weights, strict=True)))
+    listed = ListedCosts(model, X, y, costs, np.ones(len(y)), weights=weights)
+    assert model.objective_ == pytest.approx(listed.primal(weights_of(model)), rel=1e-9)
+    assert model.dual_gap_ <= 1e-6
+    assert model.dual_objective_ <= listed.sparse_optimum() + 1e-9
+    with pytest.warns(UserWarning, match=r"pass, for example, label_costs=1 - numpy.eye"):
+        CRFClassifier(STRUCTURES[kind], **options).fit(X, [(y[0], weights[0]), *y[1:]])
+
+
 @pytest.mark.parametrize("solver", ["auto", "dual", "lbfgs"])
 @pytest.mark.parametrize("kind", ["chain", "tree"])
 def test_hidden_labels_cost_what_their_cheapest_label_does(kind, solver):
@@ -228,11 +244,12 @@ def test_hidden_labels_cost_what_their_cheapest_label_does(kind, solver):
         for labels in allowed
     ]  # fmt: skip
     s = rng.uniform(0.5, 2.0, size=len(y))
+    weights = [rng.choice([0.5, 3.0], size=len(labels)) for labels in y]
     model = CRFClassifier(
         STRUCTURES[kind], label_costs=costs, solver=solver, tol=1e-5, random_state=0,
         max_iter=5000,
-    ).fit(X, given, s)  # fmt: skip
-    listed = ListedCosts(model, X, y, costs, s, allowed)
+    ).fit(X, list(zip(given, weights, strict=True)), s)  # fmt: skip
+    listed = ListedCosts(model, X, y, costs, s, allowed, weights)
     assert model.objective_ == pytest.approx(listed.primal(weights_of(model)), rel=1e-9)
     assert model.dual_gap_ <= 1e-5
     # A stationary point, by the gap: λ/2 ||w - w'||² is at most that.

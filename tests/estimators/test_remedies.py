@@ -153,6 +153,36 @@ def test_rare_ones_constants_and_good_columns_are_left_alone():
     assert "Scale the features. Or increase max_iter, or use a smaller C." in words
 
 
+def test_features_of_edges_are_columns_that_are_named_apart():
+    rng = new_rng(9)
+    chains, y = raw_edges("time of edges", rng)
+    problem = bind_local(BCFWClassifier(EDGES), chains, y)
+    words = scaling_words(BCFWClassifier(EDGES), problem)
+    scalers = "SequenceTransformer(StandardScaler(), edge_transformer={}())"
+    start = f"Scale the features with {scalers.format('StandardScaler')}: they differ in "
+    assert words.startswith(f"{start}size (edge feature 1 is about 1.7e+09, column ")
+    assert words.endswith(" and edge feature 1 is far from 0 compared to its spread.")
+    # A constant column stands for the bias, so that edges of graphs are not centered.
+    graphs, own = raw_edges("time of edges of graphs", rng)
+    problem = bind_local(BCFWClassifier("graph"), graphs, own)
+    words = scaling_words(BCFWClassifier("graph"), problem)
+    start = f"Scale the features with {scalers.format('MaxAbsScaler')}: they differ in "
+    assert words.startswith(f"{start}size (edge feature 1 is about 1.7e+09, column ")
+    assert "far from" not in words
+    near = [(1e5 * x, z[:, :1] + rng.normal(size=(len(z), 1))) for x, z in chains]
+    problem = bind_local(BCFWClassifier(EDGES), near, y)
+    words = scaling_words(BCFWClassifier(EDGES), problem)
+    assert "edge feature 0 about" in words and "edge_transformer" in words
+    # Ones are as good as a bias.
+    large = [(1e5 * x, z[:, :1]) for x, z in chains]
+    problem = bind_local(BCFWClassifier(EDGES), large, y)
+    words = scaling_words(BCFWClassifier(EDGES), problem)
+    assert "SequenceTransformer(StandardScaler()): they are large (column" in words
+    good = [(x, z[:, :1]) for x, z in chains]
+    problem = bind_local(BCFWClassifier(EDGES), good, y)
+    assert scaling_words(BCFWClassifier(EDGES), problem) == ""
+
+
 @pytest.mark.parametrize("limit", ["max_iter", "max_time"])
 def test_more_passes_are_advised_where_the_gap_falls_and_not_where_it_has_stalled(limit):
     model = BCFWClassifier(solver_options={"max_time": 9.0})
@@ -261,12 +291,8 @@ def remedied(model, words):
     """The models that a warning advises, by what it says; forecasts only may do."""
     models = {}
     if found := re.search(r"Scale the features with ([^:]*):", words):
-        scalers = {"SequenceTransformer": SequenceTransformer}
-        scalers |= {"StandardScaler": StandardScaler, "MaxAbsScaler": MaxAbsScaler}
-        names = re.findall(r"\w+", found[1])
-        scaler = None
-        for name in reversed(names):
-            scaler = scalers[name]() if scaler is None else scalers[name](scaler)
+        scaler = eval(found[1])  # noqa: S307
+        scaler = scaler() if isinstance(scaler, type) else scaler
         models[found[0]] = make_pipeline(scaler, clone(model))
     if found := re.search(r"[Tt]ry (\w+)='(\w+)'", words):
         models[found[0]] = set_placed(clone(model), **{found[1]: found[2]})
@@ -280,8 +306,32 @@ def remedied(model, words):
     return models
 
 
+EDGES = ChainStructure(edge_features=True)
+
+
+def raw_edges(kind, rng):
+    """Chains or graphs with edges whose features are of a kind, one of them sparse."""
+    X, y = [], []
+    for T in rng.integers(3, 8, size=20):
+        edges = np.c_[np.arange(T - 1), np.arange(1, T)]
+        if "graph" in kind:
+            edges = np.r_[edges, [[0, T - 1]]]
+        own = 1.7e9 + 3e7 * rng.random(len(edges))
+        if "money" in kind:
+            own = rng.lognormal(9.0, 2.0, size=len(edges))
+        features = np.c_[np.ones(len(edges)), own]
+        if "sparse" in kind:
+            features = sparse.csr_array(features)
+        x = rng.normal(size=(T, 3))
+        X.append((x, edges, features) if "graph" in kind else (x, features))
+        y.append((x[:, 0] + rng.normal(size=T) > 0.0).astype(int))
+    return X, y
+
+
 def raw_kind(kind, rng, n=200):
     """Columns of a kind, and labels that depend on some of them."""
+    if "edges" in kind:
+        return raw_edges(kind, rng)
     Z = rng.normal(size=(n, 5))
     score = Z[:, 0] - Z[:, 1] + 0.5 * rng.logistic(size=n)
     X = {
@@ -316,6 +366,14 @@ def raw_kind(kind, rng, n=200):
         (CRFClassifier(l1_ratio=1.0, random_state=0, max_iter=2), "time"),
         (SlackRescaledSSVM(random_state=0, max_iter=3), "money"),
         (BMRMClassifier(max_iter=3), "money"),
+        (CRFClassifier(EDGES, random_state=0, max_iter=20), "time of edges"),
+        (BCFWClassifier(EDGES, random_state=0, max_iter=3), "money of edges"),
+        (BMRMClassifier(EDGES, max_iter=3), "sparse edges"),
+        (PragamClassifier(structure=EDGES, max_iter=20), "time of edges"),
+        (SlackRescaledSSVM(EDGES, random_state=0, max_iter=3), "time of edges"),
+        (CRFClassifier("graph", random_state=0, max_iter=3), "time of edges of graphs"),
+        (BCFWClassifier("graph", random_state=0, max_iter=3), "money of edges, graph"),
+        (BMRMClassifier("graph", max_iter=3), "sparse edges of graphs"),
     ],
     ids=repr,
 )

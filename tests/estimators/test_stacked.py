@@ -239,11 +239,43 @@ def test_hidden_labels_are_left_out_below_and_hidden_above():
     for labels in codes[:5]:
         labels[:] = MISSING
     items = [X[0][:0]] * 3 + X, [y[0][:0]] * 3 + codes
-    for data, cv in (((X, codes), None), (items, 15)):
+    for data, cv in (((X, codes), None), (items, 7)):
         model = StackedStructureClassifier(LogisticRegression(), cv=cv).fit(*data)
         assert model.score(X, [np.searchsorted(CLASSES, own) for own in y]) > 0.4
         assert model.classes_.tolist() == [0, 1, 2]
         assert {own.dtype.kind for own in model.predict(X)} == {"i"}
+
+
+def test_each_fold_has_items_with_labels_wherever_they_stand():
+    X, y = series()
+    few = [own if i < 4 else np.full(len(own), MISSING) for i, own in enumerate(y)]
+    order = new_rng().permutation(12)
+    for places in (np.arange(12), order):
+        given = [X[i] for i in places], [few[i] for i in places]
+        model = StackedStructureClassifier(LogisticRegression(), cv=3).fit(*given)
+        by_hand = LogisticRegression().fit(
+            np.vstack([X[i] for i in places if i < 4]),
+            np.concatenate([y[i] for i in places if i < 4]),
+        )
+        np.testing.assert_array_equal(model.estimator_.coef_, by_hand.coef_)
+        assert model.score(X, y) > 0.4
+
+
+def test_classes_of_a_fitted_classifier_that_y_lacks_are_left_out():
+    X, y = series()
+    prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    few = [np.where(labels == "run", "walk", labels) for labels in y]
+    model = StackedStructureClassifier(prefit, cv="prefit").fit(X, few)
+    kept = [list(CLASSES).index(label) for label in model.classes_]
+    assert model.classes_.tolist() == sorted(set(CLASSES) - {"run"})
+    np.testing.assert_array_equal(
+        np.vstack(model._scored(X)),
+        np.log(np.maximum(prefit.predict_proba(np.vstack(X)), 1e-300))[:, kept].clip(
+            np.log(model.least_probability_)
+        ),
+    )
+    with pytest.raises(ValueError, match="not one of the classes"):
+        model.fit(X, [np.full(len(labels), 7) for labels in y])
 
 
 def test_items_without_weight_labels_or_rows_count_as_no_row():
