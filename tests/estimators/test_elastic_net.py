@@ -289,6 +289,27 @@ def test_rounding_of_a_huge_first_objective_is_no_bound(unit, C, kind, l1_ratio)
         assert other.dual_objective_ <= model.objective_
 
 
+@pytest.mark.parametrize("columns", ["Unix time", "all about 1e8"])
+@pytest.mark.parametrize("kind", ["rows", "chains"])
+def test_default_fits_end_where_the_bound_of_the_norm_is_a_rounding_error(kind, columns):
+    rng, n = new_rng(7), 200
+    Z = rng.normal(size=(n, 5))
+    score = Z[:, 0] - Z[:, 1] + 0.5 * rng.logistic(size=n)
+    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
+    X = 1e8 * (Z + 3.0)
+    if columns == "Unix time":
+        X = np.column_stack([1.7e9 + 3e7 * rng.random(n), Z])
+    if kind != "rows":
+        X, y = (list(part.reshape(n // 5, 5, *part.shape[1:])) for part in (X, y))
+    weights = rng.integers(3, size=len(y))
+    # A fit that ends above `tol` warns.
+    model = CRFClassifier(C=1e3, l1_ratio=1.0, random_state=0).fit(X, y, weights)
+    w = np.append(model.coef_.ravel(), getattr(model, "intercept_", []))
+    value = np.abs(w).sum() / (1e3 * weights.sum())
+    value -= np.average(model.log_likelihood(X, y), weights=weights)
+    assert model.objective_ == pytest.approx(value)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("scale", [1.0, 7e6])

@@ -49,7 +49,6 @@ def of_l1(*losses):
 CASES = [
     ([CRF], ["time of labels"], ["chains", "trees"], 3, (1.0, 1e3), 1000),
     ([CRF], ["many of all scales"], ["chains"], 3, (1.0, 1e3), 700),
-    (with_l1(CRF, 1.0), ["time", "large"], ["rows", "chains"], 3, (1e3,), 1000),
     (with_l1(CRF, 1.0), ["scales and offsets"], ["chains"], 3, (0.1, 10.0), 400),
     (with_l1(SVM, 0.0, 0.5, 0.9), ["time"], ["rows", "chains"], 2, (1e-3, 1.0, 1e3), 500),
     (with_l1(SVM, 0.0, 0.9), ["large"], ["rows"], 3, (1e-3, 1.0, 1e3), 500),
