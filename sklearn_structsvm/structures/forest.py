@@ -382,9 +382,9 @@ class ForestStructure(NodeStructure):
     def _sums(self, X, y, w, n_threads, allowed=None):
         sums = self._oracle_of(X, y, allowed).marginals(w, n_threads)
         if allowed is not None and self.allowed_ is not None:
-            # Barred labels keep probability only if there are no others.
+            # Barred labels keep probability, which may be NaN, only without others.
             allowed = as_allowed_labels(allowed)
             nodes = np.concatenate(list(self._split_nodes(X, sums[0])))
-            is_bad = (nodes[allowed.nodes] > 0.0) & ~allowed.masks
+            is_bad = (nodes[allowed.nodes] != 0.0) & ~allowed.masks
             self._refuse_conflicts(X, allowed, allowed.any_of_each(is_bad.any(axis=1)))
         return sums
