@@ -4,7 +4,6 @@ import pickle
 import warnings
 from itertools import chain
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +26,6 @@ from sklearn.model_selection import (
     KFold,
     PredefinedSplit,
     RepeatedStratifiedKFold,
-    ShuffleSplit,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -35,7 +33,6 @@ from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.options import check_options
-from sklearn_structsvm.confusion import ConfusionMetric
 from sklearn_structsvm.confusion.lmo import LMO
 from sklearn_structsvm.confusion.smoothing import smoothed_shares
 from sklearn_structsvm.estimators.complex_metric import oracles, single_rule
@@ -66,14 +63,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:sensitive_features were passed")
 CONVEX = [name for name in OF_CONFUSION if getattr(METRICS[name], "convex", False)]
 RATIOS = ["micro_f1", "kappa"]
 
-# Of the two recalls.
-LOSSES = {
-    "g_mean": lambda p, q: 1 - np.sqrt(p * q),
-    "h_mean": lambda p, q: 1 - 2 * p * q / np.maximum(p + q, 1e-300),
-    "q_mean": lambda p, q: np.sqrt(((1 - p) ** 2 + (1 - q) ** 2) / 2),
-    "min_max": lambda p, q: np.maximum(1 - p, 1 - q),
-}
-
 
 def fitted_to(k, metric="g_mean", cv=None, **params):
     X, y, _ = make_data(k)
@@ -84,31 +73,46 @@ def fitted_to(k, metric="g_mean", cv=None, **params):
         return X, y, placed(ComplexMetricClassifier)(metric=metric, **params).fit(X, y)
 
 
+def limits_of(module, monkeypatch):
+    """The list of the times that runs from this module will get."""
+    limits = []
+
+    def timed(problem, *, max_time, **options):
+        limits.append(max_time)
+        return run_column_generation(problem, max_time=max_time, **options)
+
+    monkeypatch.setattr(module, "run_column_generation", timed)
+    return limits
+
+
 class TestCertificate:
     @pytest.mark.parametrize("k", [2, 3])
     @pytest.mark.parametrize("metric", CONVEX + RATIOS)
-    def test_the_gap_is_at_most_tol(self, metric, k):
+    def test_the_gap_is_at_most_tol_and_the_last_of_the_history(self, metric, k):
         _, _, model = fitted_to(k, metric)
-        assert model.dual_gap_ <= 1e-3
+        assert 0.0 < model.dual_gap_ <= 1e-3
         assert model.dual_gap_ == model.objective_ - model.dual_objective_
-        assert model.dual_gap_ > 0.0
+        for name in (
+            "objective", "dual_objective", "dual_gap", "n_iter", "n_oracle_calls"
+        ):  # fmt: skip
+            assert model.history_[name][-1] == getattr(model, f"{name}_")
 
     @pytest.mark.parametrize("k", [2, 3, 4])
     @pytest.mark.parametrize("metric", ["zero_one", "h_mean", "min_max"])
-    def test_the_confusion_is_that_of_predict_proba_on_the_labels(self, metric, k):
-        X, y, model = fitted_to(k, metric)
-        C = mixture_confusion(model, X, y)
-        np.testing.assert_allclose(model.cell_confusions_, C, atol=1e-12)
-        np.testing.assert_allclose(model.confusion_, C[0], atol=1e-12)
-        assert model.mixture_weights_.sum() == pytest.approx(1)
-        assert (np.diff(model.mixture_weights_) <= 0).all()
-
-    def test_two_classes_are_certified_on_their_labels(self):
-        X, y, model = fitted_to(2, confusion="labels")
-        np.testing.assert_allclose(
-            model.certified_confusions_, mixture_confusion(model, X, y), atol=1e-9
-        )
-        assert model.objective_ == pytest.approx(model.metric_.value(model.confusion_))
+    def test_confusions_are_those_of_predict_proba(self, metric, k):
+        """On the labels, and what is certified on what is counted."""
+        for confusion in ("labels", "probabilities"):
+            X, y, model = fitted_to(k, metric, confusion=confusion)
+            C = mixture_confusion(model, X, y)
+            np.testing.assert_allclose(model.cell_confusions_, C, atol=1e-12)
+            np.testing.assert_allclose(model.confusion_, C[0], atol=1e-12)
+            assert model.mixture_weights_.sum() == pytest.approx(1)
+            assert (np.diff(model.mixture_weights_) <= 0).all()
+            if confusion == "probabilities":
+                C = model.estimator_.predict_proba(X).T @ model.predict_proba(X) / len(X)
+                C = C[np.newaxis]
+            np.testing.assert_allclose(model.certified_confusions_, C, atol=1e-9)
+            assert model.objective_ == pytest.approx(model.metric_.value(C[0]))
 
     @even_one_class
     @pytest.mark.parametrize("metric", ["g_mean", "f1", "min_max"])
@@ -132,48 +136,11 @@ class TestCertificate:
             by_cost.certified_confusions_, by_cost.cell_confusions_
         )
 
-    def test_more_classes_are_certified_on_their_probabilities(self):
-        X, _, model = fitted_to(3, confusion="probabilities")
-        eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
-        C = eta.T @ h / len(X)
-        np.testing.assert_allclose(model.certified_confusions_[0], C, atol=1e-9)
-        assert model.objective_ == pytest.approx(model.metric_.value(C))
-
-    @pytest.mark.parametrize("metric", LOSSES)
-    def test_no_mixture_of_two_thresholds_is_below_the_bound(self, metric):
-        """All pairs of them, with shares in steps of a hundredth."""
-        X, y, _ = make_data(2, n=100)
-        model = ComplexMetricClassifier(
-            metric=metric, tol=1e-6, cv=None, confusion="labels"
-        ).fit(X, y)
-        eta = model.estimator_.predict_proba(X)[:, 1]
-        above = eta >= np.append(np.sort(eta), np.inf)[:, None]
-        hits = 1 - above[:, y == 0].mean(axis=1), above[:, y == 1].mean(axis=1)
-        share = np.linspace(0, 1, 101)[:, None, None]
-        mixed = [share * hit[:, None] + (1 - share) * hit for hit in hits]
-        best = LOSSES[metric](*mixed).min()
-        assert model.dual_objective_ <= best + 1e-12
-        assert -1e-12 <= best - model.dual_objective_ <= 5e-3
-
-    def test_a_metric_that_is_not_convex_has_no_small_gap_but_is_optimized(self):
-        X, y, model = fitted_to(3, "mcc")
-        assert model.dual_gap_ > 1e-3
-        plain = ComplexMetricClassifier(metric="zero_one", cv=None).fit(X, y)
-        C = plain.certified_confusions_.sum(axis=0)
-        assert model.objective_ <= model.metric_.value(C)
-
     def test_labels_of_more_classes_get_the_gap_under_the_model(self):
-        X, y, model = fitted_to(3, "h_mean", confusion="labels")
-        np.testing.assert_allclose(
-            model.certified_confusions_, mixture_confusion(model, X, y), atol=1e-9
-        )
+        X, _, model = fitted_to(3, "h_mean", confusion="labels")
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
-        under_model = model.metric_.value(eta.T @ h / len(X))
-        by_model = ComplexMetricClassifier(
-            metric="h_mean", confusion="probabilities", tol=1e-6, cv=None
-        )
-        best = by_model.fit(X, y).objective_
-        gap = under_model - best
+        best = fitted_to(3, "h_mean", confusion="probabilities", tol=1e-6)[2].objective_
+        gap = model.metric_.value(eta.T @ h / len(X)) - best
         assert gap - 1e-9 <= model.dual_gap_ <= gap + 1e-3
         assert model.dual_objective_ <= best
 
@@ -199,13 +166,7 @@ class TestCertificate:
     def test_the_certificate_of_labels_takes_no_more_than_the_time_left(
         self, monkeypatch
     ):
-        limits = []
-
-        def timed(problem, *, max_time, **options):
-            limits.append(max_time)
-            return run_column_generation(problem, max_time=max_time, **options)
-
-        monkeypatch.setattr(oracles, "run_column_generation", timed)
+        limits = limits_of(oracles, monkeypatch)
         X, y, _ = make_data(3)
         model = ComplexMetricClassifier(metric="h_mean", confusion="labels")
         model.set_params(solver_options__max_time=1e6).fit(X, y)
@@ -224,13 +185,7 @@ class TestCertificate:
 
     @even_one_class
     def test_thresholds_of_the_folds_take_no_more_than_the_time_left(self, monkeypatch):
-        limits = []
-
-        def timed(problem, *, max_time, **options):
-            limits.append(max_time)
-            return run_column_generation(problem, max_time=max_time, **options)
-
-        monkeypatch.setattr(single_rule, "run_column_generation", timed)
+        limits = limits_of(single_rule, monkeypatch)
         X, y, _ = make_data(2)
         # A single rule, so that folds have thresholds; exact, so that nothing is left.
         model = ComplexMetricClassifier(metric="zero_one", cv=3)
@@ -243,49 +198,14 @@ class TestCertificate:
         assert all(0.0 < limit < 1e6 for limit in limits[3:6])
         assert limits[6:] == [0.0] * 3
 
-    def test_the_history_ends_with_the_fit(self):
-        _, _, model = fitted_to(3)
-        last = {key: values[-1] for key, values in model.history_.items()}
-        assert last["objective"] == model.objective_
-        assert last["dual_objective"] == model.dual_objective_
-        assert last["dual_gap"] == model.dual_gap_
-        assert last["n_iter"] == model.n_iter_
-        assert last["n_oracle_calls"] == model.n_oracle_calls_
-
-    def test_a_metric_of_ones_own_needs_only_a_value(self):
-        class WorstSquare(ConfusionMetric):
-            convex = True
-
-            def value(self, C):
-                return float(((1 - C.diagonal() / C.sum(axis=1)) ** 2).max())
-
-        X, y, model = fitted_to(3, WorstSquare())
-        min_max = ComplexMetricClassifier(metric="min_max", cv=None).fit(X, y)
-        assert model.objective_ == pytest.approx(min_max.objective_**2, abs=3e-3)
-        assert model.dual_gap_ <= 1e-3
-
 
 class TestWhatIsLearned:
     @pytest.mark.parametrize("k", [2, 3])
     @pytest.mark.parametrize("metric", ["zero_one", "balanced", "ordinal"])
-    def test_one_classifier_is_enough_for_a_sum_of_costs(self, k, metric):
+    def test_one_classifier_is_enough_for_a_sum_of_costs_and_has_scores(self, k, metric):
         X, _, model = fitted_to(k, metric)
         assert len(model.mixture_weights_) == len(model.loss_matrices_) == 1
         assert set(np.unique(model.predict_proba(X))) <= {0.0, 1.0}
-
-    def test_costs_under_the_model_give_the_plug_in_rule(self):
-        X, y, _ = make_data(3)
-        costs = np.array([[0.0, 1, 5], [2, 0, 1], [9, 3, 0]])
-        model = ComplexMetricClassifier(
-            metric=LinearLoss(costs), confusion="probabilities"
-        ).fit(X, y)
-        P = LogisticRegression().fit(X, y).predict_proba(X)
-        expected = (P @ costs).argmin(axis=1)
-        np.testing.assert_array_equal(model.predict(X), expected)
-
-    @pytest.mark.parametrize("k", [2, 3])
-    def test_scores_are_there_and_decide_for_one_classifier(self, k):
-        X, _, model = fitted_to(k, "balanced")
         scores = model.decision_function(X)
         assert scores.shape == ((len(X),) if k == 2 else (len(X), k))
         decided = (scores > 0).astype(int) if k == 2 else scores.argmax(axis=1)
@@ -311,25 +231,6 @@ class TestWhatIsLearned:
         np.testing.assert_array_equal(named.loss_matrices_, plain.loss_matrices_)
         np.testing.assert_array_equal(named.predict(X), np.array(names)[plain.predict(X)])
         assert named.score(X, np.array(names)[y]) == plain.score(X, y)
-
-    def test_the_score_is_that_of_the_metric(self):
-        X, y, model = fitted_to(3, "h_mean")
-        assert model.score(X, y) == model.metric_(y, model.predict(X))
-        X, y, model = fitted_to(3, "ordinal")
-        expected = -np.abs(y - model.predict(X)).mean()
-        assert model.score(X, y) == pytest.approx(expected, rel=1e-14)
-
-    @pytest.mark.parametrize("k", [2, 3])
-    def test_weights_are_repetitions(self, k):
-        X, y, _ = make_data(k)
-        weights = new_rng(0).integers(0, 4, len(y))
-        frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-        counted = "labels" if k == 2 else "probabilities"
-        model = ComplexMetricClassifier(frozen, confusion=counted, tol=1e-8)
-        weighted = clone(model).fit(X, y, sample_weight=weights)
-        repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-        assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-8)
-        np.testing.assert_allclose(weighted.confusion_, repeated.confusion_, atol=1e-4)
 
     def test_weights_reach_the_class_probabilities(self):
         X, y, _ = make_data(2)
@@ -407,61 +308,40 @@ class TestWhatIsLearned:
         with pytest.warns(UserWarning, match="does not accept sample_weight"):
             model.fit(X, y, sample_weight=np.ones(len(y)))
 
-    def test_a_classifier_that_is_constant_says_so(self):
+    @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
+    def test_a_classifier_that_is_constant_says_so(self, lmo):
         X, y, _ = make_data(3)
-        costs = np.array([[0, 1, 1], [0, 1, 1], [0, 1, 1]])
-        with pytest.warns(UserWarning, match=r"predicts 'a' .* never \['b', 'c'\]"):
-            model = ComplexMetricClassifier(metric=LinearLoss(costs))
+        costs = LinearLoss(np.array([[0, 1, 1], [0, 1, 1], [0, 1, 1]]))
+        model = ComplexMetricClassifier(metric=costs, solver_options={"lmo": lmo})
+        words = r"predicts 'a' .* never \['b', 'c'\]"
+        with pytest.warns(UserWarning, match=words) as caught:
             model.fit(X, np.array(list("abc"))[y])
         assert set(model.predict(X)) == {"a"}
-
-    def test_nothing_that_was_passed_is_changed(self):
-        X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(
-            LogisticRegression(), FBeta(), [EqualOpportunity(slack=0.1)]
-        )
-        before = joblib.hash((X, y, groups, model.get_params()))
-        model.fit(X, y, sensitive_features=groups)
-        assert joblib.hash((X, y, groups, model.get_params())) == before
-        assert not hasattr(model.estimator, "coef_")
+        # Only the rules of probabilities blame these.
+        assert ("probabilities" in str(caught[0].message)) == (lmo == "plugin")
 
 
-class TestPositiveLabel:
-    @pytest.mark.parametrize("k", [2, 3])
-    def test_the_label_that_is_named_is_the_one_that_is_optimized(self, k):
-        X, y, _ = make_data(k)
-        names = np.array(["ok", "fraud", "spam"][:k])[y]
-        plain = ComplexMetricClassifier(metric=FBeta(pos_label=1)).fit(X, y)
-        named = ComplexMetricClassifier(metric=FBeta(pos_label="fraud")).fit(X, names)
-        assert plain.pos_label_ == 1 and named.pos_label_ == "fraud"
-        assert named.objective_ == pytest.approx(plain.objective_, abs=1e-3)
-        assert named.score(X, names) == pytest.approx(plain.score(X, y), abs=5e-3)
-        if k == 2:
-            by_name = ComplexMetricClassifier(metric="f1").fit(X, y)
-            np.testing.assert_array_equal(by_name.loss_matrices_, plain.loss_matrices_)
-
-    @pytest.mark.parametrize("names", [[-1, 1], [False, True]], ids=str)
-    def test_it_is_an_attribute(self, names):
-        X, y, groups = make_data(2)
-        y = np.array(names)[y]
-        assert fitted_to(2, "g_mean")[2].pos_label_ is None
-        assert ComplexMetricClassifier(metric="jaccard").fit(X, y).pos_label_ == names[1]
-        of_constraint = ComplexMetricClassifier(
-            constraints=[Recall(at_least=0.3), EqualOpportunity(slack=0.1)]
-        ).fit(X, y, sensitive_features=groups)
-        assert of_constraint.pos_label_ == names[1]
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_positive_label_is_the_one_that_is_named_and_an_attribute(k):
+    X, y, groups = make_data(k)
+    names = np.array(["ok", "fraud", "spam"][:k])[y]
+    plain = ComplexMetricClassifier(metric=FBeta(pos_label=1)).fit(X, y)
+    named = ComplexMetricClassifier(metric=FBeta(pos_label="fraud")).fit(X, names)
+    assert plain.pos_label_ == 1 and named.pos_label_ == "fraud"
+    assert named.objective_ == pytest.approx(plain.objective_, abs=1e-3)
+    assert named.score(X, names) == pytest.approx(plain.score(X, y), abs=5e-3)
+    assert fitted_to(k, "g_mean")[2].pos_label_ is None
+    if k == 2:
+        by_name = ComplexMetricClassifier(metric="f1").fit(X, y)
+        np.testing.assert_array_equal(by_name.loss_matrices_, plain.loss_matrices_)
+        for names in ([-1, 1], [False, True]):
+            of_constraint = ComplexMetricClassifier(
+                constraints=[Recall(at_least=0.3), EqualOpportunity(slack=0.1)]
+            ).fit(X, np.array(names)[y], sensitive_features=groups)
+            assert of_constraint.pos_label_ == names[1]
 
 
 class TestProbabilities:
-    def test_an_overfitted_classifier_is_held_out_where_cv_says_so(self):
-        X, y, _ = make_data(2)
-        nearest = KNeighborsClassifier(1)
-        inside = ComplexMetricClassifier(nearest, cv=None, confusion="labels").fit(X, y)
-        held_out = ComplexMetricClassifier(nearest).fit(X, y)
-        assert inside.objective_ < 1e-3 < 0.1 < held_out.objective_
-        # For predict, it is fitted to all.
-        assert held_out.estimator_.score(X, y) == 1
-
     def test_probabilities_are_held_out_by_default(self):
         X, y, _ = make_data(2)
         fits = []
@@ -491,9 +371,6 @@ class TestProbabilities:
     @pytest.mark.parametrize(
         "cv",
         [
-            3,
-            KFold(3, shuffle=True, random_state=0),
-            ShuffleSplit(1, random_state=0),
             RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0),
             [(np.arange(200), np.arange(200, 400))],
             PredefinedSplit(np.repeat([-1, 0], 200)),
@@ -518,34 +395,25 @@ class TestProbabilities:
             model.fit(X[order], np.repeat([0, 1, 2], [100, 180, 120]))
 
     @pytest.mark.parametrize("how", ["prefit", "frozen"])
-    def test_a_fitted_classifier_is_taken_as_it_is(self, how):
+    def test_a_fitted_classifier_is_taken_as_it_is_and_may_know_more_classes(self, how):
         X, y, _ = make_data(3)
         fits = []
         fitted = Spy(fits).fit(X, y)
         estimator = FrozenEstimator(fitted) if how == "frozen" else fitted
         cv = "prefit" if how == "prefit" else None
-        model = ComplexMetricClassifier(estimator, cv=cv).fit(X[:200], y[:200])
-        assert fits == [len(X)]
-        assert model.estimator_ is estimator
-        if how == "prefit":
-            with pytest.raises(NotFittedError):
-                ComplexMetricClassifier(Spy([]), cv="prefit").fit(X, y)
-
-    @pytest.mark.parametrize("how", ["prefit", "frozen"])
-    def test_a_fitted_classifier_may_know_more_classes(self, how):
-        X, y, _ = make_data(3)
-        fitted = LogisticRegression().fit(X, y)
-        estimator = FrozenEstimator(fitted) if how == "frozen" else fitted
-        model = ComplexMetricClassifier(
-            estimator, "h_mean", confusion="labels",
-            cv="prefit" if how == "prefit" else None,
-        )  # fmt: skip
+        model = ComplexMetricClassifier(estimator, "h_mean", cv=cv)
+        model.set_params(confusion="labels")
         some = y != 2
         model.fit(X[some], y[some])
+        assert fits == [len(X)]
+        assert model.estimator_ is estimator
         assert model.classes_.tolist() == [0, 1, 2]
         assert 2 not in model.predict(X[some])
         with pytest.raises(ValueError, match=r"does not know: \[5\]"):
             model.fit(X, np.where(y == 0, 5, y))
+        if how == "prefit":
+            with pytest.raises(NotFittedError):
+                ComplexMetricClassifier(Spy([]), cv="prefit").fit(X, y)
 
     def test_an_f_measure_of_a_class_that_is_not_there_is_no_division_by_0(self):
         X, y, _ = make_data(2)
@@ -590,21 +458,6 @@ class TestProbabilities:
         assert P.dtype == precision
         np.testing.assert_allclose(P.sum(axis=1), 1, atol=4 * np.finfo(precision).eps)
 
-    def test_columns_are_brought_into_the_order_of_the_classes(self):
-        class Backwards(LogisticRegression):
-            def fit(self, X, y, sample_weight=None):
-                super().fit(X, y, sample_weight)
-                self.classes_ = self.classes_[::-1]
-                return self
-
-            def predict_proba(self, X):
-                return super().predict_proba(X)[:, ::-1]
-
-        X, y, plain = fitted_to(3, estimator=LogisticRegression())
-        model = ComplexMetricClassifier(Backwards(), cv=None).fit(X, y)
-        np.testing.assert_array_equal(model.loss_matrices_, plain.loss_matrices_)
-        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
-
     def test_what_are_no_probabilities_is_refused(self):
         class Bad(LogisticRegression):
             def predict_proba(self, X):
@@ -613,30 +466,16 @@ class TestProbabilities:
         X, y, _ = make_data(3)
         for given, message in (
             (lambda P: P / 2, "predict_proba of Bad .* rows of sum 1; got .* row 0"),
-            (lambda P: P * 2, "predict_proba of Bad .* probabilities, from 0 to 1"),
             (lambda P: P - 0.5, r"probabilities, from 0 to 1; got -0.\d* at \(0, \d\)"),
             (lambda P: np.where(P > 0.5, np.nan, P), "must hold .* got nan at"),
             (lambda P: P[:, :2], r"must have shape \(\d+, 3\); got shape \(\d+, 2\)"),
             (lambda P: P[1:], r"must have shape \(\d+, 3\); got shape \(\d+, 3\)"),
-            (lambda P: P[0], r"must have shape .* got shape \(3,\)"),
-            (lambda P: P + 0j, "must hold real numbers; got dtype complex128"),
             (lambda P: None, r"must have shape .* got shape \(\)"),
             (lambda P: [["a"]], "must hold real numbers; got dtype <U1"),
         ):
             Bad.given = staticmethod(given)
             with pytest.raises(ValueError, match=message):
                 ComplexMetricClassifier(Bad()).fit(X, y)
-
-    def test_a_classifier_without_probabilities_is_told_what_to_do(self):
-        X, y, _ = make_data(2)
-        svm = LinearSVC()
-        with pytest.raises(TypeError, match="CalibratedClassifierCV"):
-            ComplexMetricClassifier(svm).fit(X, y)
-        assert not hasattr(svm, "coef_")
-        with no_complaint_of_convergence():
-            ComplexMetricClassifier(
-                svm, solver_options={"lmo": "weighted"}, max_iter=5
-            ).fit(X, y)
 
 
 class TestConstraints:
@@ -645,7 +484,8 @@ class TestConstraints:
         [EqualOpportunity(slack=0.05), EqualOpportunity(slack=0.0),
          EqualizedOdds(slack=0.05), DemographicParity(slack=0.05),
          DemographicParity(bound="ratio", ratio=0.8), Recall(at_least=0.6),
-         SelectionRate(target="priors", slack=0.01), Quantification(at_most=0.01)],
+         Precision(label=0, at_least=0.1), SelectionRate(target="priors", slack=0.01),
+         Quantification(at_most=0.01)],
         ids=repr,
     )  # fmt: skip
     def test_a_constraint_holds_for_the_mixture_on_the_training_labels(self, constraint):
@@ -672,73 +512,20 @@ class TestConstraints:
         assert free.constraint_violation_ == -np.inf
         assert model.dual_gap_ <= 1e-3
 
-    def test_several_hold_at_once(self):
-        X, y, groups = make_data(2)
-        coverage = SelectionRate(target="priors", slack=0.1)
-        constraints = [EqualizedOdds(slack=0.05), coverage, Recall(at_least=0.5)]
-        model = ComplexMetricClassifier(
-            constraints=constraints, cv=None, confusion="labels"
-        )
-        model.fit(X, y, sensitive_features=groups)
-        assert model.constraint_violation_ <= 0
-        P = model.predict_proba(X, sensitive_features=groups)
-        for constraint in constraints:
-            assert (
-                constraint(y, P, labels=model.classes_, sensitive_features=groups)
-                <= 1e-12
-            )
-
-    @pytest.mark.parametrize("cv", [None, 5])
-    @pytest.mark.parametrize(
-        "constraint",
-        [SelectionRate(target="priors", slack=0.01), Quantification()],
-        ids=repr,
-    )
-    def test_what_needs_no_labels_holds_for_three_classes_too(self, constraint, cv):
-        X, y, _ = make_data(3)
-        weights = new_rng(0).random(len(y))
-        model = ComplexMetricClassifier(metric="h_mean", constraints=constraint, cv=cv)
-        model.fit(X, y, sample_weight=weights)
-        assert model.constraint_violation_ <= 0
-        if cv is None:
-            P = model.predict_proba(X)
-            measured = constraint(y, P, labels=model.classes_, sample_weight=weights)
-            assert measured <= 1e-12
-
-    def test_a_violation_is_in_the_units_of_the_constraint(self):
-        X, y, _ = make_data(2)
-        # It is met by far: precision times coverage says next to nothing.
-        precision = Precision(label=0, at_least=0.1)
-        model = ComplexMetricClassifier(
-            constraints=precision, cv=None, confusion="labels"
-        ).fit(X, y)
-        measured = precision(y, model.predict_proba(X), labels=[0, 1])
-        assert model.constraint_violation_ == pytest.approx(measured)
-        assert model.constraint_violation_ == pytest.approx(
-            0.1 - model.confusion_[0, 0] / model.confusion_[:, 0].sum()
-        )
-
-    def test_churn_is_counted_against_the_baseline(self):
+    @pytest.mark.parametrize("per_group", [False, True])
+    def test_churn_is_counted_against_the_baseline(self, per_group):
         X, y, groups = make_data(3)
         baseline = LogisticRegression().fit(X[:, :3], y)
-        wrapped = Truncated(baseline)
-        model = ComplexMetricClassifier(
-            metric="h_mean", constraints=Churn(wrapped, at_most=0.1), cv=None
-        ).fit(X, y)
-        differs = model.predict_proba(X)[np.arange(len(X)), baseline.predict(X[:, :3])]
-        assert 1 - differs.mean() <= 0.1 + 1e-12
-        assert model.cell_confusions_.shape == (3, 3, 3)
-        assert model.groups_ is None
-        per_group = ComplexMetricClassifier(
-            metric="h_mean",
-            constraints=Churn(wrapped, at_most=0.1, per_group=True),
-            cv=None,
-        ).fit(X, y, sensitive_features=groups)
-        assert per_group.cell_confusions_.shape == (6, 3, 3)
-        P = per_group.predict_proba(X, sensitive_features=groups)
+        churn = Churn(Truncated(baseline), at_most=0.1, per_group=per_group)
+        known = {"sensitive_features": groups} if per_group else {}
+        model = ComplexMetricClassifier(metric="h_mean", constraints=churn, cv=None)
+        P = model.fit(X, y, **known).predict_proba(X, **known)
         same = P[np.arange(len(X)), baseline.predict(X[:, :3])]
+        assert model.cell_confusions_.shape == (6 if per_group else 3, 3, 3)
+        assert (model.groups_ is None) == (not per_group)
         for group in ("old", "young"):
-            assert 1 - same[groups == group].mean() <= 0.1 + 1e-12
+            rows = groups == group if per_group else slice(None)
+            assert 1 - same[rows].mean() <= 0.1 + 1e-12
 
     def test_a_fair_classifier_may_be_the_baseline(self):
         X, y, groups = make_data(2)
@@ -750,21 +537,6 @@ class TestConstraints:
             np.arange(len(X)), fair.predict(X, sensitive_features=groups)
         ]
         assert 1 - changed.mean() <= 0.05 + 1e-12
-
-    def test_two_baselines_are_one_too_many(self):
-        X, y, _ = make_data(2)
-        both = [Churn(LogisticRegression().fit(X, y), at_most=0.1) for _ in range(2)]
-        with pytest.raises(ValueError, match="several baselines"):
-            ComplexMetricClassifier(constraints=both).fit(X, y)
-
-    @pytest.mark.parametrize("baseline", [None, np.ones(2), "best"], ids=repr)
-    def test_a_baseline_that_is_no_classifier_is_refused(self, baseline):
-        X, y, _ = make_data(2)
-        constraint = Churn(baseline, at_most=0.1)
-        with pytest.raises(ValueError, match="baseline must be a fitted classifier"):
-            ComplexMetricClassifier(constraints=constraint).fit(X, y)
-        with pytest.raises(ValueError, match="baseline must be a fitted classifier"):
-            constraint(LogisticRegression().fit(X, y), X, y)
 
     def test_groups_are_left_alone_where_nothing_needs_them(self):
         X, y, groups = make_data(2)
@@ -790,17 +562,16 @@ class Truncated:
 
 class TestSolvers:
     @pytest.mark.parametrize("fair", [False, True], ids=["free", "fair"])
-    @pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"bisection"}))
+    @pytest.mark.parametrize("solver", sorted(SOLVERS))
     def test_all_agree_within_their_gaps(self, solver, fair):
         X, y, groups = make_data(2)
-        constraints = EqualOpportunity(slack=0.02) if fair else ()
         model = ComplexMetricClassifier(
-            metric="q_mean",
-            constraints=constraints,
+            metric="f1" if solver == "bisection" else "q_mean",
+            constraints=EqualOpportunity(slack=0.02) if fair else (),
             solver_options={"solver": solver},
             tol=5e-3,
         ).fit(X, y, sensitive_features=groups)
-        auto = ComplexMetricClassifier(metric="q_mean", constraints=constraints)
+        auto = clone(model).set_params(solver_options__solver="auto", tol=1e-3)
         auto.fit(X, y, sensitive_features=groups)
         assert model.solver_ == solver and auto.solver_ in SOLVERS
         assert model.dual_gap_ <= 5e-3
@@ -808,20 +579,6 @@ class TestSolvers:
         assert auto.dual_objective_ <= model.objective_ + 1e-12
         if fair:
             assert model.constraint_violation_ <= 0
-
-    @pytest.mark.parametrize("fair", [False, True], ids=["free", "fair"])
-    def test_a_ratio_may_be_bisected(self, fair):
-        X, y, groups = make_data(2)
-        constraints = EqualOpportunity(slack=0.02) if fair else ()
-        model = ComplexMetricClassifier(
-            metric="f1", constraints=constraints, solver_options={"solver": "bisection"}
-        ).fit(X, y, sensitive_features=groups)
-        auto = clone(model).set_params(solver_options__solver="auto")
-        auto.fit(X, y, sensitive_features=groups)
-        assert model.solver_ == "bisection"
-        assert model.dual_gap_ <= 1e-3
-        assert model.dual_objective_ <= auto.objective_ + 1e-12
-        assert auto.dual_objective_ <= model.objective_ + 1e-12
 
     def test_options_reach_the_solver(self):
         X, y, _ = make_data(4)
@@ -851,7 +608,14 @@ REFUSED = [
      "'nobody'.*'old', 'young'"),
     ({"constraints": ["fair"]}, TypeError, "constraints"),
     ({"constraints": [EqualOpportunity]}, TypeError, "constraints"),
-    ({"constraints": "fair"}, TypeError, "constraints"),
+    ({"constraints": "fair"}, TypeError, "Write an object"),
+    ({"constraints": ["true_positive_rate_parity"]}, TypeError, "EqualOpportunity"),
+    ({"constraints": Churn("best", at_most=0.1)}, ValueError,
+     "baseline must be a fitted classifier"),
+    ({"constraints": [Churn(DummyClassifier(), at_most=0.1) for _ in range(2)]},
+     ValueError, "several baselines"),
+    ({"lmo": lambda L: None}, ValueError, "'lmo' parameter"),
+    ({"lmo": "best"}, ValueError, "'lmo' parameter"),
     ({"metric": "g-mean"}, ValueError, "g-mean"),
     ({"lmo": "weighted", "cv": "prefit"}, ValueError, "lmo"),
     ({"lmo": "weighted", "confusion": "probabilities"}, ValueError, "lmo"),
@@ -892,42 +656,29 @@ REFUSED = [
 class TestRefusals:
     def test_constraints_that_no_classifier_meets_are_found_and_nothing_is_left(self):
         X, y, _ = make_data(2)
-        impossible = [Recall(at_least=0.99), SelectionRate(label=1, at_most=0.1)]
-        model = ComplexMetricClassifier(constraints=impossible)
+
+        def model(spare):
+            least = Recall(at_least=0.99 - spare)
+            most = SelectionRate(label=1, at_most=min(0.1 + spare, 1.0))
+            return ComplexMetricClassifier(constraints=[least, most])
+
+        impossible = model(0.0)
         with pytest.raises(InfeasibleConstraintError) as caught:
-            model.fit(X, y)
+            impossible.fit(X, y)
         smallest = caught.value.smallest_violation
         assert 0 < smallest < 1
         assert f"{smallest:.3g}"[:4] in str(caught.value)
-        assert not [name for name in vars(model) if name.endswith("_")]
+        assert not [name for name in vars(impossible) if name.endswith("_")]
         with pytest.raises(NotFittedError):
-            model.predict(X)
-
-    def test_the_error_comes_back_whole_from_another_process(self):
-        X, y, _ = make_data(2)
-        model = ComplexMetricClassifier(constraints=[Recall(at_least=[0.99, 0.99])])
-        with pytest.raises(InfeasibleConstraintError) as caught:
-            model.fit(X, y)
+            impossible.predict(X)
+        # The error comes back whole from another process.
         again = pickle.loads(pickle.dumps(caught.value))
         assert str(again) == str(caught.value)
-        assert again.smallest_violation == caught.value.smallest_violation
-
-    def test_the_smallest_violation_can_be_reached(self):
-        X, y, _ = make_data(2)
-
-        def constraints(spare):
-            return [
-                Recall(at_least=0.99 - spare),
-                SelectionRate(label=1, at_most=min(0.1 + spare, 1.0)),
-            ]
-
-        with pytest.raises(InfeasibleConstraintError) as caught:
-            ComplexMetricClassifier(constraints=constraints(0.0)).fit(X, y)
-        smallest = caught.value.smallest_violation
+        assert again.smallest_violation == smallest
+        # That violation can be reached, and no smaller one.
         with pytest.raises(InfeasibleConstraintError):
-            ComplexMetricClassifier(constraints=constraints(smallest - 0.01)).fit(X, y)
-        model = ComplexMetricClassifier(constraints=constraints(smallest + 0.01))
-        assert model.fit(X, y).constraint_violation_ <= 0
+            model(smallest - 0.01).fit(X, y)
+        assert model(smallest + 0.01).fit(X, y).constraint_violation_ <= 0
 
     def test_a_fit_that_fails_leaves_the_last_one(self):
         X, y, model = fitted_to(2)
@@ -1055,6 +806,7 @@ class TestOtherOracles:
         assert (P[np.arange(len(X)), np.searchsorted(["no", "yes"], predicted)] > 0).all()
         assert not hasattr(model, "decision_function")
         assert not hasattr(model, "estimator_")
+        assert not hasattr(lmo, "models_")
         if fair:
             assert model.constraint_violation_ <= 0
         np.testing.assert_array_equal(
@@ -1078,16 +830,6 @@ class TestOtherOracles:
         expected = np.ones(len(y)) if weights is None else weights / weights.mean()
         np.testing.assert_allclose(seen[0], expected)
 
-    def test_a_constant_classifier_is_not_blamed_on_probabilities(self):
-        X, y, _ = make_data(2)
-        costs = np.array([[0, 1], [0, 1]])
-        model = ComplexMetricClassifier(
-            metric=LinearLoss(costs), solver_options={"lmo": "weighted"}
-        )
-        with pytest.warns(UserWarning, match="predicts 0 for every") as caught:
-            model.fit(X, y)
-        assert "probabilities" not in str(caught[0].message)
-
     def test_a_bound_of_ones_own_is_the_certificate(self):
 
         class Exact(CheapestOfSome):
@@ -1108,12 +850,6 @@ class TestOtherOracles:
         assert lower.objective_ == model.objective_
         assert lower.dual_gap_ == pytest.approx(0.01, abs=1e-3)
 
-    def test_what_is_no_lmo_is_refused(self):
-        X, y, _ = make_data(2)
-        for lmo in (lambda L: None, CheapestOfSome, "best"):
-            with pytest.raises(ValueError, match="'lmo' parameter"):
-                ComplexMetricClassifier(solver_options={"lmo": lmo}).fit(X, y)
-
     def test_predictions_of_an_lmo_that_are_no_labels_are_refused(self):
         class OneMore(CheapestOfSome):
             def predict(self, handle, X, cells):
@@ -1127,51 +863,13 @@ class TestOtherOracles:
         with pytest.raises(ValueError, match="predict of OneMore must be among"):
             model.predict(X)
 
-    def test_an_lmo_that_looks_at_no_cells_predicts_without_groups(self):
-        class Blind(CheapestOfSome):
-            needs_cells = False
-
-        X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(
-            metric="h_mean",
-            constraints=EqualOpportunity(slack=0.3),
-            solver_options={"lmo": Blind()},
-        )
-        with no_complaint_of_convergence():
-            model.fit(X, y, sensitive_features=groups)
-        expected = model.predict(X, sensitive_features=groups)
-        np.testing.assert_array_equal(model.predict(X), expected)
-
-    def test_the_users_lmo_is_not_fitted_itself(self):
-        X, y, _ = make_data(2)
-        lmo = CheapestOfSome()
-        with no_complaint_of_convergence():
-            ComplexMetricClassifier(solver_options={"lmo": lmo}).fit(X, y)
-        assert not hasattr(lmo, "models_")
-
-    def test_a_fitted_weighted_lmo_keeps_no_examples(self):
+    def test_a_weighted_lmo_needs_no_probabilities_and_keeps_no_examples(self):
         X, y, _ = make_data(2)
         with no_complaint_of_convergence():
             model = ComplexMetricClassifier(
-                solver_options={"lmo": "weighted"}, max_iter=20
+                LinearSVC(), solver_options={"lmo": "weighted"}, max_iter=20
             ).fit(X, y)
         assert len(pickle.dumps(model)) < X.nbytes
-
-    def test_weighted_fits_are_of_the_estimator_and_its_weights(self):
-        X, y, _ = make_data(3)
-        fits = []
-        with no_complaint_of_convergence():
-            model = ComplexMetricClassifier(
-                Spy(fits), "h_mean", solver_options={"lmo": "weighted"}, max_iter=10
-            ).fit(X, y, sample_weight=np.ones(len(y)))
-        assert 1 <= len(fits) <= model.n_oracle_calls_
-
-    def test_more_metadata_is_refused(self):
-        X, y, _ = make_data(2)
-        with pytest.raises(TypeError, match="eval_set"):
-            ComplexMetricClassifier(solver_options={"lmo": "weighted"}).fit(
-                X, y, eval_set=[(X, y)]
-            )
 
 
 def test_several_features_are_constrained_each_for_itself():
@@ -1188,20 +886,3 @@ def test_several_features_are_constrained_each_for_itself():
         alone = constraint.set_params(feature=None)
         held = alone(y, P, labels=[0, 1], sensitive_features=frame[feature])
         assert held <= 1e-9
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("equalized_odds", r"Write EqualizedOdds\(slack=0.05\)"),
-        ("true_positive_rate_parity", r"Write EqualOpportunity\("),
-        ("fair", "Write an object"),
-    ],
-)
-def test_the_name_of_a_constraint_says_what_to_write(name, words):
-    X, y, groups = make_data(2)
-    for given in (name, [name]):
-        with pytest.raises(TypeError, match=words):
-            ComplexMetricClassifier(constraints=given).fit(
-                X, y, sensitive_features=groups
-            )
