@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _checks import generated_checks
-from _labelings import as_csr, expected_f, mean_label_loss, random_eta
+from _labelings import as_csr, mean_label_loss, random_eta
 from _seeds import cache_by_seed, new_rng, new_seed
 from scipy import sparse
 from sklearn import config_context
@@ -38,7 +38,7 @@ from sklearn.utils.estimator_checks import check_param_validation
 
 from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
 from sklearn_structsvm._utils import pieces
-from sklearn_structsvm.confusion import get_metric, smoothing
+from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.estimators.complex_metric import label_predicting
 from sklearn_structsvm.estimators.complex_metric.label_rules import LabelSigmoids
@@ -105,7 +105,6 @@ def prefit(**params):
 
 CLASSIFIERS = [
     None,
-    OneVsRestClassifier(LogisticRegression(max_iter=1000)),
     ClassifierChain(LogisticRegression(max_iter=1000), order=[3, 1, 0, 2]),
     MultiOutputClassifier(LogisticRegression(max_iter=1000)),
     RandomForestClassifier(n_estimators=5, max_depth=3, random_state=0),
@@ -128,17 +127,14 @@ def test_classifiers_of_all_forms_are_taken(classifier):
 
 
 SCORES = [
-    ({"average": "macro"}, f1_score, {"average": "macro"}),
     ({"average": "micro"}, f1_score, {"average": "micro"}),
     ({"average": "weighted"}, f1_score, {"average": "weighted"}),
-    ({"average": "samples"}, f1_score, {"average": "samples"}),
     ({"metric": "jaccard"}, jaccard_score, {"average": "macro"}),
     (
         {"metric": FBeta(beta=2.0), "average": "samples"},
         fbeta_score,
         {"average": "samples", "beta": 2.0},
     ),
-    ({"labels_per_row": 2}, f1_score, {"average": "macro"}),
     ({"metric": "recall", "labels_per_row": 1}, recall_score, {"average": "macro"}),
     ({"metric": "precision", "labels_per_row": 1}, precision_score, {"average": "macro"}),
     ({"labels_per_row": 1, "average": "micro"}, f1_score, {"average": "micro"}),
@@ -167,21 +163,15 @@ def test_the_score_of_balanced_is_the_mean_of_the_labels_own():
     assert model.confusion_.sum(axis=(1, 2)) == pytest.approx(np.ones(4))
 
 
-@pytest.mark.parametrize("average", ["macro", "micro"])
-def test_no_other_threshold_of_a_label_is_better(average):
-    rng = new_rng(3)
-    eta, Y = given(rng)
-    model = prefit(average=average, confusion="labels").fit(eta, Y)
-    best = f1_score(Y, model.predict(eta), average=average, zero_division=0)
+def test_no_other_threshold_of_all_labels_is_better_on_average():
+    eta, Y = given(new_rng(3))
+    model = prefit(average="micro", confusion="labels").fit(eta, Y)
+    best = f1_score(Y, model.predict(eta), average="micro", zero_division=0)
     assert 1.0 - model.objective_ == pytest.approx(best)
     for threshold in np.linspace(-0.05, 1.0, 22):
-        for label in range(4) if average == "macro" else [slice(None)]:
-            other = model.thresholds_.copy()
-            other[label] = threshold
-            predicted = (eta > other).astype(int)
-            assert (
-                f1_score(Y, predicted, average=average, zero_division=0) <= best + 1e-12
-            )
+        predicted = (eta > threshold).astype(int)
+        found = f1_score(Y, predicted, average="micro", zero_division=0)
+        assert found <= best + 1e-12
 
 
 def test_costs_are_those_of_the_labels():
@@ -201,18 +191,7 @@ def test_costs_are_those_of_the_labels():
     assert 0.0 < model.dual_gap_ <= 1e-13
 
 
-def test_with_few_labels_to_give_rare_ones_get_them_for_macro_recall():
-    eta, Y = given(new_rng(5), n=50)
-    eta[:, 0] *= 0.1
-    model = prefit(metric="recall", labels_per_row=1).fit(eta, Y)
-    gains = eta / np.maximum(eta.mean(axis=0), 1e-300)
-    chosen = model.predict(eta).argmax(axis=1)
-    rows = np.arange(len(eta))
-    assert gains[rows, chosen] == pytest.approx(gains.max(axis=1))
-    assert 0.0 < model.dual_gap_ <= 1e-13
-
-
-@pytest.mark.parametrize("metric", ["f1", "g_mean", "min_max", "mcc"])
+@pytest.mark.parametrize("metric", ["f1", "g_mean", "min_max", "mcc", "recall"])
 def test_with_labels_per_row_the_objective_is_that_of_the_rule_and_above_the_bound(
     metric,
 ):
@@ -223,6 +202,8 @@ def test_with_labels_per_row_the_objective_is_that_of_the_rule_and_above_the_bou
     value = mean_label_loss(resolved, predicted, eta, np.ones(40))
     assert model.objective_ == pytest.approx(value, abs=1e-9)
     assert model.dual_gap_ > 0.0
+    if metric == "recall":
+        assert model.dual_gap_ <= 1e-13
     # No rule of other gains is below the bound.
     for gains in new_rng(7).normal(size=(20, 4, 2)):
         other = np.zeros(eta.shape)
@@ -254,15 +235,6 @@ def test_a_batch_gets_what_is_best_for_its_own_probabilities():
     assert np.array_equal(samples.predict_batch(new), samples.predict(new))
 
 
-def test_samples_f_is_expected_of_independent_labels():
-    eta, Y = given(new_rng(9), n=10)
-    for k in (None, 2):
-        model = prefit(average="samples", labels_per_row=k).fit(eta, Y)
-        sets = model.predict(eta)
-        values = [expected_f(s, p, 1.0) for s, p in zip(sets, eta, strict=True)]
-        assert 1.0 - model.objective_ == pytest.approx(np.mean(values))
-
-
 @pytest.mark.parametrize(
     "params",
     [{}, {"average": "micro"}, {"average": "samples"}, {"labels_per_row": 2},
@@ -277,25 +249,6 @@ def test_sparse_probabilities_and_labels_are_decided_as_dense_ones(params):
     assert model.score(as_csr(eta), sparse.coo_array(Y)) == dense.score(eta, Y)
     assert model.dual_objective_ == dense.dual_objective_
     assert sparse.issparse(model.predict_proba(as_csr(eta)))
-
-
-def test_sparse_labels_go_through_classifiers_and_scores_of_scikit_learn():
-    X, Y = some_data()
-    model = MultilabelMetricClassifier(cv=2).fit(
-        sparse.csr_matrix(X), sparse.csr_array(Y)
-    )
-    found = model.predict(sparse.csr_matrix(X))
-    assert sparse.issparse(found)
-    expected = f1_score(Y, found.toarray(), average="macro", zero_division=0)
-    assert f1_score(
-        sparse.csr_array(Y), found, average="macro", zero_division=0
-    ) == pytest.approx(expected)
-
-
-def test_a_list_of_arrays_is_decided_as_one_array():
-    eta, Y = given(new_rng(11))
-    model = MultilabelMetricClassifier(Given("list"), cv="prefit").fit(eta, Y)
-    assert np.array_equal(model.predict(eta), prefit().fit(eta, Y).predict(eta))
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")
@@ -473,30 +426,29 @@ def test_the_support_of_a_precision_is_that_of_three_more_rows(n):
     assert 1.0 - model.objective_ == pytest.approx(expected.max())
 
 
-def test_labels_that_are_never_predicted_are_named():
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"metric": LinearLoss({(1, 0): 1.0, (0, 1): 1.0})}, "Rows have .* 2, but none"),
+        ({"metric": "recall", "constraints": Precision(at_least=0.6)}, "says nothing"),
+        ({"average": "micro"}, "Rows have the label.* 2, but none gets them"),
+        ({"average": "samples"}, "Rows have the label.* 2, but none gets them"),
+    ],
+)
+def test_labels_that_are_never_predicted_are_named(params, words):
     eta, Y = given(new_rng(52), n=200)
     # Nobody can tell who has it.
     eta[:, 2], Y[:, 2] = 0.1, np.arange(200) % 10 == 0
-    for params, words in (
-        ({"metric": LinearLoss({(1, 0): 1.0, (0, 1): 1.0})}, "Rows have .* 2, but none"),
-        ({"metric": "recall", "constraints": Precision(at_least=0.6)}, "says nothing"),
-    ):
-        model = prefit(**params)
-        with pytest.warns(UserWarning, match=words):
-            model.fit(eta, Y)
-        assert np.isinf(model.thresholds_[2])
-    assert model.diagnostics_["rows"] == pytest.approx(Y.sum(axis=0))
+    if "average" in params:
+        eta[:, :2], Y[:, 0] = 0.9, 1
+        eta[:, 2], Y[:, 2] = 0.01, np.arange(200) == 7
+    model = prefit(**params)
+    with pytest.warns(UserWarning, match=words):
+        model.fit(eta, Y)
     got = model.predict(eta).sum(axis=0)
+    assert got[2] == 0
+    assert model.diagnostics_["rows"] == pytest.approx(Y.sum(axis=0))
     assert model.diagnostics_["predicted_rows"] == pytest.approx(got)
-
-
-@pytest.mark.parametrize("average", ["micro", "samples"])
-def test_labels_that_no_row_gets_are_named_for_averages_of_all_labels(average):
-    eta, Y = given(new_rng(57), n=200)
-    eta[:, :2], Y[:, 0] = 0.9, 1
-    eta[:, 2], Y[:, 2] = 0.01, np.arange(200) == 7
-    with pytest.warns(UserWarning, match="Rows have the label.* 2, but none gets them"):
-        prefit(average=average).fit(eta, Y)
 
 
 def test_labels_that_few_rows_get_are_named():
@@ -527,20 +479,6 @@ def test_micro_averages_calibrate_each_label():
     assert reached > one.score(bent[half[1]], Y[half[1]])
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"confusion": "labels"},
-        {"metric": "recall", "constraints": SelectionRate(at_most=0.1)},
-    ],
-)
-def test_weighted_averages_have_the_thresholds_of_macro_averages(params):
-    eta, Y = given(new_rng(56), n=60)
-    macro, weighted = (prefit(average=of, **params) for of in ("macro", "weighted"))
-    at = macro.fit(eta, Y).thresholds_
-    assert weighted.fit(eta, Y).thresholds_.tolist() == at.tolist()
-
-
 @pytest.mark.parametrize("params", [{}, {"metric": "h_mean"}, {"metric": "precision"}])
 def test_weighted_averages_are_sums_of_what_is_counted_of_each_label(params):
     eta, Y = given(new_rng(55), n=60)
@@ -565,10 +503,8 @@ def test_weighted_averages_are_sums_of_what_is_counted_of_each_label(params):
 
 EVERY_KIND = [
     {"average": average, "labels_per_row": k, "metric": metric}
-    for average in ("macro", "weighted", "micro", "samples")
+    for average, metric in (("macro", "precision"), ("micro", "f1"), ("samples", "f1"))
     for k in (None, 2)
-    for metric in ("f1", "precision")
-    if average != "samples" or metric == "f1"
 ]
 
 
@@ -666,37 +602,6 @@ def test_a_rare_label_is_not_predicted_for_every_row(metric):
     assert not model.predict(eta)[:, 0].any()
 
 
-@pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
-@pytest.mark.parametrize("params", [{}, {"metric": "mcc"}])
-def test_many_rows_of_a_label_are_counted_as_they_are(params, monkeypatch):
-    rng = new_rng(24)
-    eta, Y = given(rng, n=60, n_labels=3)
-    off = np.abs(eta - rng.random(eta.shape))
-    by_labels = prefit(confusion="labels", **params).fit(off, Y)
-    # As if there were so many more.
-    monkeypatch.setattr(smoothing, "LABELS_FOR_HALF", 1e-6)
-    model = prefit(**params).fit(off, Y)
-    assert model.objective_ == pytest.approx(by_labels.objective_, abs=1e-4)
-    assert model.score(off, Y) == pytest.approx(by_labels.score(off, Y), abs=1e-4)
-
-
-def test_what_is_counted_is_between_labels_and_calibrated_probabilities():
-    rng = new_rng(25)
-    eta = rng.random((400, 1))
-    Y = (rng.random(eta.shape) < eta**2).astype(int)
-    model = prefit().fit(eta, Y)
-    n = Y.sum()
-    # Probabilities as a sigmoid of theirs makes them; the prior hardly matters.
-    logit = np.log(eta / (1.0 - eta))
-    sigmoid = LogisticRegression(C=1e6).fit(logit, Y[:, 0]).predict_proba(logit)[:, 1:]
-    counted = n / (n + 100) * Y + 100 / (n + 100) * sigmoid
-    predicted = model.predict(eta)
-    f1 = 2 * (predicted * counted).sum() / (predicted.sum() + counted.sum())
-    assert 1.0 - model.objective_ == pytest.approx(f1, abs=0.02)
-    C = model.confusion_[0]
-    assert C[1, 1] == pytest.approx((predicted * Y).mean())
-
-
 SETS = [{"labels_per_row": 2}, {"average": "samples"}]
 
 
@@ -707,14 +612,12 @@ def test_sets_are_chosen_by_calibrated_probabilities(params):
     bent = eta**3
     model = MultilabelMetricClassifier(Given(), cv="prefit", **params).fit(bent, Y)
     a, b = model.label_sigmoids_.T
-    floor = max(min(bent[bent > 0].min(), (1 - bent).min(where=bent < 1, initial=1)) / 2,
-                1e-9)  # fmt: skip
+    # Half of the smallest distance from 0 or 1.
+    floor = max(min(bent[bent > 0].min(), (1 - bent[bent < 1]).min()) / 2, 1e-9)
     clipped = np.clip(bent, floor, 1 - floor)
     by_hand = 1 / (1 + np.exp(-a * np.log(clipped / (1 - clipped)) - b))
     by_hand[bent == 0] = 0.0
-    plain = MultilabelMetricClassifier(
-        Given(), cv="prefit", confusion="probabilities", **params
-    ).fit(by_hand, Y)
+    plain = prefit(**params).fit(by_hand, Y)
     assert plain.label_sigmoids_ is None
     assert model.objective_ == pytest.approx(plain.objective_)
     assert model.dual_objective_ == pytest.approx(plain.dual_objective_)
@@ -724,9 +627,6 @@ def test_sets_are_chosen_by_calibrated_probabilities(params):
     found = clone(model).fit(as_csr(bent), sparse.csr_array(Y))
     assert found.label_sigmoids_ == pytest.approx(model.label_sigmoids_)
     assert np.array_equal(found.predict(as_csr(bent)).toarray(), model.predict(bent))
-    model.label_sigmoids_ = model.label_sigmoids_[:2]
-    with pytest.raises(ValueError, match="label_sigmoids_ must have shape"):
-        model.predict(bent)
 
 
 @pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
@@ -890,8 +790,6 @@ TWO = {"labels_per_row": 2}
         (TWO, "label_rule_.k", 9, "labels_per_row must be from 1 to 4"),
         ({}, "label_rule_.values", np.ones(2), "thresholds must have shape"),
         ({"average": "samples"}, "label_rule_.beta", [1.0], "beta must have shape"),
-        (TWO, "classes_", np.array(3), "^classes_ must be a 1-D array"),
-        (TWO, "n_candidates", [1], "^n_candidates must be an integer"),
         (TWO, "label_sigmoids_", np.ones((4, 3)), "^label_sigmoids_ must have shape"),
         (TWO, "label_floor_", {}, "^label_floor_ must hold numbers"),
     ],
@@ -915,37 +813,23 @@ OF_CLASSES = (
 
 
 def expected_failed_checks(estimator):
-    failed = dict.fromkeys(
-        [
-            "check_estimators_dtypes",
-            "check_sample_weights_pandas_series",
-            "check_sample_weights_not_an_array",
-            "check_sample_weights_shape",
-            "check_sample_weights_not_overwritten",
-            "check_classifier_data_not_an_array",
-            "check_fit2d_1feature",
-        ],
-        OF_OTHERS,
+    of_others = (
+        "estimators_dtypes sample_weights_pandas_series sample_weights_not_an_array "
+        "sample_weights_shape sample_weights_not_overwritten "
+        "classifier_data_not_an_array fit2d_1feature"
     )
-    failed |= dict.fromkeys(
-        [
-            "check_complex_data",
-            "check_classifiers_one_label",
-            "check_classifiers_one_label_sample_weights",
-            "check_classifiers_classes",
-            "check_classifier_not_supporting_multiclass",
-        ],
-        OF_ONE_LABEL,
+    of_one = (
+        "complex_data classifiers_one_label classifiers_one_label_sample_weights "
+        "classifiers_classes classifier_not_supporting_multiclass"
     )
-    failed |= dict.fromkeys(
-        [
-            "check_classifiers_train",
-            "check_estimator_sparse_array",
-            "check_estimator_sparse_matrix",
-        ],
-        OF_CLASSES,
-    )
-    return failed | {"check_classifier_multioutput": "asks for thresholds of one half"}
+    of_classes = "classifiers_train estimator_sparse_array estimator_sparse_matrix"
+    reasons = {of_others: OF_OTHERS, of_one: OF_ONE_LABEL, of_classes: OF_CLASSES}
+    reasons["classifier_multioutput"] = "asks for thresholds of one half"
+    return {
+        f"check_{name}": reason
+        for names, reason in reasons.items()
+        for name in names.split()
+    }
 
 
 @pytest.mark.filterwarnings("ignore:Label .* is present in all training:UserWarning")
@@ -976,14 +860,9 @@ def test_a_search_is_told_kept_and_limited_in_time(metric, capfd):
     model.set_params(tol=0.0, solver_options__max_time=1e-9, verbose=0)
     with pytest.warns(ConvergenceWarning, match="stopped at max_time=1e-09.*max_time"):
         model.fit(eta, Y)
-    assert model.n_iter_ == 1 and capfd.readouterr().out == ""
-
-
-def test_there_is_no_history_without_a_search(capfd):
-    eta, Y = given(new_rng(41))
-    model = prefit(labels_per_row=2).fit(eta, Y)
-    assert hasattr(model, "history_")
+    assert model.n_iter_ == 1
+    # Without a search there is no history.
     for params in ({"labels_per_row": None}, {"average": "micro", "labels_per_row": 2}):
-        model.set_params(verbose=1, **params).fit(eta, Y)
+        model = prefit(metric=metric, verbose=1, **params).fit(eta, Y)
         assert not hasattr(model, "history_")
     assert capfd.readouterr().out == ""
