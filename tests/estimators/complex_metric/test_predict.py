@@ -51,27 +51,18 @@ class TestHash:
         np.testing.assert_array_equal(model.predict(X[order]), whole[order])
         one_by_one = [model.predict(row[None])[0] for row in X[:50]]
         np.testing.assert_array_equal(one_by_one, whole[:50])
-        np.testing.assert_array_equal(model.predict(np.vstack([X, X]))[len(X) :], whole)
+        chunks = [model.predict(part) for part in np.array_split(np.vstack([X, X]), 7)]
+        np.testing.assert_array_equal(np.concatenate(chunks), np.append(whole, whole))
+        threaded = pickle.loads(pickle.dumps(model))
+        threaded.n_jobs = 2
+        np.testing.assert_array_equal(threaded.predict(X), whole)
+        # One that the mixture gives.
+        P = model.predict_proba(X)
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+        assert (P[np.arange(len(X)), whole] > 0).all()
+        assert ((P > 0) & (P < 1)).any()
 
-    def test_formats_of_the_same_values_get_the_same_labels(self, mixture):
-        X, _, model = mixture
-        X = np.round(X, 1)
-        X[np.abs(X) < 0.5] = 0.0
-        expected = model.predict(X)
-        for same in (
-            X.tolist(),
-            np.asfortranarray(X),
-            sparse.csr_matrix(X),
-            sparse.coo_array(X),
-            np.where(X == 0.0, -0.0, X),
-        ):
-            np.testing.assert_array_equal(model.predict(same), expected)
-        single = X.astype(np.float32)
-        np.testing.assert_array_equal(
-            model.predict(single), model.predict(single.astype(np.float64))
-        )
-
-    def test_no_draw_depends_on_the_precision_of_the_numbers(self, mixture):
+    def test_no_draw_depends_on_the_form_and_precision_of_the_numbers(self, mixture):
         X, _, model = mixture
         single = X.astype(np.float32)
         hashed = model.row_hash_.choices
@@ -81,6 +72,15 @@ class TestHash:
         assert same.mean() > 0.99
         predicted = model.predict(X)
         np.testing.assert_array_equal(predicted[same], model.predict(single)[same])
+        X = np.round(X, 1)
+        expected = model.predict(X)
+        for form in (
+            np.ndarray.tolist,
+            pd.DataFrame,
+            sparse.csr_matrix,
+            sparse.coo_array,
+        ):
+            np.testing.assert_array_equal(model.predict(form(X)), expected)
 
     @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
     def test_columns_are_known_by_their_names(self, lmo):
@@ -111,19 +111,6 @@ class TestHash:
         )
         assert (other != expected).any()
 
-    def test_neither_chunks_nor_threads_nor_layout_matter(self, mixture):
-        X, _, model = mixture
-        expected = model.predict(X)
-        for n_chunks in (2, 7):
-            chunks = [model.predict(part) for part in np.array_split(X, n_chunks)]
-            np.testing.assert_array_equal(np.concatenate(chunks), expected)
-        threaded = copy.copy(model)
-        threaded.n_jobs = 2
-        np.testing.assert_array_equal(threaded.predict(X), expected)
-        strided = np.repeat(X, 2, axis=1)[:, ::2]
-        for same in (np.asfortranarray(X), strided, pd.DataFrame(X)):
-            np.testing.assert_array_equal(model.predict(same), expected)
-
     @pytest.mark.parametrize("k", [2, 4])
     def test_rows_of_few_probabilities_are_divided_all_the_same(self, k):
         """Five leaves have five probabilities: what draws by these flips whole leaves."""
@@ -136,11 +123,6 @@ class TestHash:
             assert_realized(model.predict(X), P, y)
         # Where nothing is known, all recalls are the same.
         np.testing.assert_allclose(P, 1.0 / k, atol=0.01)
-
-    def test_another_process_gets_the_same_labels(self, mixture):
-        X, _, model = mixture
-        again = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
     def test_another_seed_divides_the_rows_otherwise(self, mixture):
         X, y, model = mixture
@@ -157,19 +139,6 @@ class TestHash:
             assert differ.any()
             P = model.predict_proba(X)
             assert (P[differ] < 1).all()
-
-    def test_only_labels_that_the_mixture_gives_are_predicted(self, mixture):
-        X, _, model = mixture
-        P = model.predict_proba(X)
-        np.testing.assert_allclose(P.sum(axis=1), 1)
-        assert (P[np.arange(len(X)), model.predict(X)] > 0).all()
-        assert ((P > 0) & (P < 1)).any()
-
-    def test_the_confusion_of_hashed_predictions_is_the_mixtures(self):
-        X, y, _ = make_data(4, n=20000)
-        frozen = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
-        model = ComplexMetricClassifier(frozen, "min_max").fit(X[:1000], y[:1000])
-        assert_realized(model.predict(X), model.predict_proba(X), y)
 
     def test_equal_rows_stay_together_when_hashed_and_not_when_drawn(self, mixture):
         X, _, model = mixture
@@ -190,15 +159,11 @@ class TestDraws:
         draws = np.stack([model.predict(X, random_state=seed) for seed in range(400)])
         shares = (draws[:, :, None] == model.classes_).mean(axis=0)
         np.testing.assert_allclose(shares, model.predict_proba(X), atol=0.13)
-
-    def test_a_seed_repeats_them_and_a_generator_goes_on(self, mixture):
-        X, _, model = mixture
-        first = model.predict(X, random_state=7)
-        np.testing.assert_array_equal(model.predict(X, random_state=7), first)
-        assert (model.predict(X, random_state=8) != first).any()
+        # A seed repeats them, and a generator goes on.
         rng = np.random.RandomState(7)
-        np.testing.assert_array_equal(model.predict(X, random_state=rng), first)
-        assert (model.predict(X, random_state=rng) != first).any()
+        np.testing.assert_array_equal(model.predict(X, random_state=rng), draws[7])
+        assert (model.predict(X, random_state=rng) != draws[7]).any()
+        assert (draws[7] != draws[8]).any()
 
 
 class TestRowsOfAnyKind:
@@ -243,20 +208,22 @@ class TestGroups:
         [list, lambda g: np.array(g, dtype=object), lambda g: np.array(g)[:, None],
          lambda g: pd.Series(g, index=np.arange(len(g))[::-1]),
          lambda g: pd.Series(g, dtype="category"), lambda g: pd.Series(g, dtype="string"),
-         lambda g: pd.DataFrame({"sex": g})],
-        ids=["list", "object", "column", "series", "category", "string", "frame"],
+         lambda g: pd.DataFrame({"sex": g}), lambda g: np.array(g) == "young",
+         lambda g: np.where(np.array(g) == "young", 2.5, -1.0)],
+        ids=["list", "object", "column", "series", "category", "string", "frame", "bool",
+             "float"],
     )  # fmt: skip
     def test_any_form_of_one_column_will_do(self, convert):
-        X, y, groups = make_data(2)
-        groups = groups.tolist()
+        X, y, names = make_data(2)
+        groups = convert(names.tolist())
         plain = ComplexMetricClassifier(constraints=FAIR)
-        plain.fit(X, y, sensitive_features=np.array(groups))
+        plain.fit(X, y, sensitive_features=names)
         model = ComplexMetricClassifier(constraints=FAIR)
-        model.fit(X, y, sensitive_features=convert(groups))
-        assert model.groups_.tolist() == ["old", "young"]
+        model.fit(X, y, sensitive_features=groups)
+        assert model.groups_.tolist() in (["old", "young"], [False, True], [-1.0, 2.5])
         np.testing.assert_array_equal(
-            model.predict(X, sensitive_features=convert(groups)),
-            plain.predict(X, sensitive_features=groups),
+            model.predict(X, sensitive_features=groups),
+            plain.predict(X, sensitive_features=names),
         )
 
     @pytest.mark.parametrize("frame", [False, True])
@@ -325,16 +292,6 @@ class TestGroups:
         of_numbers = Groups(plain, 3)
         np.testing.assert_array_equal(of_numbers.encode(plain[[1, 0]], 3), groups.codes)
 
-    @pytest.mark.parametrize("names", [[0, 1], [False, True], [2.5, -1.0]], ids=str)
-    def test_groups_need_not_be_strings(self, names):
-        X, y, groups = make_data(2)
-        coded = np.array(names)[(groups == "old").astype(int)]
-        model = ComplexMetricClassifier(constraints=FAIR)
-        model.fit(X, y, sensitive_features=coded)
-        assert model.groups_.tolist() == sorted(names)
-        assert model.groups_.dtype == coded.dtype
-        model.predict(X[:1], sensitive_features=coded[:1])
-
     def test_a_group_that_fit_did_not_see_is_refused_by_name(self):
         X, y, groups = make_data(2)
         model = ComplexMetricClassifier(constraints=FAIR)
@@ -367,11 +324,6 @@ class TestGroups:
         with pytest.raises(error, match=message):
             Groups(features, 2)
 
-    def test_columns_of_the_same_name_are_two(self):
-        frame = pd.DataFrame([["a", 1], ["a", 2], ["b", 1]], columns=["x", "x"])
-        groups = Groups(frame, 3)
-        assert groups.names == [("a", 1), ("a", 2), ("b", 1)]
-
     def test_values_that_cannot_be_sorted_are_groups_too(self):
         groups = Groups(np.array(["a", 1, "a", (2, 3)], dtype=object), 4)
         assert sorted(map(str, groups.names)) == ["(2, 3)", "1", "a"]
@@ -387,17 +339,16 @@ class TestGroups:
         turned = groups.encode(features[::-1], 30)[::-1]
         np.testing.assert_array_equal(turned, groups.codes)
 
-    def test_the_classifier_depends_on_the_group(self):
+    def test_the_classifier_and_its_scores_depend_on_the_group(self):
         X, y, groups = make_data(2)
         model = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.0))
         model.fit(X, y, sensitive_features=groups)
-        old = model.predict_proba(X, sensitive_features=["old"] * len(X))
-        young = model.predict_proba(X, sensitive_features=["young"] * len(X))
+        old, young = (
+            model.predict_proba(X, sensitive_features=[group] * len(X))
+            for group in ("old", "young")
+        )
         assert (old != young).any()
-
-    def test_scores_are_of_the_group(self):
-        X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(DummyClassifier(), "zero_one", FAIR)
+        model.set_params(estimator=DummyClassifier(), metric="zero_one", constraints=FAIR)
         with pytest.warns(UserWarning, match="never"):
             model.fit(X, y, sensitive_features=groups)
         scores = model.decision_function(X, sensitive_features=groups)
@@ -422,14 +373,9 @@ def test_refitted_classifiers_predict_without_the_groups_of_their_constraints(lm
 
 
 DAMAGE = {
-    "weights of no length": ("plugin", "weights", lambda w: np.array(0.5)),
     "fewer weights": ("plugin", "weights", lambda w: w[:-1]),
-    "losses of one tensor": ("plugin", "loss_matrices", lambda L: L[0]),
     "losses of fewer classes": ("plugin", "loss_matrices", lambda L: L[..., :-1]),
-    "losses of words": ("plugin", "loss_matrices", lambda L: L.astype(str)),
-    "more weights": ("weighted", "weights", lambda w: np.append(w, w)),
     "weights of NaN": ("weighted", "weights", lambda w: w * np.nan),
-    "a class more": ("weighted", "n_classes", lambda n: n + 1),
     "half a class": ("weighted", "n_classes", lambda n: n - 0.5),
     "costs that are a number": ("plugin", "own_costs", lambda costs: 0.5),
     "half a group": ("plugin", "n_groups", lambda n: 0.5),
