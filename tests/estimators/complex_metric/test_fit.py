@@ -240,8 +240,7 @@ class TestWhatIsLearned:
         expected.fit(X, y, weights * (weights.sum() / (weights @ weights)))
         np.testing.assert_allclose(model.estimator_.coef_, expected.coef_)
 
-    @pytest.mark.parametrize("k", [2, 3])
-    @pytest.mark.parametrize("inner", [None, GaussianNB()], ids=str)
+    @pytest.mark.parametrize(("k", "inner"), [(2, None), (3, GaussianNB())], ids=str)
     @pytest.mark.parametrize(
         "params",
         [
