@@ -1,6 +1,7 @@
 """The paper's eight algorithms: against theory, each other, and column generation."""
 
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +11,6 @@ from _confusion_problems import (
     check_optimum,
     check_result,
     finite_problem,
-    gaussian_problem,
-    linear_optimum,
 )
 from _seeds import new_rng
 from hypothesis import given
@@ -25,7 +24,7 @@ from sklearn_structsvm.metrics import (
     Recall,
     SelectionRate,
 )
-from sklearn_structsvm.solvers.confusion import bisection, slack_variables, split_fw
+from sklearn_structsvm.solvers.confusion import bisection, split_fw
 from sklearn_structsvm.solvers.confusion.bisection import run_bisection
 from sklearn_structsvm.solvers.confusion.bounds import trivial_bound
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
@@ -35,7 +34,6 @@ from sklearn_structsvm.solvers.confusion.gda import run_gda
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.confusion.slack_variables import (
     Coordinates,
-    MetricLagrangian,
     project_solid_simplex,
 )
 from sklearn_structsvm.solvers.confusion.split_fw import SplitFrankWolfe, run_split_fw
@@ -74,8 +72,14 @@ def bounded_ratio(seed):
     return finite_problem(new_rng(seed), "micro_f1", coverage, n_tensors=30)
 
 
-@pytest.mark.parametrize("metric", ["h_mean", "q_mean", "g_mean"])
-@pytest.mark.parametrize("solver", FREE)
+@pytest.mark.parametrize(
+    ("solver", "metric"),
+    [
+        *product(FREE, ["h_mean", "q_mean", "g_mean"]),
+        # Frank-Wolfe steps are for smooth metrics.
+        *product(["gda", "ellipsoid"], ["min_max"]),
+    ],
+)
 def test_all_solvers_agree_within_their_gaps(solver, metric):
     for seed in range(3):
         problem = finite_problem(new_rng(seed), metric)
@@ -83,14 +87,6 @@ def test_all_solvers_agree_within_their_gaps(solver, metric):
         exact = run_column_generation(problem, tol=1e-8)
         check_optimum(result, problem, exact.objective, TOL)
         assert exact.dual_objective - 1e-9 <= result.objective
-
-
-@pytest.mark.parametrize("solver", ["gda", "ellipsoid"])
-def test_metrics_that_are_not_smooth_are_minimized_too(solver):
-    for seed in range(3):
-        problem = finite_problem(new_rng(seed), "min_max")
-        result = FREE[solver](problem, tol=TOL, max_iter=3000)
-        check_optimum(result, problem, linear_optimum(problem, *problem.pieces()), TOL)
 
 
 CASES = {
@@ -120,15 +116,6 @@ def test_constrained_solvers_agree_and_meet_the_constraints(solver, metric, case
     if is_for:
         assert result.status == "converged"
         assert result.objective <= exact.objective + TOL
-
-
-def test_conditions_of_the_papers_algorithms_grow_as_the_groups_do():
-    shape = {"n_tensors": 4, "n_cells": 40, "n_classes": 2}
-    parities = [EqualOpportunity(slack=0.05), EqualOpportunity(bound="ratio", ratio=0.9)]
-    problem = finite_problem(new_rng(0), "q_mean", parities, **shape)
-    assert len(problem.linear[1]) == 2 * 40 * 39
-    assert MetricLagrangian(problem).n_multipliers == 2 * 80
-    assert len(split_fw.FeasibleRows(problem, None).ends) == 2 * 80
 
 
 def test_a_run_that_is_cut_short_bounds_the_metric_by_its_range():
@@ -226,16 +213,6 @@ def test_frank_wolfe_converges_at_the_rate_of_theorem_12():
         assert (values - best <= 4.0 / (t + 2.0) + 1e-9).all()
 
 
-@pytest.mark.parametrize(
-    "step", ["paper", "line_search", "away", "pairwise", "fully_corrective"]
-)
-def test_every_step_of_frank_wolfe_converges(step):
-    problem = finite_problem(new_rng(2), "q_mean", n_classes=4)
-    result = run_frank_wolfe(problem, step=step, tol=2e-3, max_iter=2000)
-    assert result.status == "converged"
-    check_result(result, problem, 2e-3)
-
-
 def triangle_problem(recalls):
     """`Squares` over three classifiers with these recalls of three classes."""
     recalls = np.array(recalls)[:, np.newaxis, :, np.newaxis]
@@ -298,51 +275,34 @@ def test_frank_wolfe_certifies_a_best_single_classifier_to_any_tol(step):
     assert result.objective == problem.value(problem.oracle.tensors[0])
 
 
-def test_frank_wolfe_needs_a_problem_without_constraints():
-    problem = finite_problem(new_rng(0), "q_mean", [SelectionRate(at_most=0.5)])
-    with pytest.raises(ValueError, match="run_split_fw"):
-        run_frank_wolfe(problem)
-    free = finite_problem(new_rng(0), "q_mean")
-    with pytest.raises(ValueError, match="must be one of .*'pairwise'"):
-        run_frank_wolfe(free, step="long")
+BOUNDED = [SelectionRate(at_most=0.5)]
 
 
-@pytest.mark.parametrize("step", ["fully_corrective", "lin_search"])
-def test_split_fw_refuses_steps_that_it_has_not(step):
-    problem = finite_problem(new_rng(0), "q_mean", [SelectionRate(at_most=0.5)])
-    with pytest.raises(ValueError, match="with constraints must be one of"):
-        run_split_fw(problem, step=step)
-
-
-def test_frank_wolfe_bounds_ratios_and_says_where_it_ends_without_convexity():
-    problem = finite_problem(new_rng(0), "micro_f1")
-    result = run_frank_wolfe(problem, tol=1e-6)
-    assert result.status == "converged"
-    assert result.objective == min(problem.value(C) for C in problem.oracle.tensors)
-    problem = finite_problem(new_rng(0), "macro_f1")
-    result = run_frank_wolfe(problem, tol=1e-4, max_iter=200)
-    # Steps toward a stationary point may be too many, where nothing is convex.
-    assert result.status in ("stationary", "converged", "max_iter")
-    check_result(result, problem, 1e-4)
-
-
-@pytest.mark.parametrize("solver", [run_gda, run_ellipsoid])
-def test_dual_solvers_need_a_convex_metric(solver):
-    problem = finite_problem(new_rng(0), "macro_f1")
-    with pytest.raises(ValueError, match="is not: use 'column_generation'"):
-        solver(problem)
-    problem = finite_problem(new_rng(0), "kappa")
-    with pytest.raises(ValueError, match="'bisection'"):
-        solver(problem)
-
-
-def test_bisection_needs_a_ratio():
-    problem = finite_problem(new_rng(0), "g_mean")
-    with pytest.raises(ValueError, match="ratio of linear functions"):
-        run_bisection(problem)
-    problem = finite_problem(new_rng(0), "kappa")
-    with pytest.raises(ValueError, match="'inner'.* must be one of"):
-        run_bisection(problem, inner="none")
+@pytest.mark.parametrize(
+    ("run", "metric", "constraints", "words"),
+    [
+        (run_frank_wolfe, "q_mean", BOUNDED, "run_split_fw"),
+        (partial(run_frank_wolfe, step="long"), "q_mean", (), "one of .*'pairwise'"),
+        *(
+            (partial(run_split_fw, step=step), "q_mean", BOUNDED, "with constraints must")
+            for step in ("fully_corrective", "lin_search")
+        ),
+        *(
+            (run, metric, (), words)
+            for run in (run_gda, run_ellipsoid)
+            for metric, words in (
+                ("macro_f1", "is not: use 'column_generation'"),
+                ("kappa", "'bisection'"),
+            )
+        ),
+        (run_bisection, "g_mean", (), "ratio of linear functions"),
+        (partial(run_bisection, inner="none"), "kappa", (), "'inner'.* must be one of"),
+    ],
+)
+def test_what_an_algorithm_is_not_for_is_refused(run, metric, constraints, words):
+    problem = finite_problem(new_rng(0), metric, constraints)
+    with pytest.raises(ValueError, match=words):
+        run(problem)
 
 
 def test_the_average_of_gda_converges_at_the_rate_of_theorem_13():
@@ -459,17 +419,13 @@ def test_bisections_inner_problems_get_the_time_that_is_left(monkeypatch):
     assert max(given_times) <= 9e5
 
 
-def test_bisection_with_constraints_takes_as_many_problems_as_the_interval_halves():
-    assert (
-        run_bisection(bounded_ratio(1), tol=1e-3).n_iter
-        <= np.ceil(np.log2(2.0 / 1e-3)) + 1
-    )
-
-
 def test_bisection_halves_the_interval_each_time():
     result = run_bisection(finite_problem(new_rng(0), "micro_f1"), tol=1e-4, max_iter=100)
     # The interval is at most [0, 2] here.
     assert result.n_oracle_calls <= np.ceil(np.log2(2.0 / 1e-4)) + 1
+    # With constraints each half is a problem.
+    result = run_bisection(bounded_ratio(1), tol=1e-3)
+    assert result.n_iter <= np.ceil(np.log2(2.0 / 1e-3)) + 1
 
 
 @given(st.integers(1, 6), st.integers(0, 1000), st.floats(0.0, 0.8))
@@ -493,14 +449,11 @@ def test_the_ellipsoid_keeps_what_the_cut_leaves_and_shrinks(d, seed, share):
         assert shrunk <= np.exp(-0.5 / d) + 1e-12
 
 
-def test_a_cut_that_leaves_nothing_changes_nothing():
+def test_an_ellipsoid_is_changed_by_no_empty_cut_and_stays_one_when_flat():
     ellipsoid = Ellipsoid(3, 1.0)
     assert not ellipsoid.cut(np.array([1.0, 0.0, 0.0]), 1.0)
     assert not ellipsoid.cut(np.zeros(3))
     np.testing.assert_array_equal(ellipsoid.B, np.eye(3))
-
-
-def test_a_flat_ellipsoid_stays_one():
     # Thousands of cuts in few directions; the product form cannot lose definiteness.
     rng = new_rng(0)
     ellipsoid = Ellipsoid(5, 100.0)
@@ -510,60 +463,16 @@ def test_a_flat_ellipsoid_stays_one():
     assert (np.linalg.svd(ellipsoid.B, compute_uv=False) > 0.0).all()
 
 
-def test_the_papers_example_is_solved_by_all_three_constrained_algorithms():
-    # H-mean with at most 30 % predicted positive, figure 6.
-    for solver in CONSTRAINED.values():
-        problem = gaussian_problem("h_mean", [SelectionRate(at_most=0.3, label=1)])
-        exact = run_column_generation(problem, tol=1e-8)
-        result = solver(problem, tol=TOL, max_iter=3000)
-        check_optimum(result, problem, exact.objective, TOL)
-
-
-def test_all_pieces_of_a_metric_are_kept_whatever_their_number(monkeypatch):
-    monkeypatch.setattr(slack_variables, "MAX_CUTS", 2)
-    problem = finite_problem(new_rng(0), "min_max", n_classes=4)
-    lagrangian = slack_variables.MetricLagrangian(problem)
-    minimizer = slack_variables.MetricMinimizer(lagrangian, TOL)
-    assert len(minimizer.offsets) == len(problem.pieces()[1]) == 4
-
-
-@pytest.mark.parametrize("shape", [(1, 4, ()), (2, 2, [EqualOpportunity(slack=0.1)])])
-def test_few_coordinates_stand_for_a_tensor(shape):
-    n_cells, k, constraints = shape
+def test_projections_are_nearest():
     rng = new_rng(0)
-    problem = finite_problem(
-        rng, "g_mean", constraints, n_cells=n_cells, n_classes=k, n_tensors=5
-    )
-    z = Coordinates(problem)
-    assert z.n == n_cells * k
-    for C in problem.oracle.tensors:
-        point = z.of(C)
-        assert problem.value(z.tensor(point)) == pytest.approx(problem.value(C))
-        assert problem.violation(z.tensor(point)) == pytest.approx(problem.violation(C))
-        slopes = rng.normal(size=z.n)
-        assert np.vdot(z.loss(slopes), C) == pytest.approx(slopes @ point)
-        G = problem.gradient(C)
-        assert np.vdot(G, C) == pytest.approx(z.slopes(G) @ point + z.constant(G))
-        assert z.least(slopes) <= slopes @ point + 1e-12
-        np.testing.assert_allclose(z.project(point), point, atol=1e-12)
-
-
-def test_projections_onto_rows_are_nearest():
-    rng = new_rng(0)
-    z = Coordinates(finite_problem(rng, "zero_one", [SelectionRate(at_most=0.5)]))
+    z = Coordinates(finite_problem(rng, "zero_one", BOUNDED))
     assert not z.single
-    rng = new_rng(1)
     for _ in range(20):
         point = rng.normal(size=z.n)
         nearest = z.project(point)
         assert (nearest >= 0.0).all()
         assert (z.groups @ nearest <= 1.0 + 1e-12).all()
         assert (point - nearest) @ (z.project(rng.random(z.n)) - nearest) <= 1e-9
-
-
-def test_projections_onto_the_corner_are_nearest():
-    rng = new_rng(0)
-    for _ in range(20):
         point = 3.0 * rng.normal(size=4)
         nearest = project_solid_simplex(point, 2.0)
         assert (nearest >= 0.0).all() and nearest.sum() <= 2.0 + 1e-12
