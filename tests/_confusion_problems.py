@@ -1,9 +1,7 @@
 """Confusion problems whose optima are known or computed by scipy."""
 
-from functools import partial
-
 import numpy as np
-from scipy.optimize import LinearConstraint, linprog, minimize
+from scipy.optimize import linprog
 from scipy.stats import norm
 
 from sklearn_structsvm.confusion.cells import Cells
@@ -112,49 +110,6 @@ def linear_optimum(problem, G, h):
         bounds=[(0.0, None)] * n + [(None, None)],
     )
     return found.fun if found.status == 0 else None
-
-
-def smooth_optimum(problem, rng):
-    """The smallest value that scipy's SLSQP finds, from one start if ψ is convex.
-
-    It is at least the optimum, if feasible.
-    """
-    tensors = problem.oracle.tensors
-    n = len(tensors)
-
-    def mix(weights):
-        return np.tensordot(weights, tensors, axes=1)
-
-    def slopes(weights):
-        return np.tensordot(tensors, problem.gradient(mix(weights)), axes=3)
-
-    constraints = [LinearConstraint(np.ones((1, n)), 1.0, 1.0)]
-    rows = np.tensordot(problem.linear[0], tensors, axes=([1, 2, 3], [1, 2, 3]))
-    if len(rows):
-        rows = rows + problem.linear[1][:, None]
-        constraints.append(LinearConstraint(rows, -np.inf, 0.0))
-    for phi in problem.convex_constraints:
-
-        def fall(weights, phi=phi):
-            return -np.tensordot(tensors, phi.tangent(mix(weights))[0], axes=3)
-
-        spare = partial(lambda phi, weights: -phi.value(mix(weights)), phi)
-        constraints.append({"type": "ineq", "fun": spare, "jac": fall})
-    values = []
-    for _ in range(1 if problem.convex else 3):
-        found = minimize(
-            lambda weights: problem.value(mix(weights)),
-            rng.dirichlet(np.ones(n)),
-            jac=slopes,
-            bounds=[(0.0, 1.0)] * n,
-            constraints=constraints,
-            method="SLSQP",
-            options={"maxiter": 500, "ftol": 1e-12},
-        )
-        C = mix(np.clip(found.x, 0.0, 1.0) / np.clip(found.x, 0.0, 1.0).sum())
-        if problem.violation(C) <= 1e-7:
-            values.append(problem.value(C))
-    return min(values, default=None)
 
 
 def check_result(result, problem, tol):

@@ -13,7 +13,6 @@ from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.confusion.lmo import top_labels
 from sklearn_structsvm.confusion.lmo.top_labels import TopLabelsLMO
 from sklearn_structsvm.metrics import FBeta
-from sklearn_structsvm.solvers.confusion._lower_hull import lower_hull
 from sklearn_structsvm.solvers.confusion.block_ascent import (
     best_rule,
     price_bound,
@@ -135,15 +134,6 @@ def test_rows_with_fewer_labels_than_are_wanted_get_others():
     assert Y.sum(axis=1).tolist() == [2, 2, 2]
 
 
-def test_dense_and_sparse_rows_give_the_same():
-    eta = random_eta(new_rng(4), 60, 6)
-    _, lmo, coefficients = some_problem("f1", eta, 2)
-    dense = TopLabelsLMO(LabelRows.of(eta), 2)
-    first, second = (run_block_ascent(m, coefficients) for m in (lmo, dense))
-    assert np.array_equal(first.solution.labels, second.solution.labels)
-    assert first.dual_objective == second.dual_objective
-
-
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_where_every_label_is_wanted_the_bound_is_the_only_choice(metric):
     # Sums of weights are 1 but for rounding, one way or the other.
@@ -169,18 +159,3 @@ def test_repeated_rows_and_weights_have_bounds_of_the_same_labelings():
     found = run_block_ascent(weighted, coefficients, tol=0.0)
     # Repeated rows may be decided differently, so that there is more to choose from.
     assert run_block_ascent(repeated, same).dual_objective <= found.objective + 1e-12
-
-
-def test_the_corners_of_a_hull_are_least_for_every_slope():
-    rng = new_rng(6)
-    for n in (1, 2, 3, 8, 30):
-        x = np.sort(np.round(rng.random(n), 1))
-        y = np.round(rng.normal(size=n), 1)
-        kept = np.empty(n, dtype=np.intp)
-        corners = kept[: lower_hull(x, y, kept)]
-        for slope in [*rng.normal(size=50), 0.0, 1e3, -1e3]:
-            costs = y + slope * x
-            assert costs[corners].min() == pytest.approx(costs.min(), abs=1e-9)
-        # None is above the line between its neighbors.
-        slopes = np.diff(y[corners])[:-1] * np.diff(x[corners])[1:]
-        assert np.all(slopes <= np.diff(y[corners])[1:] * np.diff(x[corners])[:-1])

@@ -11,43 +11,31 @@ from _confusion_problems import (
     finite_problem,
     gaussian_problem,
     linear_optimum,
-    smooth_optimum,
 )
 from _problems import check_interrupted
 from _random_confusion import Programs
 from _seeds import new_rng
-from scipy import sparse
-from scipy.optimize import brentq, linprog
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from sklearn_structsvm.confusion import ConfusionMetric
-from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import METRICS
 from sklearn_structsvm.metrics import (
-    DemographicParity,
-    EqualizedOdds,
-    EqualOpportunity,
     FalsePositiveRate,
-    GMean,
     LinearLoss,
-    MetricBound,
     Precision,
     Quantification,
     Recall,
     SelectionRate,
 )
-from sklearn_structsvm.solvers.confusion import column_generation, pruning
+from sklearn_structsvm.solvers.confusion import column_generation
 from sklearn_structsvm.solvers.confusion.column_generation import (
     least_violated,
     run_column_generation,
 )
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
-
-SMOOTH = ("h_mean", "q_mean", "g_mean")
-PIECEWISE = ("min_max", "balanced", "ordinal", "zero_one")
-RATIOS = ("micro_f1", "kappa")
 
 
 class WorstSquare(ConfusionMetric):
@@ -75,28 +63,7 @@ def test_bounds_are_lowered_by_the_rounding_of_terms_that_cancel(dtype, size):
         assert result.gap <= 100.0 * np.finfo(dtype).eps * size
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
-@pytest.mark.parametrize("metric", PIECEWISE)
-def test_piecewise_linear_metrics_end_at_the_linear_programs_optimum(metric, tol):
-    for seed in range(4):
-        problem = finite_problem(new_rng(seed), metric, n_classes=4)
-        result = run_column_generation(problem, tol=tol)
-        best = linear_optimum(problem, *problem.pieces())
-        check_optimum(result, problem, best, tol)
-        assert best - 1e-9 <= result.objective
-
-
-@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
-@pytest.mark.parametrize("metric", SMOOTH)
-def test_smooth_metrics_end_at_what_slsqp_finds(metric, tol):
-    for seed in range(4):
-        rng = new_rng(seed)
-        problem = finite_problem(rng, metric, n_classes=4)
-        result = run_column_generation(problem, tol=tol)
-        check_optimum(result, problem, smooth_optimum(problem, rng), tol)
-
-
-@pytest.mark.parametrize("metric", RATIOS)
+@pytest.mark.parametrize("metric", ["micro_f1", "kappa"])
 def test_ratios_end_at_the_best_single_classifier(metric):
     for seed in range(8):
         problem = finite_problem(new_rng(seed), metric)
@@ -105,138 +72,6 @@ def test_ratios_end_at_the_best_single_classifier(metric):
         check_optimum(result, problem, best, 1e-9, rounding=1e-12)
         assert len(result.solution.weights) == 1
         assert result.objective == pytest.approx(best, abs=1e-9)
-
-
-def check_smallest_violation(error, problem, rng):
-    weights = rng.dirichlet(np.full(20, 0.3), size=2000)
-    mixed = np.tensordot(weights, problem.oracle.tensors, axes=1)
-    assert 0.0 < error.smallest_violation <= min(map(problem.violation, mixed))
-
-
-CONSTRAINTS = {
-    "coverage": [SelectionRate(at_most=0.5)],
-    "recall": [Recall(at_least=0.4, label=0)],
-    "precision": [Precision(at_least=0.4, label=1)],
-    "two": [SelectionRate(at_most=0.5), Recall(at_least=0.3, label=0)],
-    "share": [SelectionRate(target=[0.3, 0.3, 0.4], slack=0.02)],
-    "quantification": [Quantification(0.05)],
-    "h_mean": [MetricBound("h_mean", at_most=0.6)],
-}
-
-
-@pytest.mark.parametrize("name", CONSTRAINTS)
-@pytest.mark.parametrize("metric", [*SMOOTH, "min_max", "zero_one", "kappa"])
-def test_constraints_are_met_exactly_and_the_bound_is_one_of_what_meets_them(
-    metric, name
-):
-    n_feasible = 0
-    for seed in range(4):
-        rng = new_rng(seed)
-        problem = finite_problem(rng, metric, CONSTRAINTS[name])
-        try:
-            result = run_column_generation(problem, tol=1e-5)
-        except InfeasibleConstraintError as error:
-            check_smallest_violation(error, problem, rng)
-            continue
-        n_feasible += 1
-        assert result.status == "converged"
-        check_result(result, problem, 1e-5)
-        if problem.pieces() is not None and not problem.convex_constraints:
-            best = linear_optimum(problem, *problem.pieces())
-            assert result.objective <= best + 1e-5
-        else:
-            best = smooth_optimum(problem, rng)
-        if best is not None:
-            assert result.dual_objective <= best + 1e-6
-    assert n_feasible > 0
-
-
-@pytest.mark.parametrize(
-    "constraint",
-    [
-        EqualOpportunity(slack=0.02),
-        EqualizedOdds(slack=0.05),
-        EqualizedOdds(slack=0.05, reference="groups"),
-        DemographicParity(bound="ratio", ratio=0.9),
-    ],
-)
-@pytest.mark.parametrize("metric", ["g_mean", "min_max", "f1"])
-def test_groups_are_treated_alike(metric, constraint):
-    rng = new_rng(0)
-    problem = finite_problem(
-        rng, metric, [constraint], n_tensors=40, n_cells=3, n_classes=2
-    )
-    # To predict one class treats groups alike.
-    constant = problem.priors[:, :, np.newaxis] * np.eye(2)[:, np.newaxis, np.newaxis]
-    problem.oracle = FiniteOracle([*problem.oracle.tensors, *constant])
-    result = run_column_generation(problem, tol=1e-5)
-    assert result.status == "converged"
-    check_result(result, problem, 1e-5)
-    free = run_column_generation(
-        ConfusionProblem(problem.metric, problem.oracle, problem.cells), tol=1e-5
-    )
-    assert free.objective <= result.objective + 1e-5
-    low, high = Programs(problem).optimum()
-    assert result.dual_objective <= high + 1e-6
-    assert low - 1e-6 <= result.objective <= high + 1e-5 + 1e-6
-
-
-def test_a_rate_that_must_be_equal_to_a_number_is():
-    for seed in range(3):
-        coverage = [SelectionRate(target=0.35, slack=0.0, label=1)]
-        problem = finite_problem(new_rng(seed), "g_mean", coverage, n_tensors=40)
-        result = run_column_generation(problem, tol=1e-4)
-        assert result.status == "converged"
-        assert abs(result.violation) <= 1e-9
-        assert result.solution.confusion[0, :, 1].sum() == pytest.approx(0.35, abs=1e-9)
-
-
-def test_parity_without_slack_takes_no_linear_program_for_each_mixture(monkeypatch):
-    # Four classes, three groups: 36 rates, each to be equal to that of all groups.
-    rng = new_rng(6)
-    probabilities = rng.dirichlet(np.full(4, 0.7), size=120)
-    groups = rng.integers(3, size=120)
-    problem = ConfusionProblem.from_probabilities(
-        "zero_one",
-        probabilities,
-        constraints=[EqualizedOdds(slack=0.0)],
-        sensitive_features=groups,
-    )
-    programs = []
-    monkeypatch.setattr(
-        pruning,
-        "linprog",
-        lambda *args, **kwargs: programs.append(1) or linprog(*args, **kwargs),
-    )
-    result = run_column_generation(problem, tol=1e-3)
-    assert result.status == "converged"
-    assert result.violation <= 1e-12
-    # Rounding leaves a mixture now and then that the least change does not mend. Without
-    # that change, each of the iterations took two programs.
-    assert 10 * len(programs) <= result.n_iter
-    # The linear program in the decisions themselves.
-    G, h = problem.linear
-    joint = probabilities / len(probabilities)
-    rows = np.einsum("ni,pnij->pnj", joint, G[:, groups]).reshape(len(h), -1)
-    optimum = linprog(
-        np.ravel(1.0 / len(joint) - joint),
-        A_ub=rows,
-        b_ub=-h,
-        A_eq=sparse.kron(sparse.eye(120), np.ones((1, 4))),
-        b_eq=np.ones(120),
-    ).fun
-    assert result.dual_objective <= optimum + 1e-7
-    assert optimum - 1e-7 <= result.objective <= optimum + 1e-3
-
-
-@pytest.mark.parametrize("bent", [False, True])
-def test_constraints_that_cannot_be_met_are_said_to_be_so(bent):
-    rng = new_rng(3)
-    constraints = [Recall(at_least=0.95)] + [Quantification(1e-3)] * bent
-    problem = finite_problem(rng, "g_mean", constraints)
-    with pytest.raises(InfeasibleConstraintError, match="can be made as small") as caught:
-        run_column_generation(problem, tol=1e-3)
-    check_smallest_violation(caught.value, problem, rng)
 
 
 def test_the_smallest_violation_is_that_of_a_linear_program():
@@ -378,19 +213,6 @@ def test_no_cost_matrix_on_a_grid_is_better_for_the_papers_synthetic_data():
     assert best <= result.objective + 5e-3
 
 
-def test_a_coverage_constraint_is_met_on_the_papers_synthetic_data():
-    eta, weights = three_gaussians()
-    shares = weights @ eta / weights.sum()
-    constraints = [SelectionRate(target=shares, slack=0.01)]
-    problem = ConfusionProblem.from_probabilities(
-        "q_mean", eta, constraints=constraints, sample_weight=weights
-    )
-    result = run_column_generation(problem, tol=1e-5)
-    assert result.status == "converged"
-    check_result(result, problem, 1e-5)
-    assert np.abs(result.solution.confusion.sum(axis=(0, 1)) - shares).max() <= 0.01
-
-
 def plugin_problem(metric, constraints=(), confusion="probabilities", n=2000, k=4):
     rng = new_rng(7)
     eta = rng.dirichlet(np.arange(1, k + 1) / 2.0, size=n)
@@ -400,7 +222,10 @@ def plugin_problem(metric, constraints=(), confusion="probabilities", n=2000, k=
     )
 
 
-@pytest.mark.parametrize("metric", [*SMOOTH, *PIECEWISE, *RATIOS])
+@pytest.mark.parametrize(
+    "metric",
+    ["h_mean", "q_mean", "g_mean", "min_max", "balanced", "ordinal", "micro_f1", "kappa"],
+)
 def test_a_certificate_takes_few_calls_of_the_oracle(metric):
     problem, asked = plugin_problem(metric), []
     oracle = problem.oracle
@@ -426,34 +251,27 @@ def test_a_mixture_has_no_more_classifiers_than_arguments_and_one():
     assert result.solution.weights.min() >= 1e-6
 
 
-def test_runs_are_reproducible():
-    first, second = (run_column_generation(plugin_problem("g_mean")) for _ in range(2))
-    assert first.objective == second.objective
-    assert first.dual_objective == second.dual_objective
-    np.testing.assert_array_equal(first.solution.weights, second.solution.weights)
-
-
-def test_limits_end_a_run_with_what_there_is():
-    problem = plugin_problem("min_max")
+def test_limits_and_callers_end_a_run_with_what_there_is():
+    problem, seen = plugin_problem("min_max"), []
     result = run_column_generation(problem, tol=0.0, max_iter=3)
     assert result.status == "max_iter" and result.n_iter == 3
     check_result(result, problem, 0.0)
     result = run_column_generation(problem, tol=0.0, max_time=0.0)
     assert result.status == "max_time" and result.n_iter == 1
 
-
-def test_a_caller_may_ask_to_stop():
-    seen = []
-
     def stop(n_iter, row, done):
         seen.append((n_iter, row["n_oracle_calls"], done))
         return n_iter == 2
 
-    problem = plugin_problem("min_max")
     result = run_column_generation(problem, tol=0.0, on_pass=stop)
     assert result.status == "stopped"
     assert seen == [(1, 1, False), (2, 2, False)]
     check_result(result, problem, 0.0)
+    result = run_column_generation(
+        finite_problem(new_rng(0), "min_max"), tol=-1.0, max_iter=1000
+    )
+    assert result.status == "stalled"
+    assert result.gap <= 1e-7
 
 
 def test_an_interrupted_run_leaves_its_best_mixture_behind():
@@ -489,25 +307,15 @@ def test_a_run_that_can_do_no_more_says_so():
     assert result.gap <= 1e-7
 
 
-def test_all_columns_but_the_best_may_be_forgotten(monkeypatch):
-    monkeypatch.setattr(column_generation, "MAX_MASTER_COLUMNS", 8)
-    problem = plugin_problem("min_max", [SelectionRate(at_most=0.4)], k=4)
-    result = run_column_generation(problem, max_iter=200)
-    check_result(result, problem, 1e-3)
-    assert result.status == "converged"
-
-
 @pytest.mark.parametrize("constraints", [(), [SelectionRate(at_most=0.4)]], ids=len)
-@pytest.mark.parametrize("metric", ["mcc", "macro_f1"])
-def test_columns_may_be_forgotten_where_the_metric_is_not_convex(
-    monkeypatch, metric, constraints
-):
+@pytest.mark.parametrize("metric", ["min_max", "mcc", "macro_f1"])
+def test_all_columns_but_the_best_may_be_forgotten(monkeypatch, metric, constraints):
     problem = plugin_problem(metric, constraints, k=4)
     unlimited = run_column_generation(problem, tol=1e-6)
     monkeypatch.setattr(column_generation, "MAX_MASTER_COLUMNS", 8)
     result = run_column_generation(problem, tol=1e-6, max_iter=200)
     check_result(result, problem, 1e-6)
-    assert result.status == "stationary"
+    assert result.status == ("converged" if metric == "min_max" else "stationary")
     assert result.objective <= unlimited.objective + 1e-3
 
 
@@ -579,17 +387,6 @@ def test_the_search_for_the_smallest_violation_ends_with_the_time():
     assert 1 <= lazy.oracle.n_calls == incumbent.n_calls <= 2
 
 
-def test_classes_that_the_sample_lacks_are_left_out():
-    tensors = finite_problem(new_rng(0), "g_mean").oracle.tensors.copy()
-    tensors[:, :, 1] = 0.0
-    tensors /= tensors[0].sum()
-    cells = Cells.single(tensors[0].sum(axis=(0, 2)))
-    problem = ConfusionProblem(GMean(), FiniteOracle(tensors), cells)
-    result = run_column_generation(problem, tol=1e-6)
-    assert result.status == "converged"
-    assert result.objective <= min(problem.value(C) for C in tensors)
-
-
 @pytest.mark.parametrize("metric", ["micro_f1", "min_max", "q_mean", "kappa"])
 @pytest.mark.parametrize("missing", [1e-2, 1e-4, 1e-6, 1e-8])
 def test_constraints_that_are_missed_by_little_are_an_error(metric, missing):
@@ -605,16 +402,12 @@ def test_constraints_that_are_missed_by_little_are_an_error(metric, missing):
 
 def test_a_rate_of_zero_beside_a_curved_constraint_is_certified():
     rng = new_rng()
+    none = FalsePositiveRate(at_most=0.0, group=0, label=4)
     for _ in range(4):
-        P = rng.dirichlet(np.ones(5), size=8)
-        constraints = [
-            FalsePositiveRate(at_most=0.0, group=0, label=4),
-            Quantification(at_most=0.5),
-        ]
         problem = ConfusionProblem.from_probabilities(
             METRICS["recall"](pos_label=3),
-            P,
-            constraints=constraints,
+            rng.dirichlet(np.ones(5), size=8),
+            constraints=[none, Quantification(at_most=0.5)],
             sensitive_features=np.arange(8) % 4,
         )
         result = run_column_generation(problem, tol=1e-4)

@@ -16,9 +16,8 @@ from sklearn_structsvm.metrics import (
     LinearLoss,
     Recall,
 )
-from sklearn_structsvm.solvers.confusion import incumbent, rule_search
+from sklearn_structsvm.solvers.confusion import rule_search
 from sklearn_structsvm.solvers.confusion.column_generation import (
-    ColumnGeneration,
     run_column_generation,
 )
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
@@ -85,6 +84,13 @@ def test_the_conditions_are_two_for_each_group():
     assert len(problem.linear[1]) == 40 * 39
 
 
+def check_rules(problem, result):
+    """The rules have the tensors of the mixture."""
+    mixture = result.solution
+    for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
+        np.testing.assert_allclose(problem.oracle.confusion(handle), C, atol=1e-12)
+
+
 @pytest.mark.parametrize("metric", ["balanced", "f1", "g_mean"])
 def test_eighty_groups_end_at_tol(metric):
     constraint = EqualOpportunity(slack=0.05)
@@ -93,10 +99,7 @@ def test_eighty_groups_end_at_tol(metric):
     check_result(result, problem, TOL)
     assert result.status == "converged"
     assert result.violation <= FEASIBILITY_TOL
-    # The rules have these tensors.
-    mixture = result.solution
-    for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
-        np.testing.assert_allclose(problem.oracle.confusion(handle), C, atol=1e-12)
+    check_rules(problem, result)
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.02])
@@ -112,30 +115,7 @@ def test_small_linear_programs_end_at_their_optimum(parity, slack):
     best = optimum_of_all_rules(problem)
     assert best - 1e-6 <= result.objective <= best + TOL + 1e-6
     assert result.dual_objective <= best + 1e-6
-    # The rules have these tensors.
-    for C, handle in zip(
-        result.solution.confusions, result.solution.handles, strict=True
-    ):
-        np.testing.assert_allclose(problem.oracle.confusion(handle), C, atol=1e-12)
-
-
-def test_constraints_are_met_exactly_once_a_run_may_end(monkeypatch):
-    calls = []
-    exactly = incumbent.meet_exactly
-
-    def counted(*args):
-        calls.append(1)
-        return exactly(*args)
-
-    monkeypatch.setattr(incumbent, "meet_exactly", counted)
-    rng = new_rng()
-    metric = LinearLoss(rng.random((4, 4)))
-    constraint = DemographicParity(slack=0.0)
-    problem = grouped_problem(rng, metric, [constraint], 200, 3, 4, labels=False)
-    result = run_column_generation(problem, tol=TOL)
-    assert result.status == "converged"
-    assert result.violation <= FEASIBILITY_TOL
-    assert len(calls) <= 2
+    check_rules(problem, result)
 
 
 def test_points_of_many_features_take_no_square_of_them():
@@ -145,24 +125,6 @@ def test_points_of_many_features_take_no_square_of_them():
     weights = reduce_support(np.full(9, 1.0 / 9.0), points)
     assert (weights > 0.0).sum() <= 6
     np.testing.assert_allclose(weights @ points, points.mean(axis=0), atol=1e-10)
-
-
-def twelve_groups(rng):
-    """A problem of twelve groups, its points, and its best mixture."""
-    P = rng.dirichlet(np.ones(2), size=600)
-    y = (P[:, 1] > rng.random(600)).astype(int)
-    codes = np.append(np.arange(12), rng.integers(12, size=588))
-    constraint = EqualOpportunity(slack=0.02)
-    problem = ConfusionProblem.from_probabilities(
-        "balanced", P, y, constraints=[constraint], sensitive_features=codes
-    )
-    points = RocPoints(P[:, 1], y.astype(float), np.ones(600), codes, 12)
-    solver = ColumnGeneration(problem, TOL, 1000, {})
-    mixture = solver.incumbent.run(
-        solver.move, max_iter=1000, max_time=None, on_pass=None, history=None
-    )
-    options = {"low": mixture.dual_objective, "starts": mixture.solution.confusions}
-    return problem, points, options
 
 
 @pytest.mark.parametrize("n_searches", [1, 5])
@@ -176,39 +138,24 @@ def test_a_search_of_many_cells_divides_fewer_boxes(monkeypatch, n_searches):
 
     monkeypatch.setattr(rule_search._Search, "_parts", counted)
     monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 60)
-    problem, points, options = twelve_groups(new_rng())
+    rng = new_rng()
+    P = rng.dirichlet(np.ones(2), size=600)
+    y = (P[:, 1] > rng.random(600)).astype(int)
+    codes = np.append(np.arange(12), rng.integers(12, size=588))
+    problem = ConfusionProblem.from_probabilities(
+        "balanced", P, y, constraints=[EqualOpportunity(slack=0.02)],
+        sensitive_features=codes,
+    )  # fmt: skip
+    points = RocPoints(P[:, 1], y.astype(float), np.ones(600), codes, 12)
+    mixture = run_column_generation(problem, tol=TOL)
     found = rule_search.search_rules(
-        problem, points, tol=TOL, n_searches=n_searches, **options
-    )
+        problem, points, tol=TOL, n_searches=n_searches, low=mixture.dual_objective,
+        starts=mixture.solution.confusions,
+    )  # fmt: skip
     # One search for a rule that meets the constraint, and one for the best.
     assert 0 < len(divided) <= 2 * 5 // n_searches
     assert found.bound <= found.value < 1.0
     assert problem.violation(points.tensor(found.points)) <= FEASIBILITY_TOL
-
-
-def test_parts_of_a_box_take_fewer_calls_after_its_mixture(monkeypatch):
-    calls, boxes, relax = [], [], rule_search._Search._relax
-    ask = rule_search._BoxOracle.__call__
-
-    def asked(oracle, L):
-        calls[-1] += 1
-        return ask(oracle, L)
-
-    monkeypatch.setattr(rule_search._BoxOracle, "__call__", asked)
-    monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", 120)
-    problem, points, options = twelve_groups(new_rng())
-    for knows in (True, False):
-
-        def relaxed(search, box, low, start, knows=knows):
-            boxes[-1] += 1
-            return relax(search, box, low, start if knows else None)
-
-        monkeypatch.setattr(rule_search._Search, "_relax", relaxed)
-        calls.append(0)
-        boxes.append(0)
-        rule_search.search_rules(problem, points, tol=TOL, **options)
-    per_box = np.divide(calls, boxes)
-    assert per_box[0] < per_box[1]
 
 
 def test_a_new_level_of_a_ratio_is_priced_before_a_run_stalls():

@@ -100,11 +100,6 @@ def test_the_papers_linear_program_meets_the_constraints_but_need_not_be_best():
     assert problem.value(best) <= problem.value(simple) + 1e-6
 
 
-def test_the_papers_linear_program_says_where_it_has_no_solution():
-    problem = finite_problem(new_rng(1), "g_mean", [Recall(at_least=1.0)])
-    assert linear_weights(problem, columns_of(problem)) is None
-
-
 def test_settling_drops_classifiers_of_next_to_no_weight():
     problem = finite_problem(new_rng(0), "h_mean")
     weights = np.full(20, 1e-9)

@@ -26,7 +26,7 @@ def is_for(solver, problem):
     return problem.convex or solver not in ("gda", "ellipsoid")
 
 
-@pytest.mark.parametrize("kind", ["any", "absent"])
+@pytest.mark.parametrize("kind", ["any", "free", "absent"])
 @pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
 def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
     for i in range(2):

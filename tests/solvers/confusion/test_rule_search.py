@@ -19,7 +19,6 @@ from sklearn_structsvm.metrics import (
     SelectionRate,
 )
 from sklearn_structsvm.solvers.confusion import rule_search
-from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.rule_search import search_rules
 
 # With bounds, and without.
@@ -97,19 +96,6 @@ def test_no_thresholds_are_better(n_groups, constraints, monkeypatch):
         C = points.tensor(found.points)
         assert problem.value(C) == found.value
         assert problem.violation(C) <= 1e-9
-
-
-@pytest.mark.parametrize("metric", ["g_mean", "f1", "min_max"])
-def test_a_rule_is_no_better_than_the_bound_of_mixtures(metric):
-    rng = new_rng(7)
-    problem, points = problem_of(rng, 3, metric, EqualOpportunity(slack=0.1), n=300)
-    mixed = run_column_generation(problem, tol=1e-4)
-    starts = [mixed.solution.confusion, *mixed.solution.confusions]
-    found = search_rules(problem, points, starts=starts)
-    assert found.bound == found.value
-    assert found.value >= mixed.dual_objective - 1e-9
-    # Where to start makes no difference.
-    assert search_rules(problem, points).value == pytest.approx(found.value, abs=1e-9)
 
 
 def test_a_search_that_ends_early_still_has_a_bound(monkeypatch):
