@@ -36,16 +36,6 @@ def test_the_value_of_a_given_size_is_that_of_the_most_probable_labels(k):
         assert value == pytest.approx(expected_f(top, row, 1.0), abs=1e-12)
 
 
-def test_dense_and_sparse_rows_have_the_same_sets_and_values():
-    eta = random_eta(new_rng(3), 30, 40)
-    for only in (0, 3):
-        dense, sparse = (
-            best_sets(LabelRows.of(P), 1.0, only) for P in (eta, as_csr(eta))
-        )
-        assert np.array_equal(dense[0].toarray(), sparse[0].toarray())
-        assert np.array_equal(dense[1], sparse[1])
-
-
 def test_many_labels_keep_their_digits():
     # As many labels as make f[0] underflow, all of them 1/2, where division is at its
     # worst: the value is that of the normal approximation, to its order of accuracy.

@@ -10,11 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.metrics import (
-    EqualOpportunity,
     GMean,
-    Jaccard,
-    MacroF1,
-    SelectionRate,
 )
 
 
@@ -132,42 +128,6 @@ def test_a_name_of_scikit_learn_is_its_score(name, k):
     expected = scorer._score_func(y, guess, **scorer._kwargs)
     assert metric(y, guess) == pytest.approx(expected)
     assert get_metric(f"{name}_score", range(k))(y, guess) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("metric", [MacroF1("weighted"), Jaccard("weighted")], ids=str)
-def test_weighted_means_agree_with_scikit_learn(metric):
-    """Also where a class is only predicted."""
-    y, guess = ["a", "a", "b", "b", "b"], ["a", "c", "b", "a", "b"]
-    score = sk.f1_score if isinstance(metric, MacroF1) else sk.jaccard_score
-    assert metric(y, guess) == pytest.approx(score(y, guess, average="weighted"))
-
-
-def test_arguments_under_other_names_and_forms_are_answered_with_the_remedy():
-    X, y = new_rng(3).random((40, 2)), np.arange(40) % 2
-    fair = EqualOpportunity(slack=0.1)
-    group = X[:, 0] > 0.5
-    cases = [
-        ({"constraints": fair}, {"sensitive_feature": group}, "'sensitive_features'"),
-        ({"constraints": fair}, {"sensitive_features": "sex"}, r"X\['sex'\], or"),
-        ({}, {"groups": group}, "metadata routing(.|\n)*are sensitive_features"),
-        ({"constraints": EqualOpportunity}, {}, r"Write EqualOpportunity\(slack=0.05\)"),
-        ({"constraints": [SelectionRate]}, {}, r"Write SelectionRate\(at_most=0.1\)"),
-    ]
-    for options, arguments, words in cases:
-        with pytest.raises(TypeError, match=words):
-            placed(ComplexMetricClassifier)(**options).fit(X, y, **arguments)
-
-
-@pytest.mark.parametrize("y", [[{"a"}] * 3, [["a"], ["a", "b"], []], [[0], [0, 1], []]])
-def test_lists_and_sets_of_labels_are_answered_with_the_remedy(y):
-    with pytest.raises(ValueError, match="MultiLabelBinarizer"):
-        MultilabelMetricClassifier().fit(np.eye(3), y)
-
-
-@pytest.mark.parametrize("name", ["f1_macro", "macro_f1", "jaccard_samples"])
-def test_an_average_in_the_name_is_no_metric_of_a_label(name):
-    with pytest.raises(ValueError, match=r"use metric='(f1|jaccard)', average='"):
-        MultilabelMetricClassifier(metric=name).fit(np.eye(2), np.eye(2))
 
 
 @pytest.mark.parametrize("kind", [ComplexMetricClassifier, MultilabelMetricClassifier])

@@ -10,9 +10,7 @@ import pytest
 from _seeds import new_rng
 from scipy import sparse
 from sklearn import metrics as sk
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import make_scorer
 
 from sklearn_structsvm import metrics
 from sklearn_structsvm.confusion import functions, make_cells
@@ -84,18 +82,6 @@ def test_gaps_agree_with_fairlearn(name, method, weighted):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_gaps_agree_with_fairlearn_on_intersections_and_data_frames():
-    fairlearn = pytest.importorskip("fairlearn.metrics")
-    pandas = pytest.importorskip("pandas")
-    y, guess, _, groups = sample(8, k=2, n=300)
-    frame = pandas.DataFrame({"a": groups, "b": np.where(y == guess, "x", "z")})
-    frame.loc[::3, "b"] = "x"
-    for name in GAPS[:2]:
-        expected = getattr(fairlearn, name)(y, guess, sensitive_features=frame)
-        found = getattr(metrics, name)(y, guess, sensitive_features=frame)
-        assert found == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize("name", GAPS)
 def test_gaps_of_strings_are_those_of_numbers(name):
     y, guess, weights, groups = sample(9, k=2)
@@ -151,10 +137,9 @@ def test_functions_of_recalls_leave_absent_classes_out():
 def test_micro_f1_agrees_with_scikit_learn(default_label):
     y, guess, weights, _ = sample(2, k=4)
     others = [i for i in range(4) if i != (default_label or 0)]
-    expected = sk.f1_score(
-        y, guess, average="micro", labels=others, sample_weight=weights
-    )
-    score = micro_f1_score(y, guess, default_label=default_label, sample_weight=weights)
+    s = {"sample_weight": weights}
+    expected = sk.f1_score(y, guess, average="micro", labels=others, **s)
+    score = micro_f1_score(y, guess, default_label=default_label, **s)
     assert score == pytest.approx(expected)
 
 
@@ -194,42 +179,23 @@ def test_quantification_loss_is_the_divergence_of_the_class_shares():
     assert quantification_loss([0, 1], [1, 1]) == np.inf
 
 
-@pytest.mark.parametrize("function", RECALL_SCORES)
-def test_scores_are_taken_by_make_scorer(function):
-    class Oracle(BaseEstimator):
-        def predict(self, X):
-            return X
-
-    y, guess, weights, _ = sample(5)
-    found = make_scorer(function)(Oracle(), guess, y, sample_weight=weights)
-    assert found == function(y, guess, sample_weight=weights)
-
-
-def test_a_confusion_tensor_is_a_confusion_matrix_for_each_group():
+@pytest.mark.parametrize("divided", [False, True])
+def test_a_confusion_tensor_is_a_matrix_for_each_group_and_baseline(divided):
     y, guess, weights, groups = sample(6)
-    C, cells = confusion_tensor(
-        y, guess, sample_weight=weights, sensitive_features=groups
-    )
-    for a, name in enumerate(cells.group_names):
-        rows = groups == name
-        expected = sk.confusion_matrix(y[rows], guess[rows], sample_weight=weights[rows])
-        np.testing.assert_allclose(C[a] * weights.sum(), expected, atol=1e-12)
-    np.testing.assert_allclose(cells.priors, C.sum(axis=2), atol=1e-15)
-    assert C.sum() == pytest.approx(1.0)
-
-
-def test_a_baseline_divides_the_groups():
-    y, guess, weights, groups = sample(6)
-    baseline = np.roll(y, 1)
+    baseline = np.roll(y, 1) if divided else None
     C, cells = confusion_tensor(
         y, guess, sample_weight=weights, sensitive_features=groups, y_baseline=baseline
     )
-    assert C.shape == (9, 3, 3)
-    for a in range(9):
-        rows = (groups == cells.groups[a]) & (baseline == cells.baseline[a])
+    assert C.shape == (9 if divided else 3, 3, 3)
+    for a in range(len(C)):
+        rows = groups == cells.group_names[cells.groups[a]]
+        if divided:
+            rows &= baseline == cells.baseline[a]
         expected = np.zeros((3, 3))
         np.add.at(expected, (y[rows], guess[rows]), weights[rows])
         np.testing.assert_allclose(C[a] * weights.sum(), expected, atol=1e-12)
+    np.testing.assert_allclose(cells.priors, C.sum(axis=2), atol=1e-15)
+    assert C.sum() == pytest.approx(1.0)
 
 
 def test_predicted_probabilities_are_counted_as_shares():
@@ -267,33 +233,25 @@ def test_labels_of_any_kind_and_order_are_counted():
     [
         (([0, 1], [0, 1, 1]), {}, "inconsistent numbers of samples"),
         (([0.5, 1.2], [0, 1]), {}, "y_true must hold class labels"),
-        (([0, 1], [0.5, 1.2]), {}, "y_pred must hold class labels"),
         (([], []), {}, "y_true is empty"),
         (([0, 1], [0, 2]), {"labels": [0, 1]}, "y_pred has the label 2 .item 1"),
         (([0, 1], [0, [1]]), {}, "y_pred must be an array"),
-        (([0, [1]], [0, 1]), {}, r"y_true must be an array: .*y_true\[1\] is \[1\]"),
         (([["a"], ["a", "b"]], [0, 1]), {}, "one label for each .* token_accuracy_score"),
         (([0, 1], [0, 1]), {"labels": {0, 1}}, "labels must be a list .* order"),
         ((None, [0, 1]), {}, r"y_true must have shape \(n,\); got \(\)"),
         (([0, 1], sparse.eye_array(2)), {}, r"y_pred must have shape \(n,\); got \(\)"),
         (([0, 1], MASKED), {}, r"y_pred is a masked array, and its entry \[1\]"),
-        ((MASKED, [0, 1]), {}, "y_true has a masked label"),
-        (([0, 1], [0, 1]), {"labels": MASKED}, "labels has a masked label"),
         (([0, 1], [0, 1]), {"sample_weight": MASKED}, "sample_weight is a masked array"),
         (([0, 1], [0, 1]), {"y_baseline": MASKED}, "y_baseline has a masked label"),
         (([0, 1], [0, 1]), {"sensitive_features": MASKED}, "features is a masked array"),
         (([0, 1], [["a", 1.0]] * 2), {"labels": [0, 1]}, "y_pred must hold numbers"),
-        (([0, 1], [0, 1]), {"labels": []}, "labels is empty"),
         (([0, 1], [0, 1]), {"labels": 2}, r"labels must have shape \(n_classes,\)"),
-        (([0, 1], [0, 1]), {"sample_weight": [0, 0]}, "zero"),
-        (([0, 1], [0, 1]), {"sensitive_features": [0, [1]]}, "features must be an array"),
         (
             ([0, 1], [0, 1]),
             {"sensitive_features": np.array([0, []], dtype=object)},
             "sensitive_features holds no groups: .*unhashable",
         ),
         (([0, 1], [0, 1]), {"sample_weight": [1, -1]}, r"sample_weight\[1\] .* got -1"),
-        (([0, 1], [0, 1]), {"sensitive_features": [0]}, "1 rows"),
         (([0, 1], [0, 1]), {"y_baseline": [0, 3], "labels": [0, 1]}, "y_baseline has"),
     ],
 )
@@ -309,7 +267,6 @@ def test_what_cannot_be_counted_is_refused(args, kwargs, message):
         ((MASKED, [0, 1]), "y_true has a masked label"),
         (([0, 1], MASKED), "y_pred is a masked array"),
         (([0, 1], sparse.eye_array(2)), "y_pred must have shape"),
-        ((None, [0, 1]), "y_true must have shape"),
         (([0, 1], [0, 1, 1]), "y_pred has 3 labels, but y_true has 2"),
     ],
 )
@@ -321,14 +278,11 @@ def test_what_has_no_costs_is_refused(args, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"y": None}, "y"),
         ({"y": [0, [1]]}, "y must be an array"),
         ({"y": MASKED}, "y is a masked array"),
         ({"y": [0, 2]}, r"y must be integers in \[0, 2\); got 2"),
-        ({"classes": ["a", ["b"]]}, "classes must be an array"),
         ({"classes": None}, r"classes must have shape \(n_classes,\)"),
         ({"weights": MASKED}, "weights is a masked array"),
-        ({"baseline": [0, [1]]}, "baseline must be an array"),
         ({"baseline": [0]}, "inconsistent numbers of samples"),
     ],
 )
@@ -336,15 +290,6 @@ def test_what_makes_no_cells_is_refused(changed, message):
     given = {"y": [0, 1], "weights": np.ones(2), "classes": ["a", "b"]}
     with pytest.raises(ValueError, match=message):
         make_cells(**given | changed)
-
-
-def test_weights_count_as_copies_of_an_example():
-    y, guess, _, groups = sample(11)
-    copies = new_rng(0).integers(0, 4, size=len(y))
-    repeated = [np.repeat(a, copies) for a in (y, guess, groups)]
-    C, _ = confusion_tensor(y, guess, sample_weight=copies, sensitive_features=groups)
-    expected, _ = confusion_tensor(*repeated[:2], sensitive_features=repeated[2])
-    np.testing.assert_allclose(C, expected, atol=1e-14)
 
 
 def test_cells_without_groups_or_baseline_are_one():

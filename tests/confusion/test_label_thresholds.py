@@ -6,7 +6,6 @@ from _labelings import threshold_losses
 from _seeds import new_rng
 
 from sklearn_structsvm.confusion import get_metric
-from sklearn_structsvm.confusion.label_metric import LabelLoss
 from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
 from sklearn_structsvm.metrics import FBeta, LinearLoss, Precision, Recall, SelectionRate
 
@@ -102,14 +101,3 @@ def test_a_label_that_is_always_there_is_predicted_where_its_probability_is_0():
     threshold, loss, _ = find(np.array([0.0, 0.4]), np.ones(2), np.ones(2), "f1")
     assert threshold == -np.inf
     assert loss == 0.0
-
-
-@pytest.mark.parametrize("metric", METRICS, ids=repr)
-def test_the_loss_of_hits_is_the_value_of_the_matrix(metric):
-    rng = new_rng(3)
-    resolved = get_metric(metric, [0, 1])
-    for _ in range(20):
-        prior, q = rng.uniform(0.05, 0.95, size=2)
-        t = rng.uniform(max(0.0, prior + q - 1.0), min(prior, q))
-        C = np.array([[1.0 - prior - q + t, q - t], [prior - t, t]])
-        assert LabelLoss(resolved, prior)([t], [q])[0] == pytest.approx(resolved.value(C))

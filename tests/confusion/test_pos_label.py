@@ -5,7 +5,6 @@ from inspect import signature
 import numpy as np
 import pytest
 from _random_confusion import ONE_LABEL
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, jaccard_score
 
 from sklearn_structsvm import metrics
@@ -71,15 +70,6 @@ def test_a_name_says_of_which_object_the_label_is_a_parameter(name):
         get_metric(name, ["fraud", "ok"])
 
 
-def test_scorers_follow_the_same_rule():
-    X, y = np.arange(8.0)[:, None], named(("ok", "fraud"), Y)
-    model = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match="pos_label to one of"):
-        FBeta().scorer()(model, X, y)
-    found = FBeta(pos_label="fraud").scorer()(model, X, y)
-    assert found == pytest.approx(f1_score(y, model.predict(X), pos_label="fraud"))
-
-
 @pytest.mark.parametrize("names", OTHER, ids=str)
 @pytest.mark.parametrize(
     "constraint",
@@ -111,30 +101,6 @@ def test_where_both_labels_have_the_same_differences_neither_is_asked_for(
     assert found[0] == pytest.approx(found[1]) == pytest.approx(found[2])
     assert kind().positive_label(["fraud", "ok"]) is None
     assert kind(pos_label="ok").positive_label(["fraud", "ok"]) == "ok"
-
-
-@pytest.mark.parametrize(
-    ("name", "asks"),
-    [
-        ("demographic_parity_difference", False),
-        ("demographic_parity_ratio", True),
-        ("equal_opportunity_difference", True),
-        ("equal_opportunity_ratio", True),
-        ("equalized_odds_difference", False),
-        ("equalized_odds_ratio", True),
-    ],
-)
-def test_gaps_ask_as_their_constraints_do(name, asks):
-    function = getattr(metrics, name)
-    y, guess = named(("ok", "fraud"), Y), named(("ok", "fraud"), GUESS)
-    plain = function(Y, GUESS, sensitive_features=GROUPS)
-    positive = function(y, guess, sensitive_features=GROUPS, pos_label="fraud")
-    assert positive == pytest.approx(plain)
-    if asks:
-        with pytest.raises(ValueError, match=r"one of \['fraud', 'ok'\]"):
-            function(y, guess, sensitive_features=GROUPS)
-    else:
-        assert function(y, guess, sensitive_features=GROUPS) == pytest.approx(plain)
 
 
 @pytest.mark.parametrize(

@@ -65,17 +65,12 @@ def test_predictions_are_counted_by_cell_and_weight():
         lmo.count(np.full(len(X), 2))
 
 
-@pytest.mark.parametrize("answer", [lambda C, r: (C, r), lambda C, r: (C, r, None)])
-def test_a_bound_may_be_left_out(answer):
-    C, _, bound = checked(answer)(ZERO_ONE)
-    assert bound == (ZERO_ONE * C).sum()
-
-
-def test_a_bound_below_the_cost_is_handed_on():
-    lmo = checked(lambda C, rule: (C, rule, np.float32(-0.5)))
-    assert lmo(ZERO_ONE)[2] == -0.5
-    lmo = checked(lambda C, rule: (C, rule, -np.inf))
-    assert lmo(ZERO_ONE)[2] == -np.inf
+def test_a_bound_may_be_left_out_or_below_the_cost():
+    for answer in (lambda C, rule: (C, rule), lambda C, rule: (C, rule, None)):
+        C, _, bound = checked(answer)(ZERO_ONE)
+        assert bound == (ZERO_ONE * C).sum()
+    for low in (np.float32(-0.5), -np.inf):
+        assert checked(lambda C, rule, low=low: (C, rule, low))(ZERO_ONE)[2] == low
 
 
 def test_exactness_is_what_the_lmo_says():
@@ -88,17 +83,11 @@ def test_exactness_is_what_the_lmo_says():
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        (
-            lambda C, rule: (C[0], rule),
-            ValueError,
-            r"confusion tensor of Cheaper must have shape \(1, 2, 2\); got .* \(2, 2\)",
-        ),
+        (lambda C, rule: (C[0], rule), ValueError, r"tensor of Cheaper must have shape"),
         (lambda C, rule: (2 * C, rule), ValueError, "shares of the labels"),
         (lambda C, rule: (C * np.nan, rule), ValueError, "finite numbers; got nan"),
-        (lambda C, rule: (C + 0j, rule), ValueError, "real numbers; got dtype complex"),
         (lambda C, rule: (C + [[[-1.0, 1.0], [0.0, 0.0]]], rule), ValueError, "negative"),
         (lambda C, rule: C, TypeError, r"must return \(C, handle\) or"),
-        (lambda C, rule: (C,), TypeError, r"must return \(C, handle\) or"),
         (lambda C, rule: (rule, C), TypeError, "the confusion tensor first and then"),
         (lambda C, rule: (C, rule, "low"), TypeError, "bound of Cheaper .* got 'low'"),
         (lambda C, rule: (C, rule, 1.0), ValueError, "the bound 1, which is above"),

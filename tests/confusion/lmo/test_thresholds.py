@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _plugin_references import plugin_lmo, threshold_lmo
+from _plugin_references import threshold_lmo
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,31 +79,6 @@ def test_the_handle_predicts_what_was_counted(sample):
     np.testing.assert_allclose(C.sum(axis=2), lmo.priors_, rtol=1e-15)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_random_samples_with_random_costs(weighted):
-    rng = new_rng(0)
-    n = 400
-    scores, cells = rng.random(n), rng.integers(0, 3, n)
-    y = (rng.random(n) < scores).astype(int)
-    weights = rng.random(n) if weighted else np.ones(n)
-    P = two_columns(scores)
-    lmo = threshold_lmo(P, y, cells, weights)
-    plugin = plugin_lmo(P, y, cells, weights, confusion="labels")
-    np.testing.assert_allclose(lmo.priors_, plugin.priors_, rtol=1e-13)
-    for _ in range(20):
-        L = rng.standard_normal((3, 2, 2))
-        least = 0.0
-        for a in range(3):
-            rows = cells == a
-            least += np.sum(weights[rows] * L[a, y[rows], 0])
-            costs = L[a, :, 1] - L[a, :, 0]
-            least += cheapest(scores[rows], y[rows], weights[rows], costs)
-        C, handle, bound = lmo(L)
-        assert bound == pytest.approx(least / weights.sum(), rel=1e-11)
-        np.testing.assert_allclose(plugin.confusion(handle), C, atol=1e-14)
-        assert bound <= plugin(L)[2] + 1e-14
-
-
 def test_scores_that_are_wrong_way_round_are_turned():
     lmo = threshold_lmo(two_columns(np.array([0.1, 0.2, 0.8, 0.9])), [1, 1, 0, 0])
     C, handle, bound = lmo(1.0 - np.eye(2)[None])
@@ -137,25 +112,6 @@ def test_a_cell_without_examples_keeps_the_rule_of_its_losses():
     assert not C[1].any()
 
 
-def test_equal_scores_and_a_single_row_leave_two_classifiers():
-    for n in (1, 5):
-        lmo = threshold_lmo(np.full((n, 2), 0.5), np.zeros(n, dtype=int))
-        assert lmo([[[0.0, 1.0], [0.0, 0.0]]])[2] == 0.0
-        assert lmo([[[1.0, 0.0], [0.0, 0.0]]])[2] == 0.0
-        assert lmo([[[1.0, 2.0], [0.0, 0.0]]])[2] == 1.0
-
-
-def test_rows_without_weight_might_as_well_not_be_there():
-    rng = new_rng(0)
-    P, y = two_columns(rng.random(60)), rng.integers(0, 2, 60)
-    weights = rng.integers(0, 2, 60).astype(float)
-    kept = weights > 0
-    full, part = threshold_lmo(P, y, None, weights), threshold_lmo(P[kept], y[kept])
-    for L in rng.standard_normal((10, 1, 2, 2)):
-        for one, two in zip(full(L), part(L), strict=True):
-            np.testing.assert_array_equal(one, two)
-
-
 def test_three_classes_have_no_threshold():
     with pytest.raises(ValueError, match="two classes"):
         threshold_lmo(np.full((2, 3), 1 / 3), [0, 1])
@@ -163,27 +119,6 @@ def test_three_classes_have_no_threshold():
 
 class TestHull:
     """The upper chain alone."""
-
-    def test_every_point_is_on_or_below_it_and_it_is_strictly_concave(self):
-        rng = new_rng(0)
-        for n in (1, 2, 7, 300):
-            for _ in range(20):
-                scores = np.sort(rng.integers(0, n, n) / n)[::-1].copy()
-                positive = rng.integers(0, 2, n).astype(np.uint8)
-                vertices, _, _ = threshold_hull(scores, positive)
-                assert vertices[0].tolist() == [0.0, 0.0]
-                assert vertices[-1].tolist() == [n - positive.sum(), positive.sum()]
-                dx, dy = np.diff(vertices, axis=0).T
-                assert (dx >= 0).all()
-                assert (dy[:-1] * dx[1:] > dy[1:] * dx[:-1]).all()
-                for ones in ([scores > cut, scores < cut] for cut in np.unique(scores)):
-                    for chosen in ones:
-                        tp = positive[chosen].sum()
-                        fp = chosen.sum() - tp
-                        sides = dx * (tp - vertices[:-1, 1]) - dy * (
-                            fp - vertices[:-1, 0]
-                        )
-                        assert (sides <= 0).all()
 
     def test_without_scores_there_is_one_point(self):
         vertices, thresholds, above = threshold_hull(
