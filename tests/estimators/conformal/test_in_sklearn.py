@@ -98,23 +98,19 @@ def test_calibration_needs_whole_labelings(hidden):
 
 
 def test_a_score_that_the_estimator_cannot_give_is_refused_before_any_fit():
-    X, y = classes()
     with pytest.raises(TypeError, match="needs an estimator with predict_proba"):
-        ConformalClassifier(RidgeClassifier(), conformity_score="aps").fit(X, y)
-    X, y = chains()
-    rows = FunctionTransformer()
-    with pytest.raises(ValueError, match="not for a labeling per example"):
-        ConformalClassifier(FIELD, conformity_score="aps").fit(X, y)
-    with pytest.raises(ValueError, match="callable conformity_score is of the prob"):
-        ConformalClassifier(FIELD, conformity_score=np.negative).fit(X, y)
-    with pytest.raises(TypeError, match="estimator of this package"):
-        piped = make_pipeline(rows, LogisticRegression())
-        piped.max_marginals = None
-        ConformalClassifier(piped, conformity_score="likelihood").fit(X, y)
-    with pytest.raises(ValueError, match="of whole labelings"):
-        ConformalClassifier(FIELD, conformity_score="likelihood", coverage="average").fit(
-            X, y
-        )
+        ConformalClassifier(RidgeClassifier(), conformity_score="aps").fit(*classes())
+    piped = make_pipeline(FunctionTransformer(), LogisticRegression())
+    piped.max_marginals = None
+    for inner, params, error, words in (
+        (FIELD, {"conformity_score": "aps"}, ValueError, "not for a labeling per exam"),
+        (FIELD, {"conformity_score": np.negative}, ValueError, "callable .* of the prob"),
+        (piped, {"conformity_score": "likelihood"}, TypeError, "estimator of this pack"),
+        (FIELD, {"conformity_score": "likelihood", "coverage": "average"}, ValueError,
+         "of whole labelings"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            ConformalClassifier(inner, **params).fit(*chains())
 
 
 def test_a_failed_fit_leaves_the_previous_one():
@@ -230,15 +226,13 @@ def test_it_is_what_the_estimator_inside_is():
     search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=2).fit(X, y)
     best = search.best_estimator_
     assert best.score(X, y) == best.estimator_.score(X, y)
-    copied = pickle.loads(pickle.dumps(best))
-    for one, other in zip(best.predict_set(X), copied.predict_set(X), strict=True):
-        np.testing.assert_array_equal(one, other)
-    again = clone(best).fit(X, y)
-    assert again.thresholds_ == best.thresholds_
+    for again in (pickle.loads(pickle.dumps(best)), clone(best).fit(X, y)):
+        for one, other in zip(best.predict_set(X), again.predict_set(X), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("score", ["lac", "margin", "likelihood"])
-def test_pipelines_of_sequences_are_asked_through_their_steps(score):
+def test_pipelines_and_searches_of_sequences_are_asked_through_their_parts(score):
     X, y = chains()
     doubled = FunctionTransformer(lambda X: [2.0 * x for x in X])
     piped = make_pipeline(doubled, clone(FIELD))
@@ -251,6 +245,9 @@ def test_pipelines_of_sequences_are_asked_through_their_steps(score):
     found = other.predict_set([2.0 * x for x in X])
     for a, b in zip(one.predict_set(X), found, strict=True):
         np.testing.assert_array_equal(a, b)
+    search = GridSearchCV(clone(FIELD), {"C": [0.1, 1.0]}, cv=2)
+    model = ConformalClassifier(search, conformity_score=score, random_state=0)
+    assert model.fit(X, y).predict_set(X)[0].shape == (len(y[0]), 3)
 
 
 def test_metadata_reach_who_requests_them():
@@ -316,14 +313,9 @@ def test_metadata_reach_the_method_that_scores_are_made_of(score, cv):
             inner.fit(X_moved, y)
         model = ConformalClassifier(inner, **options).fit(X, y, offset=offset)
         np.testing.assert_array_equal(model.thresholds_, expected.thresholds_)
-        found = model.predict_set(X, offset=offset)
-        np.testing.assert_array_equal(found, expected.predict_set(X_moved))
-        np.testing.assert_array_equal(
-            model.predict(X, offset=offset), expected.predict(X_moved)
-        )
-        np.testing.assert_array_equal(
-            model.predict_proba(X, offset=offset), expected.predict_proba(X_moved)
-        )
+        for method in ("predict_set", "predict", "predict_proba"):
+            found = getattr(model, method)(X, offset=offset)
+            np.testing.assert_array_equal(found, getattr(expected, method)(X_moved))
         assert model.score(X, y, offset=offset) == expected.score(X_moved, y)
         report = model.set_report(X, y, offset=offset)
         assert report == expected.set_report(X_moved, y)
@@ -352,10 +344,14 @@ def test_groups_reach_probabilities_that_request_them():
     assert sets[groups == 0].all() and not sets[groups == 1].all()
 
 
-def test_metadata_that_scores_cannot_take_are_refused():
+def test_metadata_and_labelings_that_scores_cannot_take_are_refused():
     X, y = chains()
-    model = ConformalClassifier(clone(FIELD), conformity_score="likelihood", cv=0.5)
-    model.fit(X, y)
+    longer = [np.append(own, 0) for own in y]
+    for score in ("lac", "likelihood"):
+        model = ConformalClassifier(clone(FIELD), conformity_score=score, cv=0.5)
+        model.fit(X, y)
+        with pytest.raises(ValueError, match=r"y\[0\] has"):
+            model.conformalize(X, longer)
     with pytest.raises(TypeError, match=r"max_marginals .* takes no \['offset'\]"):
         model.predict_set(X, offset=np.zeros(60))
 
@@ -432,34 +428,15 @@ def test_names_and_reports_of_sequences_count_positions():
         model.predict_lattice(X)
 
 
-def test_labelings_of_another_length_are_refused():
-    X, y = chains()
-    y = [np.append(own, 0) for own in y]
-    for score in ("lac", "likelihood"):
-        model = ConformalClassifier(
-            FrozenEstimator(clone(FIELD).fit(*chains())), conformity_score=score
-        )
-        with pytest.raises(ValueError, match=r"y\[0\] has"):
-            model.fit(X, y)
-
-
-def test_texts_are_rows_and_searches_are_asked_through_their_best():
+def test_texts_are_rows():
     texts = ["a b", "b c", "c a", "a", "b", "c"] * 5
     Y = np.array([[w in text for w in "ab"] for text in texts]).astype(int)
     labels = OneVsRestClassifier(LogisticRegression())
-    model = ConformalClassifier(
-        make_pipeline(CountVectorizer(analyzer=str.split), labels),
-        confidence_level=0.5,
-        random_state=0,
-    ).fit(texts, Y)
-    assert model.predict_set(texts).shape == (30, 2)
+    inner = make_pipeline(CountVectorizer(analyzer=str.split), labels)
+    model = ConformalClassifier(inner, confidence_level=0.5, random_state=0)
+    assert model.fit(texts, Y).predict_set(texts).shape == (30, 2)
     with pytest.raises(ValueError, match="holds one class per row, but held several"):
         model.set_report(texts, Y[:, 0])
-    X, y = chains()
-    search = GridSearchCV(clone(FIELD), {"C": [0.1, 1.0]}, cv=2)
-    for score in ("margin", "likelihood"):
-        model = ConformalClassifier(search, conformity_score=score, random_state=0)
-        assert model.fit(X, y).predict_set(X)[0].shape == (len(y[0]), 3)
 
 
 def test_later_parameters_change_no_sets():

@@ -13,8 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from sklearn_structsvm import ConformalClassifier, CRFClassifier
-from sklearn_structsvm.datasets import make_chains
+from sklearn_structsvm import ConformalClassifier
 
 RANDOMIZED = [
     {"conformity_score": score, "randomized": True, "cv": cv}
@@ -115,16 +114,6 @@ def test_rows_of_text_have_shares_of_their_own():
     alone = np.vstack([model.predict_set([x]) for x in X])
     np.testing.assert_array_equal(alone, model.predict_set(X))
     assert len(np.unique(alone, axis=0)) > 1
-
-
-@pytest.mark.parametrize("score", ["lac", "margin", "likelihood"])
-def test_sets_of_sequences_do_not_depend_on_the_batch(score):
-    X, y = make_chains(60, n_features=3, n_classes=3, random_state=new_seed(0))
-    inner = CRFClassifier(C=0.2, tol=1e-2, random_state=0)
-    model = ConformalClassifier(inner, conformity_score=score, random_state=0)
-    sets = model.fit(X, y).predict_set(X)
-    for i in range(len(X)):
-        np.testing.assert_array_equal(model.predict_set(X[i : i + 1])[0], sets[i])
 
 
 def test_a_class_without_calibration_examples_is_named():
