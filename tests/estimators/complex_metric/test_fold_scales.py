@@ -7,10 +7,8 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
-    SEEN_ROWS,
     matched_quantiles,
     on_scale_of,
-    seen_rows,
 )
 
 
@@ -39,20 +37,6 @@ def test_matched_quantiles_keep_the_order_of_ties_too(n_values):
     assert (np.diff(found) >= -1e-9).all()
 
 
-def test_a_weight_is_a_number_of_rows():
-    rng = new_rng(5)
-    before, after = rng.standard_normal((2, 100))
-    weights = rng.integers(4, size=100)
-    many = [np.repeat(values, weights) for values in (before, after)]
-    z = 3.0 * rng.standard_normal(50)
-    np.testing.assert_allclose(
-        matched_quantiles(before, after, 0.1 * weights)(z),
-        matched_quantiles(*many, np.ones(weights.sum()))(z),
-        rtol=1e-9,
-        atol=1e-9,
-    )
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_scales_are_left_as_they_are(dtype):
     rng = new_rng(3)
@@ -66,16 +50,6 @@ def test_equal_scales_are_left_as_they_are(dtype):
     # A 0 is half of the smallest other value.
     assert found[0, 1] == found[:, 1].min()
     assert found[1, 1] == found[:, 1].max()
-
-
-@pytest.mark.parametrize("n_test", [1, 7, 100, 900])
-def test_as_many_rows_are_seen_as_not(n_test):
-    train = np.sort(new_rng(n_test).permutation(5000)[:1000])
-    found = seen_rows(train, np.arange(n_test))
-    n_wanted = max(n_test, SEEN_ROWS)
-    assert np.isin(found, train).all()
-    assert n_wanted <= len(found) <= 2 * n_wanted
-    np.testing.assert_array_equal(seen_rows(train[:150], np.arange(9)), train[:150])
 
 
 class GrowsWithRows(ClassifierMixin, BaseEstimator):

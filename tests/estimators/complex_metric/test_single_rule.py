@@ -26,7 +26,6 @@ from sklearn_structsvm.metrics import (
     Precision,
     Recall,
     SelectionRate,
-    confusion_tensor,
 )
 from sklearn_structsvm.solvers.confusion import rule_search
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
@@ -66,26 +65,6 @@ def test_the_rule_is_the_best_of_all_thresholds(metric, weighted):
     assert model.score(X, y, sample_weight=weights) == pytest.approx(best)
     np.testing.assert_array_equal(model.predict(X), p > model.threshold_)
     assert 1.0 - model.objective_ == pytest.approx(best)
-
-
-def test_groups_have_the_best_pair_of_thresholds():
-    X, y, groups = make_data(2, 40)
-    constraint = EqualOpportunity(slack=0.1)
-    model = single(metric="g_mean", constraints=constraint, cv=None, confusion="labels")
-    model.fit(X, y, sensitive_features=groups)
-    p = model.estimator_.predict_proba(X)[:, 1]
-    old, best = groups == "old", -np.inf
-    for cut in cuts_of(p[old]):
-        for other in cuts_of(p[~old]):
-            guess = (p > np.where(old, cut, other)).astype(int)
-            C, cells = confusion_tensor(y, guess, sensitive_features=groups)
-            if constraint.violation(C, cells) <= 1e-9:
-                best = max(best, model.metric_(y, guess))
-    guess = model.predict(X, sensitive_features=groups)
-    assert model.metric_(y, guess) == pytest.approx(best)
-    each = np.array([model.thresholds_[name] for name in groups])
-    np.testing.assert_array_equal(guess, p > each)
-    assert model.constraint_violation_ <= 1e-9
 
 
 @pytest.mark.parametrize(
@@ -229,15 +208,9 @@ def test_scores_rank_as_the_probabilities_do():
     assert low.max(initial=-np.inf) < high.min(initial=np.inf)
 
 
-def test_thresholds_of_folds_are_those_of_single_rules():
-    X, y, _ = make_data(2)
-    constraint = SelectionRate(at_most=0.3, label=1)
-    model = single(metric="f1", constraints=constraint, cv=3).fit(X, y)
-    assert model.cv_thresholds_.shape == (3,)
-    assert hasattr(model, "threshold_")
-
-
-def test_the_searches_of_all_folds_share_the_boxes_of_one(monkeypatch):
+def test_thresholds_of_folds_are_those_of_single_rules_and_share_the_boxes_of_one(
+    monkeypatch,
+):
     X, y, _ = make_data(2)
     shares, search = [], single_rule.search_rules
 
@@ -246,7 +219,10 @@ def test_the_searches_of_all_folds_share_the_boxes_of_one(monkeypatch):
         return search(*args, n_searches=n_searches, **options)
 
     monkeypatch.setattr(single_rule, "search_rules", shared)
-    single(metric="f1", constraints=SelectionRate(at_most=0.3, label=1), cv=3).fit(X, y)
+    few = SelectionRate(at_most=0.3, label=1)
+    model = single(metric="f1", constraints=few, cv=3).fit(X, y)
+    assert model.cv_thresholds_.shape == (3,)
+    assert hasattr(model, "threshold_")
     assert shares == [1, 3, 3, 3]
 
 
@@ -260,28 +236,22 @@ def test_the_rule_in_words_is_the_rule():
     rule = model.rule_
     title = "g_mean with EqualOpportunity(pos_label='fraud', slack=0.2):"
     table = rule.columns
-    n_rules = len(table["threshold"])
-    assert table["label"] == ["fraud"] * n_rules
-    assert table["otherwise"] == ["ok"] * n_rules
-    p = model.estimator_.predict_proba(X)[:, 0]
-    if n_rules == 1:
+    cuts = table["threshold"]
+    assert table["label"] == ["fraud"] * len(cuts)
+    assert table["otherwise"] == ["ok"] * len(cuts)
+    words = [f"fraud if p(fraud) >= {cut!r}, else ok" for cut in cuts]
+    if len(cuts) == 1:
         # Both groups have the same threshold.
-        lines = [str(rule).removeprefix(title)]
-        start, parts = " ", {"": groups != ""}
+        assert str(rule) == f"{title} {words[0]}"
+        cuts = cuts * 2
     else:
-        first, *lines = str(rule).splitlines()
-        assert first == title
         assert table["group"] == ["old", "young"]
-        start = "  group {}: "
-        parts = {group: groups == group for group in table["group"]}
-    for (group, rows), threshold, line in zip(
-        parts.items(), table["threshold"], lines, strict=True
-    ):
-        words = start.format(group) + f"fraud if p(fraud) >= {threshold!r}, else ok"
-        assert line == words
-        guess = np.where(p[rows] >= threshold, "fraud", "ok")
-        expected = model.predict(X[rows], sensitive_features=groups[rows])
-        np.testing.assert_array_equal(guess, expected)
+        lines = [f"  group {name}: {own}" for name, own in zip(
+            table["group"], words, strict=True)]  # fmt: skip
+        assert str(rule).splitlines() == [title, *lines]
+    p = model.estimator_.predict_proba(X)[:, 0]
+    guess = np.where(p >= np.where(groups == "old", *cuts), "fraud", "ok")
+    np.testing.assert_array_equal(model.predict(X, sensitive_features=groups), guess)
     assert "<th>threshold</th>" in rule._repr_html_()
     assert repr(rule) == str(rule)
 
