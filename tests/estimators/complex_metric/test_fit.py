@@ -615,6 +615,7 @@ REFUSED = [
      ValueError, "several baselines"),
     ({"lmo": lambda L: None}, ValueError, "'lmo' parameter"),
     ({"lmo": "best"}, ValueError, "'lmo' parameter"),
+    ({"lmo": LMO}, ValueError, r"write LMO\(\)"),
     ({"metric": "g-mean"}, ValueError, "g-mean"),
     ({"lmo": "weighted", "cv": "prefit"}, ValueError, "lmo"),
     ({"lmo": "weighted", "confusion": "probabilities"}, ValueError, "lmo"),
