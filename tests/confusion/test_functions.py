@@ -245,6 +245,7 @@ def test_labels_of_any_kind_and_order_are_counted():
         (([0, 1], [0, 1]), {"y_baseline": MASKED}, "y_baseline has a masked label"),
         (([0, 1], [0, 1]), {"sensitive_features": MASKED}, "features is a masked array"),
         (([0, 1], [["a", 1.0]] * 2), {"labels": [0, 1]}, "y_pred must hold numbers"),
+        (([0, 1], [0, 1]), {"labels": []}, "labels is empty"),
         (([0, 1], [0, 1]), {"labels": 2}, r"labels must have shape \(n_classes,\)"),
         (
             ([0, 1], [0, 1]),

@@ -11,7 +11,7 @@ from _seeds import new_rng
 from sklearn.base import clone
 
 from sklearn_structsvm import ComplexMetricClassifier, confusion, metrics
-from sklearn_structsvm.confusion import ConfusionMetric, check_metric, get_metric
+from sklearn_structsvm.confusion import Cells, ConfusionMetric, check_metric, get_metric
 from sklearn_structsvm.confusion.recalls import RecallMetric
 from sklearn_structsvm.metrics import (
     METRICS,
@@ -173,6 +173,21 @@ def test_values_do_not_change_what_they_are_given(metric):
     np.testing.assert_array_equal(C, kept)
     gradient[:] = np.nan
     assert np.isfinite(metric.value(C)) and np.isfinite(metric.gradient(C)).all()
+
+
+def test_cells_know_labels_and_groups():
+    priors, groups = np.full((4, 2), 0.125), np.array([0, 0, 1, 1])
+    names = [("f", np.int64(1)), ("m", np.int64(2))]
+    cells = Cells(priors, np.array(["n", "y"]), groups, names)
+    assert cells.class_index("y") == cells.group_index(("m", 2)) == 1
+    C = np.arange(16.0).reshape(4, 2, 2)
+    np.testing.assert_array_equal(cells.by_group(C), [C[:2].sum(0), C[2:].sum(0)])
+    with pytest.raises(ValueError, match=r"group=\('m', 1\) is not a group.*\('f', 1\)"):
+        cells.group_index(("m", 1))
+    single = Cells.single([0.3, 0.7])
+    np.testing.assert_array_equal(single.by_group(C[:1]), C[:1])
+    with pytest.raises(ValueError, match="group='a' needs sensitive_features"):
+        single.group_index("a")
 
 
 class CubicMean(RecallMetric):

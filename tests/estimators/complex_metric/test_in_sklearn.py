@@ -328,6 +328,15 @@ class TestRouting:
         model.predict_proba(X, **metadata)
         model.score(X, y, **metadata)
 
+    def test_weighted_fits_take_weights_and_groups(self):
+        X, y, groups = make_data(2)
+        model = ComplexMetricClassifier(
+            solver_options={"lmo": "weighted"}, constraints=FAIR, max_iter=30
+        )
+        with no_complaint_of_convergence():
+            model.fit(X, y, sample_weight=np.ones(len(y)), sensitive_features=groups)
+        assert len(model.predict(X, sensitive_features=groups)) == len(X)
+
 
 class TestPersistence:
     def test_no_examples_are_kept(self):
