@@ -1,6 +1,7 @@
 """Small random problems in general position, with listed references."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from _references import (
 )
 from _seeds import new_rng
 
+from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.loop import History
 from sklearn_structsvm.solvers.qp.bundle import Bundle
@@ -127,6 +129,12 @@ class Problem:
     def solver(self, lam=0.1, p=None, **options):
         p = self.listed.uniform if p is None else p
         return BlockFrankWolfe(self.make_oracle(), p, lam, **options)
+
+    def ascent(self, lam=0.1, p=None):
+        """The iterate of exact steps, for rows."""
+        p = self.listed.uniform if p is None else p
+        data = {"structure": self.structure, "X": self.X, "y": self.y, "weights": p}
+        return make_ascent(SimpleNamespace(**data), lam)
 
 
 def list_structure(listed):

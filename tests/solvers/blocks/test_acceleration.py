@@ -1,102 +1,32 @@
 """Accelerated steps: the certificate at the weights, the guard, warm starts."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from _options import placed
 from _problems import (
     KINDS,
-    PRESENTED,
     dual_of_box,
     explicit_alpha,
-    explicit_distributions,
     optimum,
     random_box,
     random_problem,
-    uneven_weights,
 )
 from _references import visits
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import acceleration
 from sklearn_structsvm.solvers.blocks.acceleration import Acceleration
-from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
 
 LAM, N = 0.05, 8
 STEPS = ["fw", "pairwise", "away", "corrective"]
-FLAT = [pair for pair in PRESENTED if pair[0] not in ("chain", "custom")]
-
-
-def wander(solver, seed=0):
-    """Passes with centers that no one would choose."""
-    rng = new_rng(seed)
-    for blocks in np.split(visits(solver.oracle.n_blocks, passes=18), 9):
-        yield
-        solver.run(blocks)
-        if solver.kappa == 0.0 or rng.random() < 0.3:
-            solver.set_kappa(solver.lam * rng.choice([0.0, 0.5, 9.0, 1e3]))
-        if solver.kappa > 0.0:
-            solver.extrapolate(rng.uniform(-0.5, 2.0))
-
-
-@pytest.mark.parametrize("has_box", [False, True])
-@pytest.mark.parametrize("step", STEPS[1:])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_at_the_weights_is_primal_minus_dual(kind, step, has_box):
-    problem = random_problem(kind)
-    lower, upper, box = random_box(new_rng(1), problem.listed.d, 0.4, has_box)
-    p = uneven_weights(empty=())
-    solver = problem.solver(LAM, p, step=step, **box)
-    for _ in wander(solver):
-        row, weights, lowest = certify(solver)
-        alpha = explicit_distributions(problem, solver, 1e-12)
-        v, loss = problem.listed.dual_point(alpha, LAM, p)
-        assert solver.loss == pytest.approx(loss, rel=1e-12)
-        scale = 1.0 + np.abs(v).max() + np.abs(solver.weights).max()
-        # κ / λ up to 1e3 is what a difference of v and z is multiplied by.
-        np.testing.assert_allclose(solver.dual_image(), v, rtol=0, atol=1e-11 * scale)
-        assert ((weights >= lower) & (weights <= upper)).all()
-        primal = problem.listed.primal(weights, LAM, p)
-        dual = dual_of_box(v, loss, LAM, lower, upper)
-        size = 1.0 + abs(primal) + abs(dual)
-        assert row["dual_gap"] == pytest.approx(primal - dual, abs=1e-10 * size)
-        assert row["objective"] == pytest.approx(primal, rel=1e-11)
-        assert min(lowest, solver.proximal_gap()) >= -1e-12 * size
-    assert solver.n_steps > 0
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_step_decreases_the_dual_of_the_proximal_problem(kind, step):
-    solver = random_problem(kind).solver(LAM, step=step)
-    solver.set_kappa(9 * LAM)
-    for blocks in visits(N, passes=10).reshape(10, -1):
-        dual = -np.inf
-        for i in blocks:
-            solver.run(np.array([i]))
-            w = solver.weights
-            now = solver.loss - 0.5 * 10 * LAM * w @ w
-            assert now >= dual - 1e-13 * (1.0 + w @ w)
-            dual = now
-        solver.extrapolate(0.5)
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_accelerated_steps_reach_the_optimum(kind, step):
-    problem, lam = random_problem(kind), 0.3
-    best = optimum(problem, lam)
-    tol = 1e-3 if step == "fw" else 1e-6
-    solver = problem.solver(lam, step=step)
-    result = run_bcfw(solver, acceleration=True, tol=tol, max_iter=10**5, rng=0)
-    assert result.status == "converged"
-    assert solver.kappa > 0.0
-    primal = problem.listed.primal(result.solution, lam)
-    assert -1e-9 <= primal - best <= result.gap + 1e-12
-    assert result.gap <= tol
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,7 +36,7 @@ def test_random_problems_are_solved_to_eight_digits(kind):
     With few weights, accelerated block steps may stall; the default never does.
     """
     rng, n_stalls = new_rng(7), 0
-    for seed in range(30):
+    for seed in range(20):
         problem = random_problem(kind, seed=seed, n_features=int(rng.integers(1, 5)))
         lam, step = 10.0 ** rng.uniform(-2.0, 1.0), str(rng.choice(STEPS[1:]))
         p = rng.uniform(0.2, 1.0, size=N)
@@ -129,7 +59,7 @@ def test_random_problems_are_solved_to_eight_digits(kind):
     assert n_stalls <= 5
 
 
-@pytest.mark.parametrize("ratio", [40.0, 1e3, 1e6])
+@pytest.mark.parametrize("ratio", [40.0, 1e6])
 def test_the_guard_ends_a_stall(ratio, monkeypatch):
     """From terms far too strong: without it the gap stands."""
     X, y = make_chains(n_samples=40, random_state=new_seed(0))
@@ -146,40 +76,14 @@ def test_the_guard_ends_a_stall(ratio, monkeypatch):
     assert model.set_params(random_state=0).fit(X, y).dual_gap_ <= 1e-5
 
 
-def test_few_passes_are_not_accelerated_and_many_are():
-    X, y = make_chains(n_samples=40, random_state=new_seed(0))
-    few, many = (
-        BCFWClassifier(C=C, tol=tol, warm_start=True, random_state=0).fit(X, y)
-        for C, tol in ((1e-4, 0.1), (1.0, 1e-4))
-    )
-    assert "center" not in few._dual_state["state"]
-    assert "center" in many._dual_state["state"]
-
-
-class Scripted:
-    """An iterate whose gap falls by a factor in each pass, another one if accelerated."""
-
-    def __init__(self, plain, accelerated):
-        self.factors = [plain, accelerated]
-        self.lam, self.kappa = 1.0, 0.0
-        self.estimated_gap = self.dual_objective = 1.0
-
-    def set_kappa(self, kappa):
-        self.kappa = kappa
-
-    def extrapolate(self, beta):
-        pass
-
-    def make_pass(self):
-        self.estimated_gap *= self.factors[int(self.kappa > 0.0)]
-        self.dual_objective = 3.0
-
-
 def test_momentum_ends_where_the_gap_rises():
-    iterate = Scripted(0.9, 0.5)
-    accelerator = Acceleration(iterate, 1e-9, passes_per_step=1, at_once=True)
     betas = []
-    iterate.extrapolate = betas.append
+    iterate = SimpleNamespace(
+        lam=1.0, kappa=0.0, estimated_gap=1.0, dual_objective=1.0,
+        extrapolate=betas.append,
+    )  # fmt: skip
+    iterate.set_kappa = partial(setattr, iterate, "kappa")
+    accelerator = Acceleration(iterate, 1e-9, passes_per_step=1, at_once=True)
     for gap in (1.0, 0.5, 0.6, 0.7, 0.4):
         iterate.estimated_gap = gap
         accelerator.after_pass()
@@ -194,17 +98,27 @@ def test_momentum_ends_where_the_gap_rises():
     assert betas == pytest.approx([full, full, 0.0, full, full])
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "options", [{"sampling": "gap"}, {"average": True}, {"algorithm": "batch"}]
+    ("options", "is_accelerated"),
+    [
+        ({"tol": 1e-4}, True),
+        # Few passes are not worth it.
+        ({"C": 1e-4, "tol": 0.1}, False),
+        ({"sampling": "gap"}, False),
+        ({"average": True}, False),
+        ({"algorithm": "batch"}, False),
+    ],
+    ids=str,
 )
-def test_what_acceleration_does_not_go_with_has_none(options):
-    X, y = make_chains(n_samples=20, random_state=new_seed(0))
+def test_many_passes_are_accelerated_where_that_goes_with_the_options(
+    options, is_accelerated
+):
+    X, y = make_chains(n_samples=40, random_state=new_seed(0))
     model = placed(BCFWClassifier)(
-        C=1.0, tol=0.0, max_iter=40, warm_start=True, random_state=0, **options
-    )
-    with pytest.warns(UserWarning, match="gap"):
-        model.fit(X, y)
-    assert "center" not in model._dual_state["state"]
+        **{"C": 1.0, "tol": 0.0, "max_iter": 60, "random_state": 0} | options
+    ).fit(X, y)
+    assert ("accelerated" in model.history_["method"]) == is_accelerated
 
 
 @pytest.mark.parametrize("step", ["exact", "corrective", "pairwise", "fw"])
@@ -257,46 +171,19 @@ def test_a_damaged_center_is_refused(damage, message):
         )
 
 
-@pytest.mark.parametrize(("kind", "layout"), FLAT)
-def test_exact_steps_are_accelerated_with_a_true_gap(kind, layout):
-    problem, lam = random_problem(kind, layout), 1e-3
-    model = BCFWClassifier(
-        clone(problem.structure),
-        C=1 / (lam * N),
-        solver_options={"intercept_scaling": 1.5},
-        random_state=0,
-    )
-    model.set_params(tol=1e-9, max_iter=10**5).fit(problem.X, problem.y)
-    w = model.structure_.join_weights(model.coef_, model.intercept_)
-    primal = problem.listed.primal(w, lam)
-    best = optimum(problem, lam)
-    assert model.step_ == "exact"
-    assert model.objective_ == pytest.approx(primal, rel=1e-10)
-    assert -1e-9 <= primal - best <= model.dual_gap_ + 1e-12 <= 1e-9 + 1e-12
-
-
-@pytest.mark.parametrize("step", ["corrective", "pairwise"])
-def test_slack_rescaling_is_accelerated_with_a_true_gap(step):
-    X, y = make_chains(n_samples=30, n_classes=3, random_state=new_seed(0))
-    options = {"C": 0.3, "tol": 1e-4, "random_state": 0, "max_iter": 5000}
-    plain = placed(SlackRescaledSSVM)(
-        step=step, solver_options={"acceleration": False}, **options
-    ).fit(X, y)
-    fast = placed(SlackRescaledSSVM)(
-        step=step, solver_options={"acceleration": True}, **options
-    ).fit(X, y)
-    for one, other in ((plain, fast), (fast, plain)):
-        assert one.dual_gap_ <= 1e-4
-        assert one.dual_objective_ <= other.objective_ + 1e-10
-
-
-def test_acceleration_that_has_no_place_is_refused():
-    X, y = make_chains(n_samples=5, random_state=new_seed(0))
-    for model in (
-        BCFWClassifier(
-            solver_options={"algorithm": "batch", "acceleration": True},
-        ),
-        SlackRescaledSSVM(solver="sgd", solver_options={"acceleration": True}),
-    ):
-        with pytest.raises(ValueError, match="acceleration=True"):
-            model.fit(X, y)
+@pytest.mark.parametrize("acceleration", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_many_short_fits_reach_what_one_long_fit_does(acceleration):
+    problem = random_problem("chain")
+    model = BCFWClassifier(clone(problem.structure), C=2.0, random_state=0)
+    model.set_params(step="pairwise", warm_start=True, tol=1e-3)
+    model.set_params(solver_options={"acceleration": acceleration})
+    gap, duals = np.inf, [0.0]
+    while gap > 1e-3 and len(duals) < 3000:
+        model.set_params(max_iter=3).fit(problem.X, problem.y)
+        gap = model.dual_gap_
+        duals.append(model.dual_objective_)
+    # That of the accelerated problem grows, not that of the problem itself.
+    assert acceleration or (np.diff(duals) >= -1e-14).all()
+    assert gap <= 1e-3
+    assert abs(model.objective_ - optimum(problem, 1.0 / (2.0 * N))) <= gap + 1e-10

@@ -2,11 +2,18 @@
 
 import numpy as np
 import pytest
-from _problems import KINDS, assert_same_weights, explicit_alpha, optimum, random_problem
+from _problems import (
+    KINDS,
+    assert_same_weights,
+    dual_of_box,
+    explicit_alpha,
+    optimum,
+    random_box,
+    random_problem,
+)
 from _references import visits
-from sklearn.base import clone
+from _seeds import new_rng
 
-from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
 
 LAM, N = 0.05, 8
@@ -18,99 +25,66 @@ def average_of(values):
     return 2.0 / (len(t) * (len(t) + 1)) * np.tensordot(t, values, axes=1)
 
 
-def moved(kind, batch=False, **options):
-    """A solver after some steps, and the weights, loss and α after each of them."""
+@pytest.mark.parametrize("has_box", [False, True])
+@pytest.mark.parametrize("step", ["fw", "pairwise", "away", "batch"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_the_average_of_all_iterates_with_their_certificate(kind, step, has_box):
     problem = random_problem(kind)
-    solver = problem.solver(LAM, average=True, **options)
+    lower, upper, box = random_box(new_rng(1), problem.listed.d, 0.4, has_box)
+    own = {} if step == "batch" else {"step": step}
+    solver = problem.solver(LAM, average=True, **own, **box)
+    v, loss = solver.average_point()
+    assert loss == 0.0 and not v.any()
     solver.check_gaps()
-    record = []
-    for i in visits(N, passes=2 if batch else 8):
-        if batch:
+    record, alphas = [], []
+    for i in visits(N, passes=2 if step == "batch" else 8):
+        if step == "batch":
             solver.run_batch()
         else:
             solver.run(np.array([i]))
-        record.append((*solver.dual_point(), solver))
-        if "atoms" in solver.get_state():
-            record[-1] = (*record[-1][:2], explicit_alpha(problem, solver))
-    return problem, solver, record
-
-
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away", "batch"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_is_the_average_of_the_recorded_iterates(kind, step):
-    is_batch = step == "batch"
-    _, solver, record = moved(kind, is_batch, **({} if is_batch else {"step": step}))
+        record.append(solver.dual_point())
+        if step in ("pairwise", "away"):
+            alphas.append(explicit_alpha(problem, solver))
     v, loss = solver.average_point()
-    assert_same_weights(v, average_of([v for v, _, _ in record]))
-    assert loss == pytest.approx(average_of([loss for _, loss, _ in record]), rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_its_certificate_is_that_of_the_averaged_dual_variables(kind):
-    problem, solver, record = moved(kind, step="pairwise")
-    alpha = [average_of([alpha[i] for _, _, alpha in record]) for i in range(N)]
-    row, weights, _ = certify(solver, average=True)
-    listed = problem.listed
-    primal, dual = listed.primal(weights, LAM), listed.dual(alpha, LAM)
-    assert row["objective"] == pytest.approx(primal, rel=1e-12)
-    assert row["dual_objective"] == pytest.approx(dual, rel=1e-12)
-    assert row["dual_gap"] == pytest.approx(primal - dual, rel=1e-10)
-    assert row["dual_gap"] >= primal - optimum(problem, LAM)
-
-
-def test_before_the_first_step_it_is_the_start():
-    v, loss = random_problem("chain").solver(LAM, average=True).average_point()
-    assert loss == 0.0
-    assert not v.any()
-
-
-def test_it_starts_anew_from_a_restored_state():
-    problem, old, _ = moved("chain")
-    solver = problem.solver(LAM, average=True)
-    solver.set_state(old.get_state())
-    iterates = []
-    for i in visits(N, passes=3, seed=9):
-        solver.run(np.array([i]))
-        iterates.append(solver.weights.copy())
-    np.testing.assert_allclose(
-        solver.average_point()[0], average_of(iterates), rtol=0, atol=1e-12
+    assert_same_weights(v, average_of([v for v, _ in record]))
+    assert loss == pytest.approx(average_of([loss for _, loss in record]), rel=1e-12)
+    # Without a gap to begin with w would be the answer, in place of the average.
+    row, weights, _ = certify(solver, average=True, tol=-np.inf)
+    np.testing.assert_allclose(weights, np.clip(v, lower, upper), rtol=0, atol=1e-12)
+    primal, dual = (
+        problem.listed.primal(weights, LAM),
+        dual_of_box(v, loss, LAM, lower, upper),
     )
+    assert row["objective"] == pytest.approx(primal, rel=1e-12)
+    assert row["dual_gap"] == pytest.approx(primal - dual, rel=1e-10)
+    if alphas:
+        alpha = [average_of([own[i] for own in alphas]) for i in range(N)]
+        u, loss = problem.listed.dual_point(alpha, LAM)
+        assert dual_of_box(u, loss, LAM, lower, upper) == pytest.approx(dual, rel=1e-12)
+    # It begins anew at a state.
+    again = problem.solver(LAM, average=True, **own, **box)
+    again.set_state(solver.get_state())
+    again.run(np.array([0, 1]))
+    two = [again.average_point()[0]]
+    again.set_state(solver.get_state())
+    for i in (0, 1):
+        again.run(np.array([i]))
+        two.append(again.dual_point()[0])
+    assert_same_weights(two[0], average_of(two[1:]), 1e-11)
 
 
-def test_a_run_returns_and_certifies_the_average():
+def test_a_run_returns_the_best_average_unless_an_iterate_is_within_the_tolerance():
     problem = random_problem("multiclass")
     solver = problem.solver(LAM, average=True)
-    result = run_bcfw(solver, average=True, tol=0.0, max_iter=20, rng=0)
+    result = run_bcfw(solver, average=True, tol=0.0, max_iter=200, rng=0)
     assert result.status == "max_iter"
-    # The best average seen, which need not be the last one.
-    last = problem.listed.primal(solver.average_point()[0], LAM)
-    assert result.objective <= last * (1 + 1e-12)
     assert result.objective == result.history["objective"].min()
     primal = problem.listed.primal(result.solution, LAM)
     assert result.objective == pytest.approx(primal, rel=1e-12)
     assert 0 <= primal - optimum(problem, LAM) <= result.gap
-
-
-def test_an_iterate_within_the_tolerance_is_returned_rather_than_the_average():
-    solver = random_problem("multiclass").solver(LAM, average=True)
-    run_bcfw(solver, average=True, tol=0.0, max_iter=200, rng=0)
-    for tol, kind in ((solver.check_gaps()[1], "weights"), (0.0, "average")):
+    average = solver.average_point()[0]
+    assert result.objective <= problem.listed.primal(average, LAM) * (1 + 1e-12)
+    for tol, expected in ((solver.check_gaps()[1], solver.weights), (0.0, average)):
         row, w, _ = certify(solver, average=True, tol=tol)
-        average = solver.average_point()[0]
-        expected = {"weights": solver.weights, "average": average}[kind]
         np.testing.assert_array_equal(w, expected)
-        assert row["objective"] == pytest.approx(solver.penalty(w) + solver.hinge(w))
-
-
-def test_the_classifier_returns_it():
-    problem = random_problem("chain")
-    model = BCFWClassifier(
-        clone(problem.structure),
-        C=1 / (LAM * N),
-        solver_options={"average": True},
-        max_iter=10**4,
-    )
-    model.set_params(random_state=0).fit(problem.X, problem.y)
-    primal = problem.listed.primal(model.coef_, LAM)
-    assert model.objective_ == pytest.approx(primal, rel=1e-12)
-    assert 0 <= primal - optimum(problem, LAM) <= model.dual_gap_ <= 1e-3
+        assert row["objective"] == pytest.approx(problem.listed.primal(w, LAM))

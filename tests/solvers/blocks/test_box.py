@@ -5,20 +5,17 @@ import pytest
 from _problems import (
     KINDS,
     PRESENTED,
-    explicit_alpha,
-    list_structure,
     odd_box,
     optimum,
     random_problem,
     uneven_weights,
 )
-from _references import Listed, visits
 from _seeds import new_rng
 from scipy.optimize import minimize
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier
-from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw
 
 LAM, N = 0.05, 8
 
@@ -46,13 +43,9 @@ def quadratic_program(listed, lam, p, lower, upper):
     return 0.5 * lam * w @ w + listed.hinge(w, p)
 
 
-def weights_of_examples():
-    return uneven_weights(empty=())
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_block_and_batch_steps_reach_the_optimum_of_a_quadratic_program(kind):
-    problem, p, lam = random_problem(kind), weights_of_examples(), 0.3
+    problem, p, lam = random_problem(kind), uneven_weights(empty=()), 0.3
     lower, upper = odd_box(problem.listed.d)
     best = quadratic_program(problem.listed, lam, p, lower, upper)
     for step, algorithm, tol in [
@@ -73,81 +66,6 @@ def test_block_and_batch_steps_reach_the_optimum_of_a_quadratic_program(kind):
     # Some bound is felt: without the box the optimum is another one, by more than what
     # either is off.
     assert best > optimum(problem, lam, p) + 1e-6
-
-
-def dual_objective(v, loss, lower, upper):
-    """ℓ - λ/2 ||w||² - λ(β_u'u - β_l'l), the multipliers of the bounds at their best."""
-    over = np.maximum(v - upper, 0.0)
-    under = np.maximum(lower - v, 0.0)
-    bounds = over[over > 0] @ upper[over > 0] - under[under > 0] @ lower[under > 0]
-    w = v - over + under
-    return loss - 0.5 * LAM * w @ w - LAM * bounds
-
-
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_is_primal_minus_dual(kind, average):
-    problem = random_problem(kind)
-    lower, upper = odd_box(problem.listed.d)
-    solver = problem.solver(
-        LAM, step="pairwise", lower=lower, upper=upper, average=average
-    )
-    for blocks in np.split(visits(N, passes=12), 4):
-        solver.run(blocks)
-        # Without a gap to begin with w would be the answer, in place of the average.
-        row, w, _ = certify(solver, average, tol=-np.inf)
-        if average:
-            v, loss = solver.average_point()
-        else:
-            v, loss = problem.listed.dual_point(explicit_alpha(problem, solver), LAM)
-        np.testing.assert_allclose(w, np.clip(v, lower, upper), rtol=0, atol=1e-12)
-        primal = problem.listed.primal(w, LAM)
-        dual = dual_objective(v, loss, lower, upper)
-        assert row["objective"] == pytest.approx(primal, rel=1e-12)
-        assert row["dual_gap"] == pytest.approx(primal - dual, rel=1e-10)
-
-
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_step_decreases_the_dual(kind, step):
-    problem = random_problem(kind)
-    lower, upper = odd_box(problem.listed.d)
-    solver = problem.solver(LAM, step=step, lower=lower, upper=upper)
-    last = -np.inf
-    for i in visits(N, passes=30):
-        solver.run(np.array([i]))
-        w, (v, loss) = solver.weights, solver.dual_point()
-        assert ((w >= lower) & (w <= upper)).all()
-        dual = dual_objective(v, loss, lower, upper)
-        assert dual >= last - 1e-15
-        last = dual
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_infinite_bounds_change_nothing(kind):
-    problem = random_problem(kind)
-    free = np.full(problem.listed.d, np.inf)
-    one = problem.solver(LAM, step="pairwise")
-    other = problem.solver(LAM, step="pairwise", lower=-free, upper=free)
-    for solver in (one, other):
-        solver.run(visits(N, passes=12))
-    np.testing.assert_array_equal(one.weights, other.weights)
-    assert one.check_gaps() == other.check_gaps()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_restored_state_is_within_the_box_at_any_lambda(kind):
-    problem = random_problem(kind)
-    lower, upper = odd_box(problem.listed.d)
-    old = problem.solver(LAM, step="pairwise", lower=lower, upper=upper)
-    old.run(visits(N, passes=5))
-    new = problem.solver(0.2, step="pairwise", lower=lower, upper=upper)
-    new.set_state(old.get_state())
-    old.set_lambda(0.2)
-    v = problem.listed.dual_point(explicit_alpha(problem, old), 0.2)[0]
-    for solver in (old, new):
-        expected = np.clip(v, lower, upper)
-        np.testing.assert_allclose(solver.weights, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("algorithm", ["block", "batch"])
@@ -205,14 +123,3 @@ def test_bounds_that_make_no_box_are_refused(bounds, message):
     with pytest.raises(ValueError, match=message):
         model.fit(problem.X, problem.y)
     assert not hasattr(model, "coef_")
-
-
-def test_a_box_of_one_weight_is_solved_by_hand():
-    """min λ/2 w² + max(0, 1 - w) over w <= 1/2: the bound, for λ < 1."""
-    listed = Listed([[0, 1]], [0], [np.array([[0.0], [-1.0]])], [np.array([0.0, 1.0])])
-    solver = list_structure(listed).solver(
-        0.5, lower=np.array([-1.0]), upper=np.array([0.5])
-    )
-    result = run_bcfw(solver, tol=1e-12, rng=0)
-    assert result.solution[0] == 0.5
-    assert result.objective == pytest.approx(0.5 * 0.5 * 0.25 + 0.5)

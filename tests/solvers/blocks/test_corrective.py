@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from _problems import KINDS, PRESENTED, explicit_alpha, random_problem
+from _problems import KINDS, explicit_alpha, random_problem
 from _references import visits
 from _seeds import new_rng, new_seed
 from sklearn.datasets import make_multilabel_classification
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
+from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
-from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
 from sklearn_structsvm.structures import (
     ChainStructure,
     PairwiseMultilabelStructure,
@@ -19,61 +17,6 @@ from sklearn_structsvm.structures import (
 )
 
 LAM, N = 0.05, 8
-
-
-def corrected(kind, layout, rescaling, n_passes):
-    """(problem, a solver after this many passes)."""
-    problem = random_problem(kind, layout)
-    oracle = problem.make_oracle()
-    if rescaling == "slack":
-        if not oracle.has_candidates:
-            pytest.skip("without candidates there is no exact search")
-        oracle = SlackOracle(oracle)
-    solver = BlockFrankWolfe(oracle, problem.listed.uniform, LAM, step="corrective")
-    solver.run(visits(N, passes=n_passes))
-    return problem, solver
-
-
-@pytest.mark.parametrize("rescaling", ["margin", "slack"])
-@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_gram_matrices_are_those_of_the_joint_features(kind, layout, rescaling):
-    problem, solver = corrected(kind, layout, rescaling, 6)
-    atoms = solver.get_state()["atoms"]
-    assert max(map(len, atoms)) > (kind != "binary") + 1
-    for i, block in enumerate(atoms):
-        features = []
-        for labeling, _, loss in block:
-            labels = np.atleast_1d(labeling).tolist()
-            is_list = isinstance(problem.listed.labelings[i][0], tuple)
-            key = tuple(labels) if is_list else labels[0]
-            place = problem.listed.labelings[i].index(key)
-            scale = loss if rescaling == "slack" else 1.0
-            features.append(scale * problem.listed.delta(i)[place])
-        expected = np.array(features) @ np.array(features).T
-        atol = 1e-12 * (1.0 + np.abs(expected).max())
-        np.testing.assert_allclose(solver.gram(i), expected, rtol=0, atol=atol)
-
-
-@pytest.mark.parametrize("rescaling", ["margin", "slack"])
-@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_blocks_that_lag_behind_their_masses_have_the_same_certificate(
-    kind, layout, rescaling
-):
-    """The gap and the means by the masses, then by the blocks computed from them."""
-    _, solver = corrected(kind, layout, rescaling, 4)
-    solver.run_cached(visits(N, passes=2))
-    found = []
-    for _ in range(2):
-        hinge, gap = solver.check_gaps()
-        found.append([hinge, gap, solver.check_means(), *solver.block_means])
-        solver.catch_up_all()
-    atol = 1e-12 * (1.0 + np.abs(found[0]).max())
-    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=atol)
-    # The weights that the blocks give are those that the visits have left.
-    before = solver.weights.copy()
-    solver.rebuild_weights()
-    scale = 1.0 + np.abs(before).max()
-    np.testing.assert_allclose(solver.weights, before, rtol=0, atol=1e-11 * scale)
 
 
 @pytest.mark.parametrize("is_long", [False, True])
@@ -138,19 +81,6 @@ def test_a_correction_solves_the_program_of_its_block(kind):
     assert values.max() - values[alpha > 0].min() <= 1e-9
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_correction_decreases_the_dual(kind):
-    problem = random_problem(kind)
-    solver, dual = problem.solver(LAM, step="corrective"), 0.0
-    for k, i in enumerate(visits(N, passes=12)):
-        if k % 3:
-            solver.run_cached(np.array([i]))
-        else:
-            solver.run(np.array([i]))
-        assert solver.dual_objective >= dual - 1e-14
-        dual = solver.dual_objective
-
-
 def test_labelings_without_mass_go():
     solver = random_problem("chain").solver(1e-3, step="corrective")
     for _ in range(10):
@@ -163,16 +93,6 @@ def test_labelings_without_mass_go():
         solver.run(np.arange(N))
     assert max(len(block) for block in solver.get_state()["atoms"]) == 1
     assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-12)
-
-
-def test_cached_passes_ask_no_oracle_and_count_as_none():
-    solver = random_problem("chain").solver(1e-3, step="corrective")
-    solver.run(visits(N, passes=3))
-    calls, steps = solver.n_oracle_calls, solver.n_steps
-    before = solver.dual_objective
-    solver.run_cached(np.arange(N))
-    assert (solver.n_oracle_calls, solver.n_steps) == (calls, steps)
-    assert solver.dual_objective >= before - 1e-15
 
 
 def test_corrective_steps_need_fewer_calls_than_pairwise_ones():
@@ -191,50 +111,3 @@ def test_corrective_steps_need_fewer_calls_than_pairwise_ones():
         for step in ("corrective", "pairwise")
     ]
     assert calls[0] < 0.7 * calls[1]
-
-
-def test_steps_are_settled_by_the_cost_of_the_oracle():
-    chain, flat = (random_problem(kind) for kind in ("custom", "binary"))
-    settled = {
-        (name, cache, average): start_bcfw(
-            problem.make_oracle(),
-            problem.listed.uniform,
-            LAM,
-            cache=cache,
-            average=average,
-        )[1:]
-        for name, problem in (("costly", chain), ("cheap", flat))
-        for cache in ("auto", True, False)
-        for average in (False, True)
-    }
-    assert settled["costly", "auto", False] == ("corrective", False)
-    assert settled["costly", False, False] == ("corrective", False)
-    assert settled["costly", True, False] == ("pairwise", True)
-    assert settled["costly", "auto", True] == ("pairwise", True)
-    assert settled["costly", False, True] == ("pairwise", False)
-    assert {settled["cheap", "auto", average] for average in (False, True)} == {
-        ("fw", False)
-    }
-    with pytest.raises(ValueError, match="step='corrective' keeps the labelings"):
-        start_bcfw(
-            flat.make_oracle(), flat.listed.uniform, LAM, step="corrective", cache=True
-        )
-
-
-@pytest.mark.parametrize("estimator", [BCFWClassifier, SlackRescaledSSVM])
-def test_equal_fits_have_equal_bits(estimator):
-    X, y = make_chains(n_samples=30, random_state=new_seed(0))
-    models = [
-        estimator(step="corrective", C=1.0, n_jobs=n_jobs, random_state=0).fit(X, y)
-        for n_jobs in (None, 2)
-    ]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-    assert models[0].n_iter_ == models[1].n_iter_
-
-
-def test_an_average_of_corrective_steps_has_a_true_gap():
-    problem = random_problem("chain")
-    solver = problem.solver(LAM, step="corrective", average=True)
-    run_bcfw(solver, average=True, acceleration=True, tol=0.0, max_iter=7, rng=0)
-    v, loss = solver.average_point()
-    assert loss - 0.5 * LAM * v @ v <= problem.listed.primal(v, LAM) + 1e-12

@@ -161,15 +161,3 @@ def test_one_step_is_enough_for_a_problem_of_one_block_and_two_labels(kind):
         solver = list_structure(pair).solver(lam)
         solver.run(np.array([0]))
         assert solver.check_gaps()[1] == pytest.approx(0.0, abs=1e-14)
-
-
-@pytest.mark.parametrize("step", ["pairwise", "away"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_active_set_holds_its_masses_and_nothing_else(kind, step):
-    solver = random_problem(kind).solver(LAM, step=step)
-    for blocks in np.split(visits(N, passes=40), 10):
-        solver.run(blocks)
-        for atoms in solver.get_state()["atoms"]:
-            masses = np.array([mass for _, mass, _ in atoms])
-            assert masses.min() > 0.0
-            assert masses.sum() == pytest.approx(1.0, abs=1e-13)
