@@ -1,5 +1,7 @@
 """Cutting planes, of both forms, against other solvers and certificates of their own."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _cases import binary_cases, chain_cases, multiclass_cases, multilabel_cases
@@ -7,10 +9,8 @@ from _problems import (
     KINDS,
     PRESENTED,
     Problem,
-    check_interrupted,
     explicit_distributions,
     list_structure,
-    optimum,
     random_problem,
     uneven_weights,
 )
@@ -21,227 +21,39 @@ from hypothesis import strategies as st
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
-from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
-from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 from sklearn_structsvm.solvers.qp.bundle import Bundle
-from sklearn_structsvm.structures._callback import CallbackOracle
 
 LAM, N = 0.05, 8
-FORMS = [("n-slack", None), ("n-slack", 1), ("one-slack", None), ("one-slack", 3)]
-
-
-def run(problem, p=None, lam=LAM, **options):
-    p = problem.listed.uniform if p is None else p
-    return run_cutting_plane(problem.make_oracle(), p, lam, **options)
-
-
-@pytest.mark.parametrize(("form", "cache_size"), FORMS)
-@pytest.mark.parametrize(("kind", "layout"), PRESENTED)
-def test_the_optimum_is_reached_and_certified(kind, layout, form, cache_size):
-    problem, p = random_problem(kind, layout), uneven_weights()
-    result = run(problem, p, form=form, cache_size=cache_size, tol=1e-8)
-    assert result.status == "converged"
-    assert -1e-15 <= result.gap <= 1e-8
-    assert result.gap == result.objective - result.dual_objective
-    primal = problem.listed.primal(result.solution, LAM, p)
-    best = optimum(problem, LAM, p)
-    assert result.objective == pytest.approx(primal, rel=1e-12)
-    assert result.dual_objective - 1e-10 <= best <= result.objective + 1e-10
-    assert set(result.history) == {*HISTORY_KEYS, "method"}
-    assert (np.diff(result.history["dual_objective"]) >= 0).all()
-    assert (np.diff(result.history["objective"]) <= 0).all()
-    rounds = np.arange(result.n_iter + 1)
-    np.testing.assert_array_equal(result.history["n_iter"], rounds)
-    np.testing.assert_array_equal(
-        result.history["n_oracle_calls"], (N - 1) * (rounds + 1)
-    )
 
 
 @given(
     multiclass_cases() | binary_cases() | multilabel_cases() | chain_cases(),
     st.sampled_from([1e-3, 1e-2, 1.0, 1e9]),
-    st.sampled_from(FORMS),
+    st.sampled_from([("n-slack", None), ("n-slack", 1), ("one-slack", 3)]),
 )
 def test_ties_zeros_and_duplicates_are_no_trouble(case, lam, form_and_size):
-    problem, (form, cache_size) = (
-        Problem(case.structure, case.X, case.y, case.listed),
-        form_and_size,
-    )
+    form, size = form_and_size
+    problem = Problem(case.structure, case.X, case.y, case.listed)
     largest = np.mean([loss.max() for loss in case.listed.loss])
     tol = 1e-6 * largest
-    result = run(problem, lam=lam, form=form, cache_size=cache_size, tol=tol)
+    options = {"form": form, "cache_size": size, "tol": tol}
+    p = problem.listed.uniform
+    result = run_cutting_plane(problem.make_oracle(), p, lam, **options)
     assert result.status == "converged"
     primal = case.listed.primal(result.solution, lam)
     assert result.objective == pytest.approx(primal, rel=1e-11, abs=1e-300)
     assert -1e-14 * largest <= result.gap <= tol
 
 
-def slack_problem(problem):
-    """The listed problem whose margin rescaling is the slack rescaling of `problem`."""
-    listed = problem.listed
-    scaled = [
-        listed.phi[i][truth] + loss[:, np.newaxis] * listed.delta(i)
-        for i, (truth, loss) in enumerate(zip(listed.truth, listed.loss, strict=True))
-    ]
-    return Listed(listed.labelings, listed.truth, scaled, listed.loss)
-
-
-@pytest.mark.parametrize("kind", ["multiclass", "chain"])
-def test_all_solvers_agree_on_slack_rescaling(kind):
-    problem = random_problem(kind)
-    listed, p = slack_problem(problem), problem.listed.uniform
-    values = []
-    for form, cache_size in FORMS:
-        oracle = SlackOracle(problem.make_oracle(), "exact")
-        result = run_cutting_plane(
-            oracle, p, LAM, form=form, cache_size=cache_size, tol=1e-7
-        )
-        assert result.status == "converged"
-        primal = listed.primal(result.solution, LAM)
-        assert result.objective == pytest.approx(primal, rel=1e-12)
-        values.append(result.objective)
-    oracle = SlackOracle(problem.make_oracle(), "exact")
-    rough = run_sgd(oracle, p, LAM, tol=0.0, max_iter=500, rng=0)
-    primal = listed.primal(rough.solution, LAM)
-    assert rough.objective == pytest.approx(primal, rel=1e-12)
-    bound = listed.subgradient_bound(LAM, 500 * listed.n)
-    assert -1e-7 <= rough.objective - min(values) <= min(rough.gap, bound)
-    assert max(values) - min(values) <= 1e-7
-    assert rough.dual_objective <= min(values)
-
-
-@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
-def test_an_inexact_search_ends_where_it_finds_nothing_more(form):
-    problem, p = random_problem("multiclass"), np.full(N, 1 / N)
-    oracle = SlackOracle(problem.make_oracle(), "bisecting")
-    result = run_cutting_plane(oracle, p, LAM, form=form, tol=1e-6, max_iter=500)
-    assert result.status == "stalled"
-    primal = slack_problem(problem).primal(result.solution, LAM)
-    assert result.gap > 1e-6
-    assert result.dual_objective - 1e-12 <= primal <= result.objective + 1e-12
-
-
-class OracleWithSlacks(CallbackOracle):
-    """One that notes the slack variables and weights that each search could use."""
-
-    def __init__(self, problem):
-        self.slacks = np.full(problem.n, np.nan)
-        self.notes = []
-        decode = problem.structure.loss_augmented_decode
-
-        def noting_decode(x, y_true, w, lam):
-            y = decode(x, y_true, w, lam)
-            self.notes.append((x, w, self.slacks[x], y))
-            return y
-
-        problem.structure.loss_augmented_decode = noting_decode
-        super().__init__(problem.structure, problem.X, problem.y, problem.listed.d)
-
-
-@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
-def test_an_oracle_with_slacks_is_told_them(form):
-    problem = random_problem("custom")
-    oracle = OracleWithSlacks(problem)
-    p = problem.listed.uniform
-    run_cutting_plane(oracle, p, LAM, form=form, cache_size=9, tol=1e-8)
-    found = [{truth} for truth in problem.listed.truth]
-    for i, w, slack, y in oracle.notes:
-        expected = problem.listed.values(i, w)[list(found[i])].max()
-        assert slack == pytest.approx(expected, abs=1e-12)
-        found[i].add(y)
-    assert max(slack for _, _, slack, _ in oracle.notes) > 0.1
-
-
-@pytest.mark.parametrize(("form", "cache_size"), FORMS)
-def test_blocks_of_weight_zero_are_never_asked(form, cache_size):
-    problem, asked = random_problem("custom"), []
-    decode = problem.structure.loss_augmented_decode
-    problem.structure.loss_augmented_decode = lambda x, *args: (
-        asked.append(x) or decode(x, *args)
-    )
-    p = uneven_weights()
-    result = run(problem, p, form=form, cache_size=cache_size, tol=1e-6)
-    assert set(asked) == set(np.flatnonzero(p))
-    assert len(asked) == result.n_oracle_calls
-
-
-@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_example_alone(kind, form):
-    problem, p = random_problem(kind), np.eye(N)[3]
-    result = run(problem, p, lam=1.0, form=form, tol=1e-9)
-    assert result.status == "converged"
-    assert result.objective == pytest.approx(optimum(problem, 1.0, p), abs=2e-9)
-    assert result.n_oracle_calls == result.n_iter + 1
-
-
-@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
-def test_weights_of_zero_are_certified_where_features_say_nothing(form):
-    problem = random_problem("multiclass", intercept=0.0)
-    problem.X = np.zeros_like(problem.X)
-    result = run(problem, form=form, tol=1e-9)
-    assert result.status == "converged"
-    assert not result.solution.any()
-    largest = np.mean([loss.max() for loss in problem.listed.loss])
-    assert result.objective == pytest.approx(largest, rel=1e-12)
-    assert result.dual_objective == pytest.approx(largest, rel=1e-12)
-
-
-@pytest.mark.parametrize("form", ["n-slack", "one-slack"])
-def test_a_problem_without_violations_is_solved_before_the_first_round(form):
-    problem = random_problem("custom")
-    problem.structure.loss_augmented_decode = lambda x, y_true, w, lam: y_true
-    result = run(problem, form=form)
-    assert (result.status, result.n_iter, result.gap) == ("converged", 0, 0.0)
-    assert not result.solution.any()
-
-
-@pytest.mark.parametrize(("form", "cache_size"), FORMS)
-def test_a_run_ends_at_its_limits(form, cache_size):
-    problem = random_problem("chain", n=20)
-
-    def limited(**options):
-        options = {"tol": 1e-9, "form": form, "cache_size": cache_size} | options
-        return run(problem, lam=0.01, **options)
-
-    few = limited(max_iter=3)
-    assert (few.status, few.n_iter, few.n_oracle_calls) == ("max_iter", 3, 4 * 20)
-    primal = problem.listed.primal(few.solution, 0.01)
-    assert few.objective == pytest.approx(primal, rel=1e-12)
-    late = limited(max_time=1e-9)
-    assert (late.status, late.n_iter) == ("max_time", 1)
-    stopped = limited(on_pass=lambda n_iter, row, done: n_iter == 2)
-    assert (stopped.status, stopped.n_iter) == ("stopped", 2)
-
-    check_interrupted(limited, lambda w: problem.listed.primal(w, 0.01), at=2)
-
-
-@pytest.mark.parametrize(("form", "cache_size"), FORMS)
-def test_runs_are_the_same_again_and_on_any_number_of_threads(form, cache_size):
-    problem = random_problem("chain", n=13)
-    runs = [
-        run(problem, form=form, cache_size=cache_size, tol=1e-6, n_threads=n_threads)
-        for n_threads in (1, 1, 3)
-    ]
-    for other in runs[1:]:
-        np.testing.assert_array_equal(other.solution, runs[0].solution)
-        np.testing.assert_array_equal(
-            other.history["dual_gap"], runs[0].history["dual_gap"]
-        )
-
-
-def test_the_seed_orders_the_passes_over_the_working_sets():
-    problem = random_problem("chain")
-    first, second = [run(problem, rng=seed, tol=1e-3) for seed in (1, 2)]
-    assert (first.solution != second.solution).any()
-
-
 def test_a_cache_of_labelings_saves_calls_of_the_oracle():
     problem = random_problem("chain", n=30)
+    data = problem.make_oracle(), problem.listed.uniform, LAM
     calls = [
-        run(problem, form="one-slack", cache_size=size, tol=1e-6).n_oracle_calls
+        run_cutting_plane(
+            *data, form="one-slack", cache_size=size, tol=1e-6
+        ).n_oracle_calls
         for size in (None, 5)
     ]
     assert calls[1] < 0.5 * calls[0]
@@ -269,15 +81,12 @@ def test_planes_beside_the_best_point_take_fewer_rounds():
     rounds = []
     for seed in range(4):
         problem = random_problem("chain", n=30, seed=seed)
-        damped = run(problem, lam=1e-3, form="one-slack", tol=1e-3)
+        data = problem.make_oracle(), problem.listed.uniform, 1e-3
+        damped = run_cutting_plane(*data, form="one-slack", tol=1e-3)
         assert damped.status == "converged"
         rounds.append((damped.n_iter, rounds_without_damping(problem, 1e-3, 1e-3)))
     ours, theirs = np.sum(rounds, axis=0)
     assert ours < 0.7 * theirs
-
-
-class Forbidden(AssertionError):
-    pass
 
 
 def with_cached_labelings(kind, n_found=3, cache_size=50):
@@ -306,12 +115,7 @@ def with_cached_labelings(kind, n_found=3, cache_size=50):
 @pytest.mark.parametrize("kind", KINDS)
 def test_cached_steps_solve_the_problem_over_the_working_sets(kind):
     problem, p, solver, restricted = with_cached_labelings(kind)
-
-    def forbidden(*args):
-        raise Forbidden
-
-    problem.structure.loss_augmented_decode = forbidden
-    last = 0.0
+    calls, last = solver.n_oracle_calls, 0.0
     # How soon is a matter of the linear rate of these steps.
     for _ in range(30_000):
         gap = solver.run_cached(solver.movable_blocks)
@@ -322,22 +126,14 @@ def test_cached_steps_solve_the_problem_over_the_working_sets(kind):
         # Gaps of blocks are those before their steps: of these weights it may be more.
         if gap <= 1e-8 and restricted.primal(w, LAM, p) - dual <= 1e-8:
             break
-    assert solver.n_oracle_calls == 0
+    assert solver.n_oracle_calls == calls
+    values = [restricted.values(i, w).max() if p[i] else 0.0 for i in range(N)]
+    np.testing.assert_allclose(solver.largest_cached(), values, rtol=0, atol=1e-12)
     assert dual - 1e-15 <= restricted.primal(w, LAM, p) <= dual + 1e-8
     alpha = explicit_distributions(problem, solver)
     v, loss = problem.listed.dual_point(alpha, LAM, p)
     np.testing.assert_allclose(w, v, rtol=0, atol=1e-12)
     assert solver.loss == pytest.approx(loss, rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_largest_cached_values_are_those_of_the_working_sets(kind):
-    _, p, solver, restricted = with_cached_labelings(kind)
-    solver.run_cached(solver.movable_blocks)
-    expected = [
-        restricted.values(i, solver.weights).max() if p[i] else 0.0 for i in range(N)
-    ]
-    np.testing.assert_allclose(solver.largest_cached(), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
@@ -440,7 +236,14 @@ def test_terms_are_those_of_the_answers_and_of_the_best_known_labelings(kind):
     assert risk.size_of_terms(w) == pytest.approx(expected, rel=1e-12)
 
 
-def test_planes_hold_no_labelings():
+@pytest.mark.parametrize(
+    "run",
+    [
+        partial(run_cutting_plane, form="one-slack", cache_size=0, tol=1e-8),
+        partial(run_sgd, tol=0.0, max_iter=20),
+    ],
+)
+def test_what_needs_no_labelings_holds_none(run):
     rng, m = new_rng(0), 12
     losses = rng.uniform(0.5, 1.5, size=(4, m)) * (1.0 - np.eye(4, m))
     phi = list(rng.standard_normal((4, m, 5)))
@@ -456,9 +259,7 @@ def test_planes_hold_no_labelings():
 
     problem.structure.loss_augmented_decode = noting_decode
     oracle = problem.make_oracle()
-    run_cutting_plane(
-        oracle, np.full(4, 0.25), 1e-3, form="one-slack", cache_size=0, tol=1e-8
-    )
+    run(oracle, np.full(4, 0.25), 1e-3)
     # If they were held, new ones would come after place 2.
     assert max(map(len, found)) > 3
     for i, places in enumerate(found):

@@ -1,14 +1,11 @@
 """Stochastic subgradient descent against the textbook, and its certificate."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from _problems import (
     KINDS,
     PRESENTED,
     assert_same_weights,
-    check_interrupted,
     optimum,
     random_problem,
     uneven_weights,
@@ -20,7 +17,7 @@ from sklearn_structsvm.solvers.blocks._sgd import SubgradientSteps
 from sklearn_structsvm.solvers.blocks.sgd import run_sgd
 from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 
-LAM, N = 0.2, 8
+LAM = 0.2
 
 
 def run(problem, p=None, lam=LAM, **options):
@@ -144,68 +141,3 @@ def test_the_first_pass_is_enough_where_the_largest_losses_are_the_answer(kind):
     )
     assert (result.status, result.n_iter) == ("converged", 1)
     assert result.objective == pytest.approx(optimum(problem, lam, p), rel=1e-9)
-
-
-def test_a_problem_of_one_labeling_is_solved_before_the_first_step():
-    problem = random_problem("custom", n=1)
-    problem.structure.loss_augmented_decode = lambda x, y_true, w, lam: y_true
-    result = run_sgd(problem.make_oracle(), np.ones(1), LAM)
-    assert (result.status, result.n_iter, result.gap) == ("converged", 0, 0.0)
-    assert not result.solution.any()
-
-
-@pytest.mark.parametrize("sampling", ["permuted", "uniform"])
-def test_blocks_of_weight_zero_are_never_asked(sampling):
-    problem, asked = random_problem("custom"), []
-    decode = problem.structure.loss_augmented_decode
-    problem.structure.loss_augmented_decode = lambda x, *args: (
-        asked.append(x) or decode(x, *args)
-    )
-    p = uneven_weights()
-    result = run(problem, p, sampling=sampling, max_iter=20, gap_check_interval=7)
-    assert set(asked) == set(np.flatnonzero(p))
-    # The checks at 0, 7, 14 and 20.
-    assert result.n_oracle_calls == len(asked) == (20 + 4) * (N - 1)
-    np.testing.assert_array_equal(result.history["n_iter"], [0, 7, 14, 20])
-
-
-def test_no_labeling_is_kept():
-    problem = random_problem("custom")
-    oracle = problem.make_oracle()
-    run_sgd(oracle, problem.listed.uniform, LAM, max_iter=20)
-    # The truth has the first number, and the next labeling found the one after it.
-    labels = [
-        oracle.labeling_from_object(i, (y + 1) % 3) for i, y in enumerate(problem.y)
-    ]
-    np.testing.assert_array_equal(labels, np.ones((N, 1)))
-
-
-@pytest.mark.parametrize("sampling", ["permuted", "uniform"])
-def test_one_seed_gives_one_run_on_any_number_of_threads(sampling):
-    problem = random_problem("chain", n=13)
-    runs = [
-        run(problem, sampling=sampling, max_iter=15, rng=seed, n_threads=n_threads)
-        for seed, n_threads in [(5, 1), (5, 3), (6, 1)]
-    ]
-    np.testing.assert_array_equal(runs[0].solution, runs[1].solution)
-    assert runs[0].gap == runs[1].gap
-    assert (runs[0].solution != runs[2].solution).any()
-
-
-def test_a_run_ends_at_its_limits():
-    problem = random_problem("chain")
-    own = partial(run, problem)
-    converged = own(tol=0.05, gap_check_interval=1)
-    assert converged.status == "converged"
-    assert converged.gap <= 0.05
-    assert (converged.history["dual_gap"][:-1] > 0.05).all()
-    assert own(max_iter=25).status == "max_iter"
-    late = own(max_iter=10**9, max_time=0.05)
-    assert late.status == "max_time"
-    # Where the last check before the end came late, the pass after it ended the run.
-    assert 1 <= np.count_nonzero(late.history["seconds"] >= 0.05) <= 2
-    stopped = own(on_pass=lambda n_iter, row, done: n_iter == 7)
-    assert (stopped.status, stopped.n_iter) == ("stopped", 7)
-    assert stopped.history["n_iter"][-1] == 7
-    history = check_interrupted(own, partial(problem.listed.primal, lam=LAM), at=12)
-    assert history.rows[-1]["n_iter"] == 10

@@ -1,15 +1,15 @@
 """Slack rescaling through the foundation's solver, against problems written out."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from _problems import KINDS, LAYOUTS, explicit_alpha, random_problem, uneven_weights
+from _problems import KINDS, LAYOUTS, explicit_alpha, random_problem, solve_listed
 from _seeds import new_rng
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
-from sklearn_structsvm.solvers.blocks.bcfw import certify, run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.bcfw import run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
+from sklearn_structsvm.solvers.blocks.sgd import run_sgd
 
 LAM = 0.1
 BUILT_IN = [kind for kind in KINDS if kind != "custom"]
@@ -18,16 +18,10 @@ INEXACT = [(kind, search) for kind in KINDS for search in ("bisecting", "binary"
 VARIANTS = [(step, size) for step in ("fw", "pairwise", "away") for size in (0, 3)]
 
 
-def scaled(listed):
-    """The same labelings, each one's features and loss scaled by its loss."""
-    phi = [loss[:, np.newaxis] * listed.delta(i) for i, loss in enumerate(listed.loss)]
-    return replace(listed, phi=phi)
-
-
 def slack_problem(kind, search, layout="dense", n=8, **options):
     problem = random_problem(kind, layout, n=n, **options)
     oracle = SlackOracle(problem.make_oracle(), search)
-    return problem, scaled(problem.listed), oracle
+    return problem, problem.listed.slack_rescaled(), oracle
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -43,52 +37,53 @@ def test_the_oracle_finds_the_largest_product(kind, search, layout):
             assert solver.hinge(w, lam) == pytest.approx(listed.hinge(w, lam=lam))
 
 
-@pytest.mark.parametrize("step, cache_size", VARIANTS)
-@pytest.mark.parametrize("kind, search", EXACT)
-def test_the_gap_is_primal_minus_dual_whatever_the_steps(kind, search, step, cache_size):
-    problem, listed, oracle = slack_problem(kind, search)
-    p = uneven_weights(problem.n, ())
-    solver = BlockFrankWolfe(oracle, p, LAM, step=step, cache_size=cache_size)
-    rng = new_rng(0)
-    duals = []
-    for _ in range(6):
-        hinge, gap = solver.check_gaps()
-        w = solver.weights
-        assert hinge == pytest.approx(listed.hinge(w, p))
-        primal = listed.primal(w, LAM, p)
-        if step == "fw":
-            dual = solver.loss - 0.5 * LAM * w @ w
-        else:
-            alpha = explicit_alpha(problem, solver)
-            for mass in alpha:
-                assert mass.sum() == pytest.approx(1.0)
-            v, _ = listed.dual_point(alpha, LAM, p)
-            np.testing.assert_allclose(w, v, rtol=0, atol=1e-12)
-            dual = listed.dual(alpha, LAM, p)
-        assert gap == pytest.approx(primal - dual, rel=1e-10, abs=1e-12)
-        duals.append(dual)
-        for _ in range(4):
-            solver.run(rng.permutation(problem.n))
-    assert (np.diff(duals) >= -1e-14).all() and duals[1] > duals[0]
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_all_methods_reach_the_optimum_of_slack_rescaling(kind):
+    problem, listed, _ = slack_problem(kind, "exact")
+    p, best = listed.uniform, solve_listed(listed, LAM, tol=1e-8)[0]
+
+    def oracle():
+        return SlackOracle(problem.make_oracle(), "exact")
+
+    results = [
+        run_cutting_plane(oracle(), p, LAM, form=form, cache_size=size, tol=1e-7)
+        for form in ("n-slack", "one-slack")
+        for size in (None, 2)
+    ]
+    results += [
+        run_bcfw(
+            BlockFrankWolfe(oracle(), p, LAM, step=step),
+            acceleration=acceleration, tol=1e-6, max_iter=10**5, rng=0,
+        )
+        for step in ("pairwise", "corrective")
+        for acceleration in ("auto", True, False)
+    ]  # fmt: skip
+    assert {result.status for result in results} == {"converged"}
+    results.append(run_sgd(oracle(), p, LAM, tol=0.0, max_iter=500, rng=0))
+    bound = listed.subgradient_bound(LAM, 500 * listed.n)
+    assert results[-1].objective - best <= min(results[-1].gap, bound) + 1e-8
+    for result in results:
+        primal = listed.primal(result.solution, LAM)
+        assert result.objective == pytest.approx(primal, rel=1e-11)
+        assert result.dual_objective - 1e-8 <= best <= result.objective + 1e-8
 
 
 @pytest.mark.parametrize("kind, search", INEXACT)
 def test_an_inexact_search_reports_a_gap_that_holds(kind, search):
     problem, listed, oracle = slack_problem(kind, search)
-    exact_kind = "exact" if kind != "custom" else None
-    iterate, _, _ = start_bcfw(oracle, listed.uniform, LAM, step="pairwise", cache=True)
-    for _ in range(5):
-        run_bcfw(iterate, tol=0.0, max_iter=5, rng=0)
-        row, w, _ = certify(iterate)
-        # At least the true objective and gap, so that the bounds hold.
-        assert row["objective"] >= listed.primal(w, LAM) - 1e-12
-        assert row["dual_gap"] >= listed.primal(w, LAM) - row["dual_objective"] - 1e-12
-    if exact_kind is not None:
-        best = SlackOracle(random_problem(kind).make_oracle(), "exact")
-        least, _, _ = start_bcfw(best, listed.uniform, LAM, step="pairwise", cache=False)
-        optimum = run_bcfw(least, tol=1e-8, max_iter=5000, rng=0)
-        assert row["dual_objective"] <= optimum.objective + 1e-12
-        assert row["objective"] >= optimum.dual_objective
+    p, best = listed.uniform, solve_listed(listed, LAM, tol=1e-8)[0]
+    iterate, _, _ = start_bcfw(oracle, p, LAM, step="pairwise", cache=True)
+    results = [run_bcfw(iterate, tol=0.0, max_iter=5, rng=0) for _ in range(5)]
+    for form in ("n-slack", "one-slack"):
+        own = SlackOracle(problem.make_oracle(), search)
+        results.append(run_cutting_plane(own, p, LAM, form=form, tol=1e-6, max_iter=500))
+        if (kind, search) == ("multiclass", "bisecting"):
+            # It ends where it finds nothing more.
+            assert results[-1].status == "stalled" and results[-1].gap > 1e-6
+    for result in results:
+        # At least the true objective, and the bound is one of the optimum.
+        assert result.objective >= listed.primal(result.solution, LAM) - 1e-12
+        assert result.dual_objective <= best + 1e-8
 
 
 def test_losses_of_0_and_1_make_slack_and_margin_rescaling_one():
@@ -104,21 +99,6 @@ def test_losses_of_0_and_1_make_slack_and_margin_rescaling_one():
         )
         objectives.append(run_bcfw(iterate, tol=1e-11, max_iter=9999, rng=rng).objective)
     assert objectives[0] == pytest.approx(objectives[1], abs=1e-10)
-
-
-@pytest.mark.parametrize("search", ["angular", "exact"])
-@pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_dual_point_is_restored_at_another_lambda(kind, search):
-    problem, listed, oracle = slack_problem(kind, search)
-    first, _, _ = start_bcfw(oracle, listed.uniform, LAM, step="pairwise", cache=False)
-    run_bcfw(first, acceleration=False, tol=1e-3, max_iter=500, rng=0)
-    state = first.get_state()
-    again = SlackOracle(problem.make_oracle(), search)
-    second = BlockFrankWolfe(again, listed.uniform, 2 * LAM, step="pairwise")
-    second.set_state(state)
-    np.testing.assert_allclose(second.weights, 0.5 * first.weights, atol=1e-12)
-    first.set_lambda(2 * LAM)
-    assert second.check_gaps() == pytest.approx(first.check_gaps())
 
 
 def test_the_label_cache_of_a_structure_in_python_holds_what_it_should():

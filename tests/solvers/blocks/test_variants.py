@@ -1,4 +1,4 @@
-"""Every variant reaches one objective, which is that of other people's solvers."""
+"""Every method reaches one optimum, which is that of other people's solvers."""
 
 from itertools import product
 from typing import get_args
@@ -6,65 +6,112 @@ from typing import get_args
 import numpy as np
 import pytest
 from _options import placed
-from _problems import list_structure, optimum, random_problem
+from _problems import PRESENTED, list_structure, optimum, random_problem, uneven_weights
 from _references import Listed
-from _seeds import new_rng, new_seed
-from sklearn.base import clone
+from _seeds import cache_by_seed, new_rng, new_seed
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.solvers.blocks._bcfw import CODES
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE, run_bcfw, start_bcfw
+from sklearn_structsvm.solvers.blocks.cutting_plane import run_cutting_plane
+from sklearn_structsvm.solvers.blocks.exact import run_exact
 from sklearn_structsvm.solvers.blocks.steps import STEPS, BlockStepName, StepName
+from sklearn_structsvm.solvers.loop import HISTORY_KEYS
 from sklearn_structsvm.structures import (
     BinaryStructure,
     MulticlassStructure,
     MultilabelStructure,
 )
 
-SAMPLINGS = ("gap", "uniform", "permuted")
-VARIANTS = [
-    *product(("fw", "pairwise", "away"), SAMPLINGS, (False, True)),
-    *product(("corrective",), SAMPLINGS, (False,)),
-]
-
 # Where plain steps, whose gap falls like 1/k, get to 1e-6 in well under a second.
-PROBLEMS = [("binary", 0.01), ("multiclass", 1.0), ("multilabel", 0.3), ("chain", 3.0)]
+PROBLEMS = {
+    "binary": 0.01, "multiclass": 1.0, "multilabel": 0.3, "chain": 3.0, "custom": 1.0,
+}  # fmt: skip
+SAMPLINGS = ("gap", "uniform", "permuted")
+STEPS_WITH_CACHES = [*product(("fw", "pairwise", "away"), (0, CACHE_SIZE))]
+STEPS_WITH_CACHES += [("corrective", 0)]
+
+
+def by_blocks(step, sampling="gap", cache_size=0, **options):
+    def run(problem, lam, p, tol):
+        solver = problem.solver(lam, p, step=step, cache_size=cache_size)
+        limits = {"sampling": sampling, "tol": tol, "max_iter": 10**6, "rng": 0}
+        return run_bcfw(solver, **limits | options)
+
+    return run
+
+
+def by_planes(form, cache_size):
+    def run(problem, lam, p, tol):
+        options = {"form": form, "cache_size": cache_size, "tol": tol}
+        return run_cutting_plane(problem.make_oracle(), p, lam, **options)
+
+    return run
+
+
+def by_exact_steps(sampling):
+    def run(problem, lam, p, tol):
+        options = {"sampling": sampling, "tol": tol, "max_iter": 10**5, "rng": 0}
+        return run_exact(problem.ascent(lam, p), **options)
+
+    return run
+
+
+# Methods with their tolerance, as a share of the optimum. Batch steps are n times
+# shorter: a less exact optimum for the same time, which is as 1 / tol.
+ANY = {
+    f"{step}, accelerated": (by_blocks(step, "permuted", acceleration=True), tol)
+    for step, tol in (
+        ("fw", 1e-3),
+        ("pairwise", 1e-6),
+        ("away", 1e-6),
+        ("corrective", 1e-6),
+    )
+}
+ANY |= {step: (by_blocks(step), 1e-6) for step in CODES}
+ANY |= {"batch": (by_blocks("fw", "permuted", algorithm="batch"), 1e-3)}
+ANY |= {
+    f"{form}, {size}": (by_planes(form, size), 1e-8)
+    for form in ("n-slack", "one-slack")
+    for size in (None, 2)
+}
 # Kinds of data are told apart by steps, and not by samplings and caches.
-CASES = [
-    *product(PROBLEMS[3:], VARIANTS),
-    *product(PROBLEMS[:3], [one for one in VARIANTS if one[1:] == ("gap", False)]),
-]
+OF_CHAINS = {
+    f"{step}, {sampling}, {size}": (by_blocks(step, sampling, size), 1e-6)
+    for (step, size), sampling in product(STEPS_WITH_CACHES, SAMPLINGS)
+}
+OF_ROWS = {f"exact, {own}": (by_exact_steps(own), 1e-9) for own in SAMPLINGS}
+METHODS = ANY | OF_CHAINS | OF_ROWS
+CASES = [(kind, layout, name) for kind, layout in PRESENTED for name in ANY]
+CASES += [("chain", "dense", name) for name in OF_CHAINS]
+CASES += [(*pair, name) for pair in PRESENTED[:6] for name in OF_ROWS]
 
 
-@pytest.mark.parametrize(("case", "variant"), CASES)
-def test_all_variants_reach_one_objective(case, variant):
-    (kind, lam), (step, sampling, cached) = case, variant
-    problem = random_problem(kind)
-    best = optimum(problem, lam)
-    solver = problem.solver(lam, step=step, cache_size=CACHE_SIZE * cached)
-    result = run_bcfw(solver, sampling=sampling, tol=1e-6 * best, max_iter=10**6, rng=0)
+@cache_by_seed
+def best_of(kind):
+    return optimum(random_problem(kind), PROBLEMS[kind], uneven_weights())
+
+
+@pytest.mark.parametrize(("kind", "layout", "name"), CASES)
+def test_every_method_reaches_the_optimum_and_certifies_it(kind, layout, name):
+    run, tol = METHODS[name]
+    lam, p, best = PROBLEMS[kind], uneven_weights(), best_of(kind)
+    problem = random_problem(kind, layout)
+    result = run(problem, lam, p, tol * best)
     assert result.status == "converged"
-    assert abs(result.objective - best) <= 1e-6 * best
-    # The claimed objective is the true one.
-    assert result.objective == pytest.approx(
-        problem.listed.primal(result.solution, lam), rel=1e-11
+    assert 0.0 <= result.gap + 1e-15 <= tol * best + 2e-15
+    primal = problem.listed.primal(result.solution, lam, p)
+    assert result.objective == pytest.approx(primal, rel=1e-11)
+    assert result.gap == pytest.approx(
+        result.objective - result.dual_objective, abs=1e-15
     )
-
-
-@pytest.mark.parametrize(("kind", "lam"), PROBLEMS)
-def test_batch_steps_reach_the_same_objective(kind, lam):
-    problem = random_problem(kind)
-    best = optimum(problem, lam)
-    # Batch steps are n times shorter: a less exact optimum for the same time, which is
-    # as 1 / tol. The certificate is as exact at any.
-    tol = 1e-3 * best
-    result = run_bcfw(
-        problem.solver(lam), algorithm="batch", tol=tol, max_iter=10**6, rng=0
-    )
-    assert result.status == "converged"
-    assert -1e-10 <= result.objective - best <= tol
+    assert result.dual_objective - 2e-10 <= best <= result.objective + 2e-10
+    history = result.history
+    assert set(history) == {*HISTORY_KEYS, "method"}
+    assert (history["dual_objective"] <= best + 2e-10).all()
+    assert (np.diff(history["n_oracle_calls"]) >= 0).all()
 
 
 @pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
@@ -100,23 +147,6 @@ def test_pairwise_steps_go_on_where_plain_ones_crawl():
     assert np.median(gaps["fw"]) >= 1e-5
 
 
-@pytest.mark.parametrize("step", ["pairwise", "away"])
-def test_a_cache_forgets_labelings_without_mass_beyond_its_size(step):
-    problem = random_problem("multilabel")
-    solver = problem.solver(0.003, step=step, cache_size=2)
-    run_bcfw(solver, tol=0.0, max_iter=300, rng=0)
-    # More than it shall keep without mass.
-    assert max(count_atoms(solver)[0]) > 2
-    # For a large λ one plain step per block moves all mass to the labeling of the largest
-    # loss: that with all labels wrong, by far.
-    solver.set_lambda(1e3)
-    solver.check_gaps()
-    solver.run(np.tile(np.arange(problem.n), 3))
-    kept, with_mass = count_atoms(solver)
-    assert max(with_mass) == 1
-    assert max(kept) <= 2
-
-
 def test_a_full_cache_forgets_what_was_best_longest_ago():
     # Without losses nothing moves, and what the oracle says is just remembered.
     problem = list_structure(Listed([list(range(6))], [0], [np.eye(6)], [np.zeros(6)]))
@@ -130,91 +160,45 @@ def test_a_full_cache_forgets_what_was_best_longest_ago():
     assert kept[2:] == [{0, 2, 3}, {0, 3, 4}, {0, 3, 4}, {0, 3, 5}]
 
 
-def count_atoms(solver):
-    """Labelings kept for each block, and those of them that carry dual mass."""
-    atoms = solver.get_state()["atoms"]
-    return (
-        [len(block) for block in atoms],
-        [sum(mass > 0.0 for _, mass, _ in block) for block in atoms],
-    )
-
-
-def hinge_objective(X, y, model, C, s, scaling):
-    """1/2 ||w||² + C Σ s_i max(0, 1 - y_i f_i), over C Σ s_i."""
-    w, b = model.coef_[0], np.atleast_1d(model.intercept_)[0] / scaling
-    margins = (2 * y - 1) * (X @ w + scaling * b)
-    total = 0.5 * (w @ w + b * b) + C * s @ np.maximum(0.0, 1.0 - margins)
-    return total / (C * s.sum())
-
-
-def crammer_singer_objective(X, y, model, C, s, scaling):
-    W, b = model.coef_, np.broadcast_to(model.intercept_, len(model.coef_)) / scaling
-    scores = X @ W.T + scaling * b
+def svm_objective(X, y, model, C, s, scaling):
+    """1/2 ||w||² + C Σ s_i max_c [c ≠ y_i] + f_c - f_y, over C Σ s_i, of all classes."""
+    W, b = model.coef_, np.atleast_1d(model.intercept_)[:, np.newaxis] / scaling
+    b = np.broadcast_to(b, (len(W), 1))
+    scores = X @ W.T + scaling * b.T
+    if len(W) == 1:
+        scores = np.hstack([np.zeros_like(scores), scores])
     truth = scores[np.arange(len(y)), y]
-    scores = scores + 1.0
-    scores[np.arange(len(y)), y] -= 1.0
-    total = 0.5 * ((W**2).sum() + b @ b) + C * s @ (scores.max(axis=1) - truth)
-    return total / (C * s.sum())
-
-
-INTERCEPTS = [(False, 1.0), (True, 1.0), (True, 4.0)]
-
-
-def against_linear_svc(structure, X, y, options, objective, intercept, C, weighted):
-    fit_intercept, scaling = intercept
-    s = np.ones(len(y))
-    if weighted:
-        s = new_rng(0).uniform(0.1, 3.0, size=len(y))
-    shared = {
-        "C": C,
-        "fit_intercept": fit_intercept,
-        "intercept_scaling": scaling,
-        "random_state": 0,
-    }
-    peer = LinearSVC(**options, **shared, tol=1e-9, max_iter=10**7)
-    peer.fit(X, y, sample_weight=s)
-    mine = placed(BCFWClassifier)(structure, **shared, step="pairwise", tol=1e-9)
-    mine.set_params(max_iter=10**5).fit(X, y, sample_weight=s)
-    reached = objective(X, y, mine, C, s, scaling)
-    assert mine.objective_ == pytest.approx(reached, rel=1e-11)
-    assert reached == pytest.approx(objective(X, y, peer, C, s, scaling), rel=1e-6)
-    np.testing.assert_allclose(mine.coef_, peer.coef_, rtol=0, atol=1e-3)
+    hinges = (scores - truth[:, np.newaxis] + 1.0 - np.eye(scores.shape[1])[y]).max(
+        axis=1
+    )
+    return (0.5 * ((W**2).sum() + (b**2).sum()) + C * s @ hinges) / (C * s.sum())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("intercept", [(False, 1.0), (True, 1.0), (True, 4.0)])
 @pytest.mark.parametrize("C", [0.02, 1.0])
-def test_two_classes_give_the_support_vector_machine_of_liblinear(C, intercept, weighted):
-    X, y = make_classification(60, 5, flip_y=0.2, random_state=new_seed(0))
-    options = {"loss": "hinge"}
-    against_linear_svc(
-        BinaryStructure(), X, y, options, hinge_objective, intercept, C, weighted
-    )
-
-
-@pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("C", [0.02, 1.0])
-def test_several_classes_give_the_crammer_singer_machine_of_liblinear(C, intercept):
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_machines_are_those_of_liblinear(n_classes, C, intercept, weighted):
     X, y = make_classification(
-        60,
-        5,
-        n_informative=4,
-        n_redundant=0,
-        n_classes=3,
-        flip_y=0.2,
+        60, 5, n_informative=4, n_redundant=0, n_classes=n_classes, flip_y=0.2,
         random_state=new_seed(0),
-    )
-    options = {"multi_class": "crammer_singer"}
-    against_linear_svc(
-        MulticlassStructure(),
-        X,
-        y,
-        options,
-        crammer_singer_objective,
-        intercept,
-        C,
-        False,
-    )
+    )  # fmt: skip
+    of_classes = {"multi_class": "crammer_singer"} if n_classes > 2 else {"loss": "hinge"}
+    structure = BinaryStructure() if n_classes == 2 else MulticlassStructure()
+    s = new_rng(0).uniform(0.1, 3.0, size=60) if weighted else np.ones(60)
+    shared = {"C": C, "random_state": 0}
+    shared["fit_intercept"], shared["intercept_scaling"] = intercept
+    peer = LinearSVC(**of_classes, **shared, tol=1e-9, max_iter=10**7)
+    # Crammer and Singer's machine of liblinear takes no weights.
+    peer.fit(X, y, sample_weight=s if n_classes == 2 else None)
+    mine = placed(BCFWClassifier)(structure, **shared, step="pairwise", tol=1e-9)
+    mine.set_params(max_iter=10**5).fit(X, y, sample_weight=s)
+    data = X, y, mine, C, s, intercept[1]
+    assert mine.objective_ == pytest.approx(svm_objective(*data), rel=1e-11)
+    if n_classes == 2 or not weighted:
+        expected = svm_objective(X, y, peer, C, s, intercept[1])
+        assert mine.objective_ == pytest.approx(expected, rel=1e-6)
+        np.testing.assert_allclose(mine.coef_, peer.coef_, rtol=0, atol=1e-3)
 
 
 def test_labels_without_normalization_are_one_binary_problem_each():
@@ -236,60 +220,27 @@ def test_labels_without_normalization_are_one_binary_problem_each():
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "threshold", "expected"),
-    [
-        ("multilabel", np.inf, ("fw", False)),
-        ("multilabel", 0.0, ("corrective", False)),
-        # A structure in Python declares no cost, and is expensive whatever the threshold.
-        ("custom", np.inf, ("corrective", False)),
-    ],
-)
-def test_auto_goes_by_the_cost_of_the_oracle(monkeypatch, kind, threshold, expected):
-    for name in ("EXPENSIVE_FOR_STEPS", "EXPENSIVE_FOR_CACHE"):
-        monkeypatch.setattr(f"sklearn_structsvm.solvers.blocks.bcfw.{name}", threshold)
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("cache", ["auto", True, False])
+@pytest.mark.parametrize("kind", ["multilabel", "custom"])
+def test_auto_goes_by_the_cost_of_the_oracle_which_it_does_not_call(kind, cache, average):
+    """A structure in Python declares no cost, and is expensive."""
     problem = random_problem(kind)
-    _, step, cache = start_bcfw(problem.make_oracle(), problem.listed.uniform, 0.1)
-    assert (step, cache) == expected
-    assert isinstance(cache, bool)
 
+    def forbidden(*args):
+        raise AssertionError
 
-@pytest.mark.parametrize("options", [{}, {"step": "away", "cache": True}])
-def test_to_choose_takes_no_call_of_the_oracle(options):
-    problem = random_problem("custom")
-    calls = []
-    decode = problem.structure.loss_augmented_decode
-    problem.structure.loss_augmented_decode = lambda *args: (
-        calls.append(1) or decode(*args)
-    )
-    _, step, cache = start_bcfw(
-        problem.make_oracle(), problem.listed.uniform, 0.1, **options
-    )
-    expected = (options.get("step", "corrective"), options.get("cache", False), [])
-    assert (step, cache, calls) == expected
-
-
-def test_the_classifiers_variants_agree():
-    problem = random_problem("chain")
-    objectives = []
-    for step, cache, algorithm in [
-        ("fw", False, "block"),
-        ("away", True, "block"),
-        ("corrective", "auto", "block"),
-        ("auto", "auto", "batch"),
-    ]:
-        model = BCFWClassifier(
-            clone(problem.structure),
-            C=0.05,
-            step=step,
-            solver_options={"cache": cache},
-            random_state=0,
-        )
-        model.set_params(solver_options__algorithm=algorithm, tol=1e-4, max_iter=10**5)
-        model.fit(problem.X, problem.y)
-        objectives.append(model.objective_)
-    best = optimum(problem, 1 / (0.05 * problem.n))
-    assert max(abs(value - best) for value in objectives) <= 1e-4
+    problem.structure.loss_augmented_decode = forbidden
+    data = problem.make_oracle(), problem.listed.uniform, 0.1
+    found = start_bcfw(*data, cache=cache, average=average)[1:]
+    if kind == "multilabel":
+        assert found == ("fw", cache is True)
+    elif cache is True or average:
+        assert found == ("pairwise", cache is not False)
+    else:
+        assert found == ("corrective", False)
+    with pytest.raises(ValueError, match="step='corrective' keeps the labelings"):
+        start_bcfw(*data, step="corrective", cache=True)
 
 
 def test_each_step_of_the_table_has_a_name_and_a_code():
