@@ -15,7 +15,7 @@ from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.steps import make_ascent
 from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
-from sklearn_structsvm.solvers.blocks.dual_start import ACCELERATED, FIRST_LOOK, DualStart
+from sklearn_structsvm.solvers.blocks.dual_start import DualStart
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5], [3.0, 1.0, 0.0]])
 for_each_k = pytest.mark.parametrize("k", [2, 3])
@@ -112,35 +112,6 @@ def test_many_rows_and_a_small_lambda_are_left_to_the_others(monkeypatch):
     result = run_sublbfgs(risk, 1e-6, hybrid=True, make_start=begin(1e-6), tol=1e-3)
     assert result.status == "converged"
     assert len(ends) == 1 and ends[0] < 0.5 * result.n_iter
-
-
-def test_given_weights_are_the_start():
-    risk, begin = problem(2)
-    w0 = np.ones(risk.n_weights)
-    result = run_sublbfgs(risk, 1.0, hybrid=True, make_start=begin(1.0), w0=w0)
-    assert result.history["objective"][0] == RegularizedRisk(risk, 1.0, w0).value
-
-
-@pytest.mark.parametrize("tol", [0.0, 1e-9, 1e-3, 0.1])
-@pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
-def test_the_forecast_is_of_the_pace_of_the_dual_and_what_it_lacks(lam, tol):
-    _, begin = problem(2, n=300)
-    start = begin(lam)(tol, max_passes_left=60)
-    assert not start.is_slow
-    left = np.inf
-    for n in range(1, 8):
-        start.move(np.inf)
-        dual, gap = start.ascent.dual_objective, start.ascent.estimated_gap
-        done = start.forecast.predicts_convergence()
-        if start.ascent.kappa == 0.0:
-            assert dual > 0.0
-            left = 0.0 if gap <= tol else np.inf
-            if gap > tol > 0.0:
-                left = 0.5 * n * (dual + gap) / dual * np.log(gap / tol)
-        # Accelerated passes are fewer.
-        is_slow = min(left, ACCELERATED * np.sqrt(left)) > 60 and gap > tol
-        assert start.is_slow == (n >= FIRST_LOOK and is_slow)
-        assert not (done and start.is_slow)
 
 
 def test_a_start_that_takes_far_longer_than_foreseen_ends():

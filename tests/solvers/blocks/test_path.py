@@ -7,21 +7,20 @@ import pytest
 from _options import placed
 from _problems import explicit_alpha, random_problem, solve_listed, uneven_weights
 from _references import list_binary, visits
-from _seeds import new_rng, new_seed
+from _seeds import new_rng
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import bcfw_path
-from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks.path import (
     default_kappa,
     first_breakpoint,
     regularization_path,
 )
-from sklearn_structsvm.structures import BinaryStructure, ChainStructure
+from sklearn_structsvm.structures import BinaryStructure
 
 EPS, MIN_LAMBDA, N = 0.2, 1e-2, 8
 KINDS = ("binary", "multiclass", "multilabel", "chain")
@@ -59,8 +58,12 @@ def test_at_any_lambda_the_weights_are_eps_optimal(kind, step):
 @pytest.mark.parametrize("kappa", [None, 0.5, 0.95])
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_breakpoint_is_solved_to_kappa_eps(kind, kappa):
-    path = make_path(random_problem(kind), kappa=kappa)
+    problem = random_problem(kind)
+    path = make_path(problem, kappa=kappa)
     share = 0.7 if kappa is None else kappa
+    if kappa == 0.5 and kind == "chain":
+        more = make_path(problem, kappa=0.95)
+        assert len(more.lambdas) > 1.5 * len(path.lambdas)
     assert path.gaps.max() <= share * EPS
     # A path that solved everything exactly would tell nothing.
     assert path.gaps.max() >= 0.3 * share * EPS
@@ -81,12 +84,6 @@ def test_a_path_may_leap_to_the_lambdas_that_are_wanted(kind, step):
         assert excess(problem, path.coef(lam), lam, p) <= EPS + 1e-6
 
 
-def test_a_larger_kappa_makes_more_breakpoints():
-    problem = random_problem("chain")
-    few, many = (len(make_path(problem, kappa=k).lambdas) for k in (0.5, 0.95))
-    assert many > 1.5 * few
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_breakpoints_follow_from_equation_13(kind):
     problem = random_problem(kind)
@@ -103,17 +100,6 @@ def test_breakpoints_follow_from_equation_13(kind):
     extra = iterate.proximal_gap()
     rho = 1 - (EPS - iterate.gap - extra) / (iterate.block_means.sum() - extra)
     assert ratios[-1] == pytest.approx(rho, rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_reported_last_is_primal_minus_dual(kind):
-    problem, p = random_problem(kind), uneven_weights()
-    iterate = problem.solver(1.0, p, step="pairwise")
-    path, _ = regularization_path(iterate, eps=EPS, min_lambda=MIN_LAMBDA, rng=0)
-    lam, w = path.lambdas[-1], path.coefs[-1]
-    dual = problem.listed.dual(explicit_alpha(problem, iterate), lam, p)
-    primal = problem.listed.primal(w, lam, p)
-    assert path.gaps[-1] == pytest.approx(primal - dual, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,29 +147,21 @@ def test_rescaling_does_what_proposition_1_says(kind, step):
         np.testing.assert_allclose(after, expected, rtol=0, atol=1e-15)
 
 
-def separable():
+def test_a_complete_path_serves_all_smaller_lambdas():
     X = new_rng(0).standard_normal((10, 3))
     y = (X[:, 0] > 0).astype(int)
     X[:, 0] += np.sign(X[:, 0])
     oracle = BinaryStructure().fit(X, y).make_oracle(X, y)
-    return BlockFrankWolfe(oracle, np.full(10, 0.1), 1.0), list_binary(X, y)
-
-
-def test_a_complete_path_serves_all_smaller_lambdas():
-    iterate, listed = separable()
+    iterate = BlockFrankWolfe(oracle, np.full(10, 0.1), 1.0)
     path, stopped_by = regularization_path(iterate, eps=0.1, min_lambda=0.0, rng=0)
     assert stopped_by is None
     assert path.complete and path.end == 0.0
     # The optimum is not negative, so an objective of eps is eps-optimal.
-    w = path.coef(1e-12)
+    w, listed = path.coef(1e-12), list_binary(X, y)
     np.testing.assert_array_equal(w, path.coefs[-1])
     for lam in path.lambdas[-1] * np.array([0.9, 0.5, 1e-3, 1e-9]):
-        solver = separable()[0]
-        solver.set_lambda(lam)
-        solver.run(np.tile(np.arange(10), 300))
-        hinge, gap = solver.check_gaps()
-        lower = 0.5 * lam * solver.weights @ solver.weights + hinge - gap
-        assert listed.primal(w, lam) - max(lower, 0.0) <= 0.1
+        lower = solve_listed(listed, lam, tol=1e-6)[1] if lam > 1e-3 else 0.0
+        assert listed.primal(w, lam) - max(lower, 0.0) <= 0.1 + 1e-6
 
 
 def test_where_the_features_of_the_worst_labelings_cancel_zero_serves_all_lambdas():
@@ -197,52 +175,26 @@ def test_where_the_features_of_the_worst_labelings_cancel_zero_serves_all_lambda
     np.testing.assert_allclose(path.gaps, [0.0], rtol=0, atol=1e-14)
 
 
-def test_the_path_ends_at_the_first_breakpoint_below_min_lambda():
+def test_a_path_ends_below_min_lambda_and_holds_from_each_breakpoint_to_the_next():
     problem = random_problem("multiclass")
     # Features that say nothing leave a risk that no weights make small.
     problem.X = np.zeros_like(problem.X)
     path = make_path(problem)
     assert path.lambdas[-1] < MIN_LAMBDA <= path.lambdas[-2]
     assert not path.complete
-    assert path.coef(MIN_LAMBDA).shape == (path.coefs.shape[1],)
     with pytest.raises(ValueError, match="The path ends at lambda=0.00.*lam=0.0001"):
         path.coef(1e-4)
-
-
-@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
-def test_a_lambda_that_is_not_positive_is_refused(lam):
-    path = make_path(random_problem("binary"))
-    with pytest.raises(ValueError, match=f"lam must be positive; got {lam}"):
-        path.coef(lam)
-
-
-def test_between_breakpoints_the_weights_are_those_of_the_larger_one():
+    for lam in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match=f"lam must be positive; got {lam}"):
+            path.coef(lam)
     path = make_path(random_problem("multiclass"))
     for j in (0, 3, len(path.lambdas) - 2):
-        middle = 0.5 * (path.lambdas[j] + path.lambdas[j + 1])
-        np.testing.assert_array_equal(path.coef(middle), path.coefs[j])
-        np.testing.assert_array_equal(path.coef(path.lambdas[j]), path.coefs[j])
-
-
-def test_what_was_spent_is_counted_from_the_start():
-    path = make_path(random_problem("chain"))
-    assert path.n_iter[0] == 0
-    # The worst labelings, the bound's maxima, the first check.
-    assert path.n_oracle_calls[0] == 3 * N
-    for spent in (path.seconds, path.n_iter, path.n_oracle_calls):
-        assert (np.diff(spent) >= 0).all()
-    steps = path.n_iter[-1] * N
-    checks = (path.n_oracle_calls[-1] - steps) / N
-    assert checks == int(checks) >= len(path.lambdas) - 1
-
-
-def chains_solver(X, y, lam=1.0):
-    oracle = ChainStructure().fit(X, y).make_oracle(X, y)
-    return BlockFrankWolfe(oracle, np.full(len(X), 1 / len(X)), lam, step="pairwise")
+        for lam in (path.lambdas[j], 0.5 * (path.lambdas[j] + path.lambdas[j + 1])):
+            np.testing.assert_array_equal(path.coef(lam), path.coefs[j])
 
 
 @pytest.mark.parametrize("heuristic", [False, True])
-def test_each_breakpoint_is_shown_as_it_is_solved(heuristic):
+def test_each_breakpoint_is_shown_as_it_is_solved_with_what_it_cost(heuristic):
     problem, seen = random_problem("chain"), []
     path, _ = regularization_path(
         problem.solver(1.0),
@@ -256,28 +208,25 @@ def test_each_breakpoint_is_shown_as_it_is_solved(heuristic):
     lambdas, coefs = zip(*seen, strict=True)
     np.testing.assert_array_equal(lambdas, path.lambdas)
     np.testing.assert_array_equal(coefs, path.coefs)
+    assert path.n_iter[0] == 0
+    # The worst labelings, the bound's maxima, the first check.
+    assert path.n_oracle_calls[0] == 3 * N
+    for spent in (path.seconds, path.n_iter, path.n_oracle_calls):
+        assert (np.diff(spent) >= 0).all()
+    steps = path.n_iter[-1] * N
+    checks = (path.n_oracle_calls[-1] - steps) / N
+    assert checks == int(checks) >= (not heuristic) * (len(path.lambdas) - 1)
 
 
 def test_a_heuristic_path_is_cheaper_and_not_far_off():
-    X, y = make_chains(n_samples=60, n_classes=3, random_state=new_seed(0))
-    calls = []
+    problem, calls = random_problem("chain", n=30), []
     for heuristic in (False, True):
-        path, _ = regularization_path(
-            chains_solver(X, y), eps=0.1, min_lambda=0.1, rng=0, heuristic=heuristic
-        )
+        path = make_path(problem, step="pairwise", heuristic=heuristic)
         calls.append(path.n_oracle_calls[-1])
     assert calls[1] < calls[0]
-    assert path.gaps.max() <= 0.7 * 0.1
-    for j in range(0, len(path.lambdas), 8):
-        lam, w = path.lambdas[j], path.coefs[j]
-        solver = chains_solver(X, y, lam)
-        for _ in range(20):
-            solver.run(np.tile(np.arange(60), 5))
-            hinge, gap = solver.check_gaps()
-            if gap <= 0.005:
-                break
-        lower = 0.5 * lam * solver.weights @ solver.weights + hinge - gap
-        assert 0.5 * lam * w @ w + solver.hinge(w) - lower <= 2 * 0.1
+    assert path.gaps.max() <= 0.7 * EPS
+    for j in range(0, len(path.lambdas), 16):
+        assert excess(problem, path.coefs[j], path.lambdas[j]) <= 2 * EPS
 
 
 def test_a_path_cut_short_keeps_what_it_solved():
@@ -352,12 +301,8 @@ def test_a_path_of_features_that_are_not_scaled_has_an_end():
     ("options", "message"),
     [
         ({"eps": 0.0}, r"in the range \(0.0, inf\). Got 0.0"),
-        ({"eps": np.inf}, r"in the range \(0.0, inf\). Got inf"),
-        ({"eps": np.nan}, r"in the range \(0.0, inf\). Got nan"),
         ({"kappa": 1.0}, r"in the range \(0.0, 1.0\) or None. Got 1.0"),
-        ({"min_lambda": -1.0}, r"in the range \[0.0, inf\). Got -1.0"),
         ({"min_lambda": "small"}, r"in the range \[0.0, inf\). Got 'small'"),
-        ({"max_iter": 0}, r"in the range \[1, inf\) or None. Got 0"),
         ({"max_iter": 2.5}, r"int in the range \[1, inf\) or None. Got 2.5"),
         ({"max_time": -2.0}, r"in the range \(0.0, inf\) or None. Got -2.0"),
         ({"heuristic": "yes"}, "Got 'yes'"),
@@ -366,15 +311,11 @@ def test_a_path_of_features_that_are_not_scaled_has_an_end():
     ],
 )
 def test_bcfw_path_refuses_what_makes_no_path(options, message):
-    problem = random_problem("chain")
+    problem = random_problem("multiclass")
     (name,) = options
     message = f"The '{name}' parameter of .*bcfw_path must be .*{message}"
     with pytest.raises(ValueError, match=message):
         placed(bcfw_path)(problem.X, problem.y, **options)
-
-
-def test_features_whose_squares_overflow_are_refused():
-    problem = random_problem("multiclass")
     for X in (1e160 * np.asarray(problem.X), 1e300 * np.asarray(problem.X)):
         with pytest.raises(ValueError, match="as large as .*squares overflow. Scale"):
             bcfw_path(X, problem.y)
