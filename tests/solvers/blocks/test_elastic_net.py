@@ -6,7 +6,7 @@ from _listed_crf import KINDS, Listed
 from _seeds import new_rng
 from scipy.special import logsumexp
 
-from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
+from sklearn_structsvm.solvers.blocks.crf import run_crf
 
 RATIOS = (0.2, 0.9, 1.0)
 
@@ -18,24 +18,6 @@ def soft(v, threshold):
 def solved(problem, **options):
     options = {"tol": 1e-9, "max_iter": 2000, "rng": 0} | options
     return run_crf(problem.ascent(), **options)
-
-
-@pytest.mark.parametrize("l1_ratio", RATIOS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_bracket_holds_the_optimum_of_another_solver(kind, l1_ratio):
-    for seed in range(2):
-        problem = Listed(kind, seed, l1_ratio=l1_ratio)
-        above = problem.sparse_optimum()
-        for n_passes in (1, 7, 40):
-            result = solved(problem, tol=0.0, max_iter=n_passes, gap_check_interval=2)
-            w = result.solution
-            assert result.objective == pytest.approx(problem.primal(w), rel=1e-9)
-            assert result.dual_objective <= above + 1e-9
-            history = result.history
-            differences = history["objective"] - history["dual_objective"]
-            assert differences == pytest.approx(history["dual_gap"], abs=1e-12)
-            assert (np.diff(history["dual_objective"]) >= 0.0).all()
-            assert (np.diff(history["objective"]) <= 1e-12).all()
 
 
 @pytest.mark.parametrize("l1_ratio", RATIOS)
@@ -120,54 +102,3 @@ def test_without_squares_each_weight_has_a_momentum_of_its_own(kind):
         # The dual point stays, and the weights are those of the new center.
         assert ascent.dual_image() == pytest.approx(u, rel=1e-9, abs=1e-9)
         assert ascent.weights == pytest.approx(soft(0.5 * u + z, 0.5), abs=1e-9)
-
-
-def test_steps_without_acceleration_find_the_same():
-    problem = Listed("chain", 6, l1_ratio=0.5)
-    # With less, plain steps are slow.
-    problem.lam = 0.3
-    plain = solved(problem, acceleration=False, tol=1e-6)
-    fast = solved(problem, tol=1e-6)
-    assert abs(plain.objective - fast.objective) <= max(plain.gap, fast.gap) <= 1e-6
-
-
-@pytest.mark.parametrize("kind", ["chain", "multilabel"])
-def test_threads_share_the_passes(kind):
-    problem = Listed(kind, 7, n=500, l1_ratio=0.6)
-    alone = solved(problem, tol=1e-5)
-    first, again = (solved(problem, tol=1e-5, n_threads=2) for _ in range(2))
-    assert first.solution.tobytes() == again.solution.tobytes()
-    assert first.objective == pytest.approx(problem.primal(first.solution), rel=1e-9)
-    assert abs(first.objective - alone.objective) <= max(first.gap, alone.gap) <= 1e-5
-
-
-@pytest.mark.parametrize("sampling", ["gap", "uniform"])
-def test_other_orders_of_the_examples_find_the_same(sampling):
-    problem = Listed("tree", 8, l1_ratio=0.7)
-    problem.lam = 0.3
-    other = solved(problem, sampling=sampling, tol=1e-6)
-    assert other.gap <= 1e-6
-    assert abs(other.objective - solved(problem, tol=1e-6).objective) <= 1e-6
-
-
-def test_a_state_is_one_for_any_penalty():
-    problem = Listed("chain", 9)
-    state = problem.ascent().get_state()
-    for l1_ratio, scale in ((0.5, 1.0), (1.0, 3.0), (1.0, 0.5), (0.1, 0.5), (0.0, 1.0)):
-        problem.l1_ratio, problem.lam = l1_ratio, scale * problem.lam
-        ascent = problem.ascent()
-        ascent.set_state(state)
-        result = run_crf(ascent, tol=1e-7, max_iter=2000, rng=0)
-        assert result.gap <= 1e-7
-        assert result.objective == pytest.approx(problem.primal(result.solution))
-        assert result.dual_objective <= problem.sparse_optimum() + 1e-9
-        again = problem.ascent()
-        again.set_state(ascent.get_state())
-        row, w, *_ = certify(again)
-        assert row["objective"] == pytest.approx(result.objective, rel=1e-9)
-        assert w == pytest.approx(result.solution, rel=1e-9, abs=1e-12)
-        state = ascent.get_state()
-        # Weights alone are one as well.
-        again = problem.ascent()
-        again.set_state({"weights": result.solution})
-        assert run_crf(again, tol=1e-6, max_iter=2000, rng=0).gap <= 1e-6
