@@ -129,24 +129,3 @@ def pair_planes(labels, costs):
             slopes.append(eye[d] - eye[c])
             offsets.append(costs[c, d])
     return np.array(slopes), np.array(offsets)
-
-
-def listed_form(problem):
-    """The result of `risk.dual_form`, from the listed planes."""
-    risk, planes = problem.risk, problem.planes
-    if risk.n_scores == 1:
-        slopes = np.array([B[1, 0] for B, _ in planes])
-        return "box", {"sign": -slopes, "cost": np.array([c[1] for _, c in planes])}
-    if problem.y.ndim == 1:
-        return "simplex", {
-            "truth": problem.y,
-            "cost": risk.label_costs,
-            "rescaled": any(np.abs(B).max() > 1.0 for B, _ in planes),
-        }
-    slopes = np.vstack([B for B, _ in planes])
-    return "pairs", {
-        "starts": np.cumsum([0] + [len(c) for _, c in planes]),
-        "gained": np.argmax(slopes, axis=1),
-        "lost": np.argmin(slopes, axis=1),
-        "cost": np.concatenate([c for _, c in planes]),
-    }

@@ -1,11 +1,8 @@
 """Bundle methods: against theory, other solvers, and the problem's definition."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from _batch_problems import KINDS, random_batch, repeated_batch
-from _problems import check_interrupted
 from _seeds import new_rng
 from scipy.linalg import hadamard
 from sklearn.svm import LinearSVC
@@ -76,53 +73,26 @@ def test_the_gap_on_the_hadamard_instance_is_what_theory_says(lam, last):
     w = bundle.weights
     value = 0.5 * lam * w @ w + risk.value(risk.scores(w, np.empty((1, d))))
     assert value == pytest.approx(0.5 / (lam * t[-1]), rel=1e-10)
-
-
-@pytest.mark.parametrize("lam", [0.01, 1.0])
-def test_one_step_in_one_variable_is_no_faster_there(lam):
-    d = 64
-    result = run_bmrm(
-        Hadamard(d),
-        lam,
-        line_search=False,
-        subproblem="line",
-        tol=0.0,
-        max_iter=d // 2 - 2,
-    )
+    # One step in one variable is no faster there. Theorem 5, with G = 1 and H* = 1.
+    options = {"line_search": False, "subproblem": "line", "tol": 0.0}
+    result = run_bmrm(Hadamard(d), lam, **options, max_iter=d // 2 - 2)
     t, gap = result.history["n_oracle_calls"], result.history["dual_gap"]
     assert (gap >= 0.5 / (lam * t) * (1.0 - 1e-12)).all()
-    # Theorem 5, with G = 1 and H* = 1.
-    assert (gap <= 8.0 / (lam * t)).all()
-
-
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_closes_within_the_bound_of_theorem_five(kind, options):
-    problem, lam = random_batch(kind), 0.05
-    result = run_bmrm(problem.risk, lam, **options, tol=1e-3, max_iter=100_000)
-    assert result.status == "converged"
-    norms = np.linalg.norm(problem.X, axis=1)
-    slopes = [np.linalg.norm(B, axis=1).max() for B, _ in problem.planes]
-    G2 = (problem.risk.weights @ (norms * slopes)) ** 2
-    start = problem.objective(np.zeros(problem.risk.n_weights), lam)
-    # What is zero but for rounding may have either sign.
-    gaps = np.maximum(result.history["dual_gap"], 1e-15 * start)
-    bound = np.log2(max(lam * start / G2, 1.0)) + 8.0 * G2 / (lam * gaps) - 4.0
-    small = gaps < 4.0 * G2 / lam
-    assert small[-1]
-    assert (result.history["n_iter"][small] <= np.maximum(bound[small], 1.0)).all()
+    assert lam > 1.0 or (gap <= 8.0 / (lam * t)).all()
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_objectives_are_true_at_the_weights_and_certificates_hold(kind, layout, options):
+def test_certificates_hold_and_the_gap_closes_within_the_bound_of_theorem_five(
+    kind, layout, options
+):
     weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
-    problem, lam = random_batch(kind, layout=layout, weights=weights), 0.02
+    problem, lam = random_batch(kind, layout=layout, weights=weights), 0.05
     best = run_bmrm(problem.risk, lam, **EXACT).objective
-    result = run_bmrm(problem.risk, lam, **options, tol=1e-2, max_iter=5000)
-    assert result.gap <= 1e-2
+    result = run_bmrm(problem.risk, lam, **options, tol=1e-3, max_iter=100_000)
+    assert result.status == "converged" and result.gap <= 1e-3
     assert result.objective == pytest.approx(
         problem.objective(result.solution, lam), rel=1e-13
     )
@@ -130,11 +100,21 @@ def test_objectives_are_true_at_the_weights_and_certificates_hold(kind, layout, 
     assert (rows["dual_objective"] <= best + 1e-12).all()
     assert (np.diff(rows["objective"]) <= 1e-15).all()
     assert (np.diff(rows["dual_objective"]) >= 0.0).all()
-    np.testing.assert_allclose(
-        rows["dual_gap"], rows["objective"] - rows["dual_objective"], rtol=0, atol=0
-    )
+    gaps = rows["dual_gap"]
+    np.testing.assert_array_equal(gaps, rows["objective"] - rows["dual_objective"])
     # Each iteration asks for one plane.
     np.testing.assert_array_equal(rows["n_oracle_calls"], rows["n_iter"] + 1)
+    rows_of_x = problem.X.toarray() if layout == "csr" else problem.X
+    norms = np.linalg.norm(rows_of_x, axis=1)
+    slopes = [np.linalg.norm(B, axis=1).max() for B, _ in problem.planes]
+    G2 = (problem.risk.weights @ (norms * slopes)) ** 2
+    start = problem.objective(np.zeros(problem.risk.n_weights), lam)
+    # What is zero but for rounding may have either sign.
+    gaps = np.maximum(gaps, 1e-15 * start)
+    bound = np.log2(max(lam * start / G2, 1.0)) + 8.0 * G2 / (lam * gaps) - 4.0
+    small = gaps < 4.0 * G2 / lam
+    assert small[-1]
+    assert (rows["n_iter"][small] <= np.maximum(bound[small], 1.0)).all()
 
 
 class Counting:
@@ -192,7 +172,7 @@ def linear_svc_objective(problem, lam, **options):
     return problem.objective(model.coef_.T.ravel(), lam)
 
 
-@pytest.mark.parametrize("lam", [0.1, 0.005])
+@pytest.mark.parametrize("lam", [0.1, 0.02])
 @pytest.mark.parametrize(
     ("kind", "structure", "options"),
     [
@@ -239,11 +219,11 @@ def test_an_example_of_weight_two_is_the_same_as_two(kind, line_search):
 
 
 @pytest.mark.parametrize("line_search", [True, False])
-@pytest.mark.parametrize("lam", [1e-12, 1e-7, 1e6, 1e12])
+@pytest.mark.parametrize("lam", [1e-12, 1e-7, 0.1, 1e6, 1e12])
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "pairs"])
 def test_tiny_and_huge_lambdas_end_with_a_gap_of_rounding(kind, lam, line_search):
     problem = random_batch(kind, ties=True)
-    result = run_bmrm(problem.risk, lam, line_search=line_search, tol=1e-9, max_iter=1500)
+    result = run_bmrm(problem.risk, lam, line_search=line_search, tol=-1.0, max_iter=1500)
     objective = problem.objective(result.solution, lam)
     start = problem.objective(np.zeros_like(result.solution), lam)
     assert result.objective == pytest.approx(objective, rel=1e-9)
@@ -252,16 +232,7 @@ def test_tiny_and_huge_lambdas_end_with_a_gap_of_rounding(kind, lam, line_search
     # of w, and ||a|| times that of the risk, where ||a|| <= sqrt(2) max ||x||.
     rounding = 2.0 * EPSILON * (problem.X**2).sum(axis=1).max() / lam
     assert -1e-14 <= result.gap <= max(1e-9, rounding)
-    assert result.status in ("converged", "stalled")
-
-
-def test_a_flat_problem_is_solved_at_zero():
-    problem = random_batch("multiclass")
-    risk = type(problem.risk)(np.zeros((40, 3)), problem.y, n_classes=4)
-    result = run_bmrm(risk, 0.1, tol=1e-12)
-    np.testing.assert_array_equal(result.solution, 0.0)
-    assert result.objective == pytest.approx(1.0, rel=1e-15)
-    assert result.n_iter == 0
+    assert result.status == "stalled" or result.n_iter == 1500
 
 
 @pytest.mark.parametrize("line_search", [True, False])
@@ -284,25 +255,11 @@ def test_a_bundle_and_weights_that_are_handed_over_are_gone_on_from(line_search)
     warm = run_bmrm(problem.risk, other, bundle=bundle.at(other), tol=1e-6)
     assert warm.objective == pytest.approx(cold.objective, abs=2e-6)
     assert warm.n_iter < 0.5 * cold.n_iter
+    # Where it came from stays as it was.
+    assert first.dual_objective <= bundle.dual_objective <= first.objective
+    assert Bundle(5, 0.5).at(0.1).slack == -np.inf
     with pytest.raises(ValueError, match=r"made for λ = 0.02, and not for 0.015"):
         run_bmrm(problem.risk, other, bundle=bundle)
-
-
-def test_a_bundle_at_another_lambda_is_the_one_that_is_made_there():
-    rng = new_rng(0)
-    old, new = Bundle(5, 0.5), Bundle(5, 0.1)
-    for plane, offset in zip(rng.standard_normal((12, 5)), rng.random(12), strict=True):
-        for bundle in (old, new):
-            bundle.add(plane, offset)
-            bundle.solve()
-    moved = old.at(0.1)
-    assert moved.dual_objective == pytest.approx(new.dual_objective, rel=1e-12)
-    np.testing.assert_allclose(moved.weights, new.weights, rtol=1e-9)
-    before = old.dual_objective
-    moved.add(np.ones(5), 9.0)
-    moved.solve()
-    assert (old.dual_objective, len(old.offsets)) == (before, 12)
-    assert Bundle(5, 0.5).at(0.1).slack == -np.inf
 
 
 def test_the_mean_plane_maximizes_the_dual_on_the_segment():
@@ -326,31 +283,3 @@ def test_the_mean_plane_maximizes_the_dual_on_the_segment():
     before = mean.dual_objective
     mean.solve()
     assert mean.dual_objective == pytest.approx(before + 1.0, rel=1e-12)
-
-
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_an_interrupted_run_leaves_a_history_that_is_true(options):
-    problem, lam = random_batch("multiclass"), 0.01
-    run = partial(run_bmrm, problem.risk, lam, **options)
-    history = check_interrupted(run, partial(problem.objective, lam=lam), rel=1e-13)
-    assert [row["n_iter"] for row in history.rows] == list(range(8))
-
-
-def test_limits_are_kept():
-    risk = random_batch("multiclass").risk
-    result = run_bmrm(risk, 1e-3, tol=0.0, max_time=0.0)
-    assert (result.status, result.n_iter) == ("max_time", 1)
-    result = run_bmrm(risk, 1e-3, tol=0.0, max_iter=5)
-    assert (result.status, result.n_iter) == ("max_iter", 5)
-    result = run_bmrm(risk, 1e-3, tol=0.0, on_pass=lambda n, row, last: n == 3)
-    assert (result.status, result.n_iter) == ("stopped", 3)
-
-
-@pytest.mark.parametrize("line_search", [True, False])
-def test_a_tolerance_that_cannot_be_met_ends_where_nothing_changes(line_search):
-    problem = random_batch("binary")
-    result = run_bmrm(
-        problem.risk, 0.1, line_search=line_search, tol=-1.0, max_iter=10_000
-    )
-    assert result.status == "stalled"
-    assert abs(result.gap) <= 1e-14

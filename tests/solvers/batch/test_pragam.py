@@ -1,11 +1,8 @@
 """Pragam: the excessive gap condition, its bounds, and agreement with other solvers."""
 
-from functools import partial
-
 import numpy as np
 import pytest
-from _batch_problems import KINDS, listed_form, random_batch, repeated_batch
-from _problems import check_interrupted
+from _batch_problems import KINDS, random_batch
 from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,15 +55,6 @@ def dual_value(method):
     return loss - 0.5 * V @ V / method.lam
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_risks_list_their_planes(kind):
-    problem = random_batch(kind)
-    (name, arrays), (expected, values) = problem.risk.dual_form(), listed_form(problem)
-    assert (name, arrays.keys()) == (expected, values.keys())
-    for key, value in values.items():
-        np.testing.assert_array_equal(arrays[key], value)
-
-
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
 def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
@@ -112,7 +100,7 @@ def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
     assert (np.diff(rows["dual_gap"]) <= 0.0).all()
 
 
-@pytest.mark.parametrize("lam", [0.1, 0.01])
+@pytest.mark.parametrize("lam", [0.1, 0.03])
 def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     problem = random_batch("binary")
     # Far from balanced, and far from the origin.
@@ -132,24 +120,6 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     assert result.objective < without.dual_objective - 1e-7
 
 
-@pytest.mark.parametrize(
-    ("kind", "fit_intercept"),
-    [("binary", False), ("binary", True), ("multiclass", False)],
-)
-def test_an_example_of_weight_two_is_the_same_as_two_at_every_iteration(
-    kind, fit_intercept
-):
-    weighted, repeated = repeated_batch(kind)
-    # Its estimate is of vectors as long as there are rows.
-    settings = {"lipschitz": lipschitz_constant(weighted, 0.05)}
-    settings |= {"fit_intercept": fit_intercept, "tol": 0.0, "max_iter": 50}
-    results = [run_pragam(risk, 0.05, **settings) for risk in (weighted.risk, repeated)]
-    for column in ("objective", "dual_objective"):
-        np.testing.assert_allclose(
-            results[0].history[column], results[1].history[column], rtol=1e-9
-        )
-
-
 def test_an_estimate_that_is_too_small_is_replaced():
     problem, lam = random_batch("multiclass"), 0.05
     risk = problem.risk
@@ -164,35 +134,6 @@ def test_an_estimate_that_is_too_small_is_replaced():
     assert LIPSCHITZ_DECAY - 1e-12 <= min(tried) < 1.0 < max(tried)
     with pytest.raises(ValueError, match=r"needs a binary loss.*this risk has 4"):
         run_pragam(risk, lam, fit_intercept=True)
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("lam", [1e-8, 1e8])
-def test_tiny_and_huge_lambdas_leave_an_honest_certificate(lam, fit_intercept):
-    problem = random_batch("binary", ties=True)
-    result = run_pragam(
-        problem.risk, lam, fit_intercept=fit_intercept, tol=1e-9, max_iter=300
-    )
-    b = result.solution[-1] if fit_intercept else 0.0
-    w = result.solution[:-1] if fit_intercept else result.solution
-    assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-9)
-    if lam > 1.0:
-        assert result.status == "converged"
-        if not fit_intercept:
-            assert result.objective == pytest.approx(1.0, abs=1e-6)
-    else:
-        best = run_bmrm(problem.risk, lam, tol=1e-9, max_iter=5000)
-        assert result.dual_objective <= best.objective
-        assert result.gap > 0.0
-
-
-@pytest.mark.parametrize("kind", ["binary", "multiclass"])
-def test_a_flat_problem_is_solved_at_once(kind):
-    problem = random_batch(kind)
-    options = {"n_classes": 4} if kind == "multiclass" else {}
-    risk = type(problem.risk)(np.zeros((40, 3)), problem.y, **options)
-    result = run_pragam(risk, 0.1, tol=1e-12, max_iter=3)
-    assert (result.status, result.objective) == ("converged", pytest.approx(1.0))
 
 
 @pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
@@ -233,7 +174,7 @@ def test_the_dual_point_is_feasible_and_its_value_no_higher_at_any_scale(
         method.improve()
 
 
-@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e-12, 1e-9, 1e-7, 1e-5])
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e-9, 1e-5])
 @pytest.mark.parametrize("weights", [None, np.geomspace(1e-6, 1.0, 40)])
 @pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
 def test_features_of_no_size_are_solved_at_once(kind, fit_intercept, weights, scale):
@@ -278,23 +219,3 @@ def test_many_iterations_leave_the_estimate_below_the_constant():
         method.improve()
         assert method.lipschitz <= LIPSCHITZ_GROWTH * L
     assert method.objective - method.dual_objective <= method.mu * method.dual.radius
-
-
-def test_an_interrupted_run_leaves_a_history_that_is_true():
-    problem, lam = random_batch("multiclass"), 0.01
-    run = partial(run_pragam, problem.risk, lam)
-    history = check_interrupted(run, partial(problem.objective, lam=lam))
-    assert [row["n_iter"] for row in history.rows] == list(range(8))
-
-
-def test_limits_are_kept_and_threads_change_nothing():
-    result = run_pragam(random_batch("pairs").risk, 1e-3, tol=0.0, max_time=0.0)
-    assert (result.status, result.n_iter) == ("max_time", 1)
-    runs = [
-        run_pragam(random_batch(kind, n_threads=n).risk, 0.01, tol=0.0, max_iter=10)
-        for kind in ("pairs", "multiclass")
-        for n in (1, 2)
-    ]
-    for one, two in (runs[:2], runs[2:]):
-        assert (one.status, one.n_iter) == ("max_iter", 10)
-        np.testing.assert_array_equal(one.solution, two.solution)

@@ -1,19 +1,13 @@
 """subBFGS and subLBFGS: directions, line searches, certificates, the hybrid."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from _estimators import however_near
-from _problems import check_interrupted
 from _seeds import new_rng
 from scipy.optimize import minimize_scalar
-from scipy.sparse import csr_array
-from sklearn.svm import LinearSVC
 
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge
-from sklearn_structsvm.solvers.batch import sublbfgs
 from sklearn_structsvm.solvers.batch._lbfgs import LimitedMemory
 from sklearn_structsvm.solvers.batch.quasi_newton import (
     CURVATURE,
@@ -27,9 +21,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import (
     wolfe_step,
 )
 from sklearn_structsvm.solvers.batch.sublbfgs import RegularizedRisk, run_sublbfgs
-from sklearn_structsvm.solvers.loop import HISTORY_KEYS, History
 from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
-from sklearn_structsvm.solvers.turns import Turn, Turns
 
 MODES = [
     pytest.param({}, id="sublbfgs"),
@@ -112,9 +104,7 @@ def test_two_steps_of_subbfgs_solve_the_toy_problem_where_bfgs_is_stuck():
     assert toy.slope(-steps.inverse.multiply(toy.gradient)) > 0.0
     assert steps.move()
     np.testing.assert_allclose(toy.weights, 0.0, atol=1e-10)
-
-
-def test_the_minimum_of_the_toy_problem_has_no_descent_direction():
+    # From the minimum no direction descends.
     toy = WeightedDistance([10.0, 1.0], [0.0, 0.0])
     toy.gradient = np.array([10.0, 1.0])
     assert not QuasiNewtonSteps(toy, full_matrix=True, max_directions=50).move()
@@ -151,15 +141,6 @@ def test_direction_finding_keeps_to_theorem_6(seed):
     minimum = -program.solve()[1]
     model = 0.5 * p @ np.linalg.solve(B, p) + slope
     assert minimum - 1e-12 <= model <= minimum + tol
-
-
-def test_the_gap_of_direction_finding_never_grows_with_more_directions():
-    objective = RegularizedRisk(problem(), 0.01)
-    gaps = [
-        descent_direction(objective, lambda v: v, tol=0.0, max_directions=n)[3]
-        for n in (20, 40, 80)
-    ]
-    assert gaps == sorted(gaps, reverse=True) and gaps[-1] < gaps[0]
 
 
 @however_near
@@ -200,23 +181,6 @@ def test_each_mode_reaches_the_optimum_that_bcfw_certifies(kind, options, tol):
     )
 
 
-def test_the_hybrid_agrees_with_liblinear():
-    X, y, _ = data("binary", n=200)
-    lam = 0.01
-    peer = LinearSVC(
-        C=1.0 / (lam * len(y)),
-        loss="hinge",
-        fit_intercept=False,
-        tol=1e-10,
-        max_iter=10**6,
-    ).fit(X, y)
-    risk = BinaryHinge(X, y)
-    result = run_sublbfgs(risk, lam, tol=1e-8, hybrid=True)
-    assert result.objective == pytest.approx(
-        objective_at(risk, lam, peer.coef_.ravel()), rel=1e-6
-    )
-
-
 @pytest.mark.parametrize("options", MODES)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_certificate_is_never_below_the_true_suboptimality(options, seed):
@@ -229,38 +193,7 @@ def test_the_certificate_is_never_below_the_true_suboptimality(options, seed):
     assert (history["dual_gap"] >= suboptimality - 1e-8).all()
     assert (history["dual_objective"] <= optimum.objective + 1e-12).all()
     assert (np.diff(history["dual_objective"]) >= 0.0).all()
-
-
-@pytest.mark.parametrize("options", MODES)
-def test_the_objective_falls_at_each_iteration(options):
-    risk = problem(n=60)
-    objective = RegularizedRisk(risk, 1e-3)
-    hybrid = options.get("hybrid")
-    if hybrid:
-        steps = sublbfgs._Certified(objective, QuasiNewtonSteps(objective), True)
-        turn = Turn(steps)
-        turn.then = lambda row, w: Turn(steps.bundle_steps(row, -np.inf), row, w)
-    else:
-        turn = Turn(QuasiNewtonSteps(objective, **options))
-    turns = Turns(turn, History())
-
-    def look():
-        if not hybrid:
-            return objective.value, objective.weights
-        row, weights = turns.check()
-        return row["objective"], weights
-
-    values = [look()[0]]
-    for _ in range(40):
-        if turns.move(np.inf) == "stalled":
-            break
-        value, weights = look()
-        values.append(value)
-        assert value == pytest.approx(objective_at(risk, 1e-3, weights), rel=1e-12)
-    assert len(values) > 15
-    falls = -np.diff(values)
-    # A bundle step may find nothing better on its line.
-    assert (falls >= -1e-14).all() if hybrid else (falls > 0.0).all()
+    assert (np.diff(history["objective"]) <= 1e-14).all()
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
@@ -329,20 +262,17 @@ def test_limited_memory_is_the_full_matrix_while_no_pair_is_forgotten():
     assert not np.allclose(limited.multiply(v), full.multiply(v), rtol=1e-4)
 
 
-@pytest.mark.parametrize("change", [[-1.0, 0.0], [0.0, 1.0], [np.nan, 0.0]])
-def test_pairs_without_curvature_are_refused(change):
-    with pytest.raises(ValueError, match="positive product"):
-        LimitedMemory(2, 3).update(np.array([1.0, 0.0]), np.array(change))
-
-
-def test_pairs_of_too_little_curvature_are_given_the_least():
+def test_pairs_of_too_little_curvature_are_given_the_least_and_those_of_none_refused():
+    for change in ([-1.0, 0.0], [0.0, 1.0], [np.nan, 0.0]):
+        with pytest.raises(ValueError, match="positive product"):
+            LimitedMemory(2, 3).update(np.array([1.0, 0.0]), np.array(change))
     inverse, change = LimitedMemory(2, 3), np.array([0.0, 1.0])
     update_pair(inverse, np.array([1.0, 0.0]), change)
     assert inverse.multiply(change) @ change == pytest.approx(MIN_CURVATURE)
 
 
 def test_the_hybrid_keeps_its_planes_and_needs_fewer_iterations():
-    X, y, _ = data("binary", n=300, d=30)
+    X, y, _ = data("binary", n=150, d=30)
     risk = BinaryHinge(X, y)
     alone = run_sublbfgs(risk, 1e-4, tol=1e-4, max_iter=3000)
     hybrid = run_sublbfgs(risk, 1e-4, tol=1e-4, max_iter=3000, hybrid=True)
@@ -359,69 +289,6 @@ def test_a_run_goes_on_from_where_another_one_ended(options):
     assert first.status == "max_iter" and first.n_iter == 8
     assert again.history["objective"][0] == pytest.approx(first.objective, rel=1e-13)
     assert again.objective <= first.objective * (1.0 + 1e-14)
-
-
-def test_dense_and_sparse_features_lead_the_same_way():
-    X, y, s = data("multiclass")
-    X[np.abs(X) < 0.5] = 0.0
-    runs = [
-        run_sublbfgs(make_risk("multiclass", A, y, s), 0.01, tol=1e-6, hybrid=True)
-        for A in (X, csr_array(X))
-    ]
-    assert runs[0].objective == pytest.approx(runs[1].objective, abs=2e-6)
-
-
-def test_what_an_interrupted_run_saw_is_in_its_history():
-    risk = problem(n=100)
-    run, objective = partial(run_sublbfgs, risk, 1e-3), partial(objective_at, risk, 1e-3)
-    result = check_interrupted(run, objective, at=25).result("stopped")
-    assert set(result.history) == {*HISTORY_KEYS, "method"}
-    assert result.history["method"].tolist() == ["start", "sublbfgs", "sublbfgs"]
-    assert result.history["n_iter"].tolist() == [0, 10, 20]
-
-
-@pytest.mark.parametrize(
-    ("options", "status"),
-    [
-        ({"max_iter": 3}, "max_iter"),
-        ({"max_time": 0.0}, "max_time"),
-        ({"on_pass": lambda *_: True}, "stopped"),
-    ],
-)
-def test_each_limit_ends_a_run_with_a_certificate(options, status):
-    result = run_sublbfgs(problem(), 1e-3, tol=0.0, **options)
-    assert result.status == status
-    assert 0.0 < result.gap < np.inf
-    assert result.gap == result.objective - result.dual_objective
-
-
-def test_one_iteration_costs_one_product_of_each_kind():
-    X, y, _ = data("multiclass", n=200)
-    risk = make_risk("multiclass", X, y)
-    counts = {"scores": 0, "gradient": 0, "plane": 0}
-
-    def count(name):
-        call = getattr(risk, name)
-
-        def counted(*args, **options):
-            counts[name] += 1
-            return call(*args, **options)
-
-        setattr(risk, name, counted)
-
-    for name in counts:
-        count(name)
-    steps = QuasiNewtonSteps(RegularizedRisk(risk, 1e-2))
-    steps.move()
-    start = dict(counts)
-    extra = steps.n_directions
-    for _ in range(20):
-        steps.move()
-    extra = steps.n_directions - extra
-    assert counts["scores"] - start["scores"] <= 20 + 2 * extra
-    assert counts["gradient"] - start["gradient"] <= 20 + extra
-    # One for the slope along each direction, and one where the step ends.
-    assert counts["plane"] - start["plane"] == 2 * 20 + extra
 
 
 def test_objectives_of_near_ties_are_not_those_of_the_lower_planes():
