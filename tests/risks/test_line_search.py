@@ -64,8 +64,7 @@ def test_no_step_of_a_dense_grid_is_better(kind):
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "uniform pairs"])
-@pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("n", [700, 9000])
+@pytest.mark.parametrize(("n", "start"), [(700, 1e-3), (700, 1e3), (9000, 1.0)])
 def test_selection_equals_sorting_on_many_examples(kind, start, n):
     rng = new_rng(n)
     X = rng.standard_normal((n, 3))
@@ -102,76 +101,62 @@ def test_a_sample_that_misleads_changes_nothing():
         assert risk.line_search(Z, A, 0.0, 1.0, lam) == pytest.approx(expected, rel=1e-11)
 
 
+def two(X, y, at, along):
+    """A risk of two classes, and scores at a point and along a direction."""
+    risk = BinaryHinge(np.array(X, dtype=float)[:, np.newaxis], y)
+    return risk, risk.scores(np.array([at])), risk.scores(np.array([along]))
+
+
+FLAT = np.zeros((2, 2))
+SPECIAL = {
+    "all breakpoints equal": (two([3] * 99, [1] * 99, 0.0, 1.0), (0, 1, 1e-3), 1 / 3),
+    "the hinge is hit": (two([1, 7], [1, 1], 0.0, 1.0), (0, 1, 0.01), 1.0),
+    "the first hinge is hit": (two([1, 7], [1, 1], 0.0, 1.0), (0, 1, 3.6), 1 / 7),
+    # Φ falls until the first hinge at η = 3, is flat until the second at η = 5.
+    "a flat optimum has its infimum": (two([1, 1], [1, 0], -4.0, 1.0), (0, 0, 1), 3.0),
+    "an ascent direction gives no step": (two([1], [1], 0.0, -1.0), (0, 1, 1), 0.0),
+    "a zero direction gives no step": (two([1], [1], 0.0, 0.0), (0, 0, 1), 0.0),
+    "without curvature": (
+        (MulticlassHinge(np.eye(2), [0, 1]), FLAT, FLAT), (-1, 0, 1), np.inf
+    ),
+    "up to a largest step": (
+        (MulticlassHinge(np.eye(2), [0, 1]), FLAT, FLAT), (-1, 0, 1, 7.0), 7.0
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("method", METHODS)
-class TestSpecialLines:
-    def test_all_breakpoints_equal(self, method):
-        risk = BinaryHinge(np.full((1000, 1), 3.0), np.ones(1000, dtype=int))
-        Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
-        assert method(risk, Z, A, 0.0, 1.0, 1e-3) == 1 / 3
+@pytest.mark.parametrize(("start", "search", "expected"), SPECIAL.values(), ids=SPECIAL)
+def test_special_lines_have_the_step_that_is_known(start, search, expected, method):
+    wp, pp, lam, *largest = map(float, search)
+    assert method(*start, wp, pp, lam, *largest) == expected
 
-    def test_the_hinge_itself_is_hit(self, method):
-        risk = BinaryHinge(np.array([[1.0], [7.0]]), [1, 1])
-        Z, A = risk.scores(np.zeros(1)), risk.scores(np.ones(1))
-        assert method(risk, Z, A, 0.0, 1.0, 0.01) == 1.0
-        assert method(risk, Z, A, 0.0, 1.0, 3.6) == 1 / 7
 
-    def test_a_flat_optimum_has_its_infimum(self, method):
-        risk = BinaryHinge(np.array([[1.0], [1.0]]), [1, 0])
-        Z, A = risk.scores(np.array([-4.0])), risk.scores(np.ones(1))
-        # Φ falls until the first hinge at η = 3, is flat until the second at η = 5.
-        assert method(risk, Z, A, 0.0, 0.0, 1.0) == 3.0
-
-    def test_without_curvature_a_step_may_be_infinite(self, method):
-        risk = MulticlassHinge(np.eye(2), [0, 1])
-        Z, A = np.zeros((2, 2)), np.zeros((2, 2))
-        assert method(risk, Z, A, -1.0, 0.0, 1.0) == np.inf
-        assert method(risk, Z, A, -1.0, 0.0, 1.0, largest=7.0) == 7.0
-
-    def test_a_zero_direction_gives_no_step(self, method):
-        risk = MulticlassHinge(np.eye(2), [0, 1])
-        Z = np.zeros((2, 2))
-        assert method(risk, Z, Z, 0.0, 0.0, 1.0) == 0.0
-
-    def test_an_ascent_direction_gives_no_step(self, method):
-        risk = BinaryHinge(np.array([[1.0]]), [1])
-        Z, A = np.zeros((1, 1)), -np.ones((1, 1))
-        assert method(risk, Z, A, 0.0, 1.0, 1.0) == 0.0
-
-    def test_examples_of_weight_zero_do_not_count(self, method):
-        rng = new_rng(0)
-        X, y = rng.standard_normal((50, 2)), rng.integers(0, 3, 50)
-        y[:6] = [0, 1, 2, 0, 1, 2]
-        weights = np.r_[np.ones(25), np.zeros(25)]
-        whole, half = MulticlassHinge(X, y, weights), MulticlassHinge(X[:25], y[:25])
-        Z, A, wp, pp = descent(whole, rng.standard_normal(6), 0.1)
-        step = method(half, Z[:25], A[:25], wp, pp, 0.1)
-        assert method(whole, Z, A, wp, pp, 0.1) == pytest.approx(step, rel=1e-12)
-
-    def test_directions_of_any_length_give_steps_of_the_inverse_length(self, method):
-        rng = new_rng(0)
-        X, y = rng.standard_normal((300, 3)), rng.integers(0, 4, 300)
-        risk = MulticlassHinge(X, y)
-        Z, A, wp, pp = descent(risk, rng.standard_normal(12), 0.1)
-        step = method(risk, Z, A, wp, pp, 0.1)
-        for scale in (2.0**-60, 2.0**-20, 2.0**20, 2.0**60):
-            scaled = method(risk, Z, scale * A, scale * wp, scale**2 * pp, 0.1)
-            assert scaled * scale == pytest.approx(step, rel=1e-12)
-
-    def test_scores_and_costs_of_any_scale(self, method):
-        rng = new_rng(0)
-        X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
-        steps = []
-        for scale in (2.0**-40, 1.0, 2.0**40):
-            risk = MulticlassHinge(X, y, label_costs=scale * (1 - np.eye(3)))
-            Z, A, wp, pp = descent(risk, scale * np.ones(9), 1 / scale)
-            steps.append(method(risk, Z, A, wp, pp, 1 / scale) / scale)
-        assert steps == pytest.approx([steps[1]] * 3, rel=1e-12)
+@pytest.mark.parametrize("method", METHODS)
+def test_neither_scales_nor_examples_of_weight_zero_change_the_step(method):
+    rng = new_rng(0)
+    X, y = rng.standard_normal((300, 3)), np.arange(300) % 3
+    weights = np.r_[np.ones(150), np.zeros(150)]
+    whole, half = MulticlassHinge(X, y, weights), MulticlassHinge(X[:150], y[:150])
+    Z, A, wp, pp = descent(whole, rng.standard_normal(9), 0.1)
+    step = method(whole, Z, A, wp, pp, 0.1)
+    other = method(half, Z[:150], A[:150], wp, pp, 0.1)
+    assert other == pytest.approx(step, rel=1e-12)
+    for scale in (2.0**-60, 2.0**-20, 2.0**20, 2.0**60):
+        scaled = method(whole, Z, scale * A, scale * wp, scale**2 * pp, 0.1)
+        assert scaled * scale == pytest.approx(step, rel=1e-12)
+    steps = []
+    for scale in (2.0**-40, 1.0, 2.0**40):
+        risk = MulticlassHinge(X, y, label_costs=scale * (1 - np.eye(3)))
+        Z, A, wp, pp = descent(risk, scale * np.ones(9), 1 / scale)
+        steps.append(method(risk, Z, A, wp, pp, 1 / scale) / scale)
+    assert steps == pytest.approx([steps[1]] * 3, rel=1e-12)
 
 
 def test_the_number_of_threads_changes_no_bit():
     rng = new_rng(0)
     X = rng.standard_normal((9000, 3))
-    for kind in KINDS:
+    for kind in ("binary", "rescaled", "pairs"):
         risk = make_risk(kind, X, rng)
         search = descent(risk, rng.standard_normal(risk.n_weights), 1e-3)
         one = [method(risk, *search, 1e-3) for method in METHODS]

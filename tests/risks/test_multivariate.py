@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 from _seeds import new_rng
-from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.metrics import roc_auc_score
 
@@ -125,8 +124,7 @@ def draws(rng, n):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_oracle_finds_the_maximum_over_all_labelings(kind):
     rng = new_rng(0)
-    for n in (2, 4, 6, 9):
-        n = min(n, 6) if kind == "roc_auc" else n
+    for n in (2, 4, 6) if kind == "roc_auc" else (2, 4, 6, 10):
         y = labels(rng, n)
         risk = make(kind, np.zeros((n, 1)), y)
         offsets, rows = listed_lines(risk, kind, y)
@@ -140,16 +138,6 @@ def test_the_oracle_finds_the_maximum_over_all_labelings(kind):
                 assert height == pytest.approx(values.max(), abs=1e-11)
                 tied = values >= values.max() - 1e-11
                 assert B[:, 0] @ d == pytest.approx((rows @ d)[tied].max(), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["f1", "kappa", "break_even", "few", "many"])
-def test_twelve_rows(kind):
-    rng = new_rng(1)
-    y = labels(rng, 12)
-    risk = make(kind, np.zeros((12, 1)), y)
-    offsets, rows = listed_lines(risk, kind, y)
-    for z in draws(rng, 12):
-        assert risk.value(z[:, None]) == pytest.approx((offsets + rows @ z).max())
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
@@ -283,20 +271,6 @@ def test_the_risk_is_nowhere_below_the_loss_of_the_predictions(kind):
         assert risk.value(z[:, None]) >= loss - 1e-12
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_the_rows_does_not_matter(kind):
-    rng = new_rng(9)
-    y, X = labels(rng, 40), rng.integers(-2, 3, (40, 2)).astype(float)
-    order = rng.permutation(40)
-    one, other = make(kind, X, y), make(kind, X[order], y[order])
-    w, d = rng.integers(-1, 2, (2, 2)).astype(float) + [[0.0, 0.0], [0.3, 0.1]]
-    Z, D = one.scores(w), one.scores(d)
-    B, offset = one.plane(Z, D)
-    B2, offset2 = other.plane(Z[order], D[order])
-    assert other.value(Z[order]) == pytest.approx(one.value(Z), rel=1e-13)
-    assert one.dot(B, D) == pytest.approx(other.dot(B2, D[order]), abs=1e-13)
-
-
 def on_line(steps, square, heights, slopes):
     """A quadratic of these three coefficients, and the highest of the lines."""
     steps = np.asarray(steps)
@@ -364,15 +338,6 @@ def test_the_certificate_holds_and_the_optimum_is_that_of_all_planes(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sparse_rows_are_dense_ones(kind):
-    rng = new_rng(12)
-    y, X = labels(rng, 30), rng.standard_normal((30, 4)) * rng.integers(0, 2, (30, 4))
-    dense, csr = make(kind, X, y, bias=1.0), make(kind, sparse.csr_array(X), y, bias=1.0)
-    results = [run_bmrm(risk, 0.01, tol=1e-8) for risk in (dense, csr)]
-    np.testing.assert_allclose(results[0].objective, results[1].objective, atol=2e-8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_many_rows_and_many_ties(kind):
     rng = new_rng(13)
     n = 5000
@@ -391,12 +356,6 @@ def test_scores_that_are_not_numbers_write_nowhere_else(kind, value):
     with np.errstate(invalid="ignore"):
         risk.plane(Z, Z, out=around[1:-1])
     np.testing.assert_array_equal(around[[0, -1]], 0.0)
-
-
-def test_k_may_leave_nothing_to_avoid():
-    y = [0, 1, 0]
-    risk = TopKHinge(np.zeros((3, 1)), y, 3)
-    assert risk.value(np.array([[5.0], [-1.0], [2.0]])) == 0.0
 
 
 def test_what_has_no_oracle_is_refused():

@@ -124,27 +124,6 @@ def test_the_dual_form_lists_all_planes(kind):
         assert max(values) == pytest.approx(expected, rel=1e-14)
 
 
-def test_one_label_per_example_makes_pairs_a_multiclass_hinge():
-    rng = new_rng(0)
-    X, y = rng.standard_normal((50, 3)), rng.integers(0, 4, 50)
-    costs = rng.random((4, 4)) * (1 - np.eye(4))
-    for label_costs in (None, costs):
-        one = MulticlassHinge(X, y, n_classes=4, label_costs=label_costs)
-        other = MultilabelHinge(X, np.eye(4)[y], label_costs=label_costs)
-        Z, A = rng.standard_normal((2, 50, 4))
-        np.testing.assert_allclose(other.sample_losses(Z), one.sample_losses(Z))
-        np.testing.assert_array_equal(other.plane(Z, A)[0], one.plane(Z, A)[0])
-
-
-def test_two_classes_are_binary_in_the_difference_of_scores():
-    rng = new_rng(0)
-    X, y = rng.standard_normal((50, 3)), rng.integers(0, 2, 50)
-    Z = rng.standard_normal((50, 2))
-    expected = MulticlassHinge(X, y).sample_losses(Z)
-    got = BinaryHinge(X, y).sample_losses(np.diff(Z, axis=1))
-    np.testing.assert_allclose(got, expected, rtol=1e-12)
-
-
 def test_examples_with_all_labels_or_none_have_no_loss():
     risk = MultilabelHinge(np.eye(3), [[1, 1], [0, 0], [1, 0]])
     Z = np.array([[5.0, -5.0]] * 3)
@@ -180,20 +159,6 @@ def test_products_are_those_of_numpy(k, bias, form):
             B = D * (rng.random(D.shape) < share)
             got = risk.gradient(B).reshape(-1, k)
             np.testing.assert_allclose(got, full.T @ B, atol=1e-11)
-
-
-def test_csr_and_dense_agree():
-    rng = new_rng(0)
-    X = integers(rng, 300, 5)
-    y = rng.integers(0, 3, 300)
-    dense = MulticlassHinge(X, y, bias=1.0)
-    csr = MulticlassHinge(sparse.csr_array(X), y, bias=1.0)
-    w = integers(rng, dense.n_weights)
-    Z = dense.scores(w)
-    np.testing.assert_array_equal(csr.scores(w), Z)
-    B, offset = dense.plane(Z)
-    assert csr.plane(Z)[1] == offset
-    np.testing.assert_allclose(csr.gradient(B), dense.gradient(B), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -328,18 +293,6 @@ def test_smooth_losses_have_their_derivatives_and_their_tangent(place):
         risk.line_search(Z, Z, 0.0, 1.0, 1.0)
     with pytest.raises(TypeError, match="is not a maximum of planes"):
         risk.dual_form()
-
-
-def test_one_class_against_the_rest_is_a_sum_of_problems_of_two_classes():
-    X, s, risks = smooth_cases(new_rng(1))
-    whole = risks[5]
-    y = whole.signs.argmax(axis=1)
-    Z = new_rng(2).standard_normal((30, 3))
-    parts = [SquaredHinge(X, y == c, s, bias=1.0) for c in range(3)]
-    losses = [part.sample_losses(Z[:, [c]]) for c, part in enumerate(parts)]
-    np.testing.assert_allclose(whole.sample_losses(Z), sum(losses), rtol=1e-14)
-    planes = [part.plane(Z[:, [c]])[0] for c, part in enumerate(parts)]
-    np.testing.assert_array_equal(whole.plane(Z)[0], np.hstack(planes))
 
 
 def test_the_smoothed_hinge_is_below_the_hinge_and_touches_it_at_its_center():

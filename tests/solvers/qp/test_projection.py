@@ -155,14 +155,6 @@ def test_large_boxes_are_projected_exactly(kind):
     np.testing.assert_array_equal(alpha, project_box(*problem[:-1])[0])
 
 
-def test_the_equality_decides_where_all_variables_are_free():
-    free = np.full(5, np.inf)
-    m, sigma = np.arange(5.0), np.array([1.0, -1.0, 2.0, 0.0, 1.0])
-    alpha, _ = project_box(m, -free, free, sigma, 3.0)
-    expected = m + sigma * (3.0 - sigma @ m) / (sigma @ sigma)
-    np.testing.assert_allclose(alpha, expected, rtol=1e-15)
-
-
 def test_bounds_that_leave_one_point_are_met():
     one = np.ones(3)
     for total, expected in [(3.0, one), (-3.0, -one)]:
