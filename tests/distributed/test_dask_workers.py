@@ -1,8 +1,5 @@
 """Workers that are late, slow, out of memory or gone: the same fit, or a clear error."""
 
-import pickle
-import threading
-
 import numpy as np
 import pytest
 from _dask_cluster import (
@@ -15,170 +12,17 @@ from _dask_cluster import (
     pause,
     resume,
 )
-from _estimators import PythonMulticlass, assert_same_optimum, make_problem
-from _seeds import new_rng, new_seed
+from _dask_data import da, dask, divided, in_bag, rows
+from _dask_items import chains
+from _estimators import assert_same_optimum
 from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier, SubLBFGSClassifier
-from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.distributed import blocks, dask_workers
-from sklearn_structsvm.distributed.blocks import BlockShard, DistributedBlocks
-from sklearn_structsvm.distributed.dask_workers import LocalWorkers
-from sklearn_structsvm.distributed.examples import Examples
-from sklearn_structsvm.estimators.steps import BlockSteps, ExactSteps
+from sklearn_structsvm.distributed import dask_workers
 
 pytestmark = pytest.mark.slow
 
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
-bag = pytest.importorskip("dask.bag")
 distributed = pytest.importorskip("distributed")
-
-LAM, N, N_PARTS = 0.05, 24, 3
-
-
-# Parts in this process.
-
-
-def make_part(kind, steps, k, structure=None):
-    """Every third example of a problem, as a part."""
-    problem = make_problem(kind, n=N)
-    structure = problem.structure if structure is None else structure
-    structure.fit(problem.X, problem.y)
-    X, y = problem.take(np.arange(k, N, N_PARTS))
-    examples = Examples(structure, X, y, np.full(len(y), 1.0 / N))
-    return BlockShard(examples, steps, (new_seed(0), k))
-
-
-class Copied(LocalWorkers):
-    """Parts of which each answer is that of a copy, as of workers short of memory."""
-
-    def __init__(self, shards):
-        super().__init__(shards)
-        self.replies = []
-
-    def tell(self, function, message, merge):
-        self.shards = [pickle.loads(pickle.dumps(shard)) for shard in self.shards]
-        self.replies.append(super().tell(function, message, merge))
-        return self.replies[-1]
-
-
-def make_iterate(kind, steps, workers):
-    shards = [make_part(kind, steps, k) for k in range(N_PARTS)]
-    n_weights = shards[0].examples.structure.n_weights_
-    return DistributedBlocks(workers(shards), N, N_PARTS, n_weights, LAM)
-
-
-STEPS = {
-    "corrective": ("chain", BlockSteps("corrective")),
-    "pairwise": ("chain-csr", BlockSteps("pairwise")),
-    "python": ("custom", BlockSteps("corrective")),
-    "classes": ("multiclass", ExactSteps()),
-    "labels": ("multilabel", ExactSteps()),
-}
-
-
-@pytest.mark.parametrize(("kind", "steps"), STEPS.values(), ids=STEPS)
-def test_a_copy_goes_on_where_the_part_was(kind, steps):
-    """The best step is a share of the last round's, which the copy has to know."""
-    iterate = make_iterate(kind, steps, Copied)
-    other = make_iterate(kind, steps, LocalWorkers)
-    for _ in range(15):
-        before = iterate.dual_objective
-        for each in (iterate, other):
-            each.make_pass(None)
-        assert iterate.dual_objective >= before - 1e-12
-    assert not any(reply.is_new for reply in iterate.workers.replies)
-    _, gap = iterate.check_gaps()
-    assert iterate.dual_objective + gap >= other.dual_objective - 1e-12
-    v = iterate.unclipped_weights.copy()
-    iterate.rebuild_weights()
-    np.testing.assert_allclose(iterate.unclipped_weights, v, atol=1e-12)
-
-
-def test_a_copy_has_no_planes_and_says_so():
-    iterate = make_iterate("chain", BlockSteps("corrective"), LocalWorkers)
-    iterate.make_pass(None)
-    shares = np.array([0.5, 0.5])
-    _, a, _ = iterate.take_plane(iterate.weights.copy(), 0, 2)
-    u = 0.5 * iterate.dual_image() - 0.5 * a / LAM
-    iterate.mix(shares, u)
-    shards = iterate.workers.shards
-    shards[1] = pickle.loads(pickle.dumps(shards[1]))
-    with pytest.raises(blocks.PlanesLost):
-        iterate.mix(shares, u)
-    # Its weights are those of the parts again.
-    hinge, gap = iterate.check_gaps()
-    assert (
-        gap >= -1e-12
-        and iterate.dual_objective <= iterate.penalty(iterate.weights) + hinge
-    )
-
-
-class Watched(PythonMulticlass):
-    """Calls this before each decoding in training."""
-
-    watch = staticmethod(lambda: None)
-
-    def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        self.watch()
-        return super().loss_augmented_decode(x, y_true, w, lam)
-
-
-def test_a_part_is_copied_between_rounds_only(monkeypatch):
-    """A worker copies it in a thread of its own, which may do so at any time."""
-    part = make_part("custom", BlockSteps("corrective"), 0, Watched())
-    copies, threads = [], []
-
-    def watch():
-        assert part._lock.locked()
-        if not threads:
-            copy = threading.Thread(target=lambda: copies.append(pickle.dumps(part)))
-            threads.append(copy)
-            copy.start()
-
-    monkeypatch.setattr(Watched, "watch", staticmethod(watch))
-    v = np.zeros(part.examples.structure.n_weights_)
-    blocks.make_round(part, blocks.Message(0, 1.0, v, LAM))
-    threads[0].join()
-    copied = pickle.loads(copies[0])
-    assert copied.number == 0 and copied.awaits_gamma
-    expected = part.iterate.get_state()["loss"]
-    assert expected.any()
-    np.testing.assert_array_equal(copied.state["loss"], expected)
-
-
-def test_parts_that_are_always_lost_are_an_error():
-    class Lost(LocalWorkers):
-        def tell(self, function, message, merge):
-            self.shards = [make_part("chain", steps, k) for k in range(N_PARTS)]
-            return super().tell(function, message, merge)
-
-    steps = BlockSteps("corrective")
-    iterate = make_iterate("chain", steps, Lost)
-    with pytest.raises(RuntimeError, match="too little memory to keep .* Give them more"):
-        iterate.make_pass(None)
-        iterate.make_pass(None)
-
-
-# On a cluster.
-
-
-def chains(n=60):
-    return make_chains(n_samples=n, random_state=new_seed(0))
-
-
-def divided(items, n_parts=4):
-    parts = np.array_split(np.arange(len(items)), n_parts)
-    return bag.from_sequence(
-        [[items[i] for i in part] for part in parts], npartitions=n_parts
-    ).flatten()
-
-
-def rows():
-    rng = new_rng(1)
-    X = rng.normal(size=(300, 5))
-    return X, (X[:, 0] + rng.normal(size=300) > 0).astype(int)
 
 
 FIT = {"C": 0.05, "tol": 1e-2, "max_iter": 10**5}
@@ -192,9 +36,9 @@ MODELS = {
 def problem_of(name):
     """An estimator, its data on the cluster, and 1/λ."""
     if name == "sublbfgs":
-        data = [da.from_array(d, chunks=(75, *d.shape[1:])) for d in rows()]
+        data = [divided(d, (75,) * 4) for d in rows(2)[:2]]
         return clone(MODELS[name]), *data, 300 * FIT["C"]
-    return clone(MODELS[name]), *map(divided, chains()), 60 * FIT["C"]
+    return clone(MODELS[name]), *map(in_bag, chains()), 60 * FIT["C"]
 
 
 each_model = pytest.mark.parametrize("name", MODELS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sklearn_structsvm.distributed import merging
-from sklearn_structsvm.distributed.merging import merge, search_cut, search_line
+from sklearn_structsvm.distributed.merging import merge, search_line
 from sklearn_structsvm.distributed.risk import DistributedRisk
 from sklearn_structsvm.distributed.shard import ChunkRows, Shard
 from sklearn_structsvm.risks import Logistic, MultilabelHinge, Risk, SquaredHinge
@@ -164,16 +164,16 @@ def test_the_line_search_finds_the_step_of_the_whole(
             divided.scores(w), divided.scores(d), w @ d, d @ d, lam
         )
         assert found == pytest.approx(expected, rel=1e-11, abs=1e-14)
-
-
-def test_the_longest_step_is_kept_to():
-    risk, _, divided = both("multiclass")
-    rng = new_rng(0)
-    w = 5.0 * rng.normal(size=risk.n_weights)
-    arguments = divided.scores(w), divided.scores(-w), -w @ w, w @ w, 0.1
-    free = divided.line_search(*arguments)
-    assert divided.line_search(*arguments, largest=0.5 * free) == 0.5 * free
-    assert divided.line_search(*arguments, largest=2.0 * free) == free
+        for share in (0.5, 2.0):
+            most = divided.line_search(
+                divided.scores(w),
+                divided.scores(d),
+                w @ d,
+                d @ d,
+                lam,
+                largest=share * found,
+            )
+            assert most == pytest.approx(min(share, 1.0) * found, rel=1e-11, abs=1e-14)
 
 
 @st.composite
@@ -245,26 +245,12 @@ def test_the_threshold_is_that_of_all_scores_together(
         Y[:] = 0
     if seed == 5:
         Y[:], X[:] = 1, 0.0
+    # All or none may be kept.
     weights = rng.integers(0, 3, n).astype(float)
     risk = MultilabelHinge(X, Y, weights)
     _, divided = divide(risk, X, Y, weights, MultilabelHinge, {})
     expected = best_threshold(X.ravel(), Y.ravel() != 0, np.repeat(risk.weights, k))
     assert divided.best_threshold(np.eye(k).ravel()) == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_threshold_may_keep_all_or_none():
-    def entries(present):
-        masses = np.array([[1.0, 0.0] if present else [0.0, 1.0]] * 2)
-        return lambda *_: (
-            np.zeros((1, 2)),
-            np.zeros(2, dtype=int),
-            np.array([1.0, 2.0]),
-            np.array([1.0, 2.0]),
-            masses,
-        )
-
-    assert search_cut(entries(True)) == 0.0
-    assert search_cut(entries(False)) == 3.0
 
 
 SOLVERS = {
@@ -316,17 +302,13 @@ def test_shards_forget_what_is_not_asked_for_again():
     assert sum(X.X.nbytes for X in shard.chunks) < shard.__sizeof__() < 10_000
 
 
-def test_what_only_one_machine_can_do_is_refused():
+def test_a_divided_risk_answers_all_that_solvers_call_or_refuses_it():
+    called = {"empty", "scores", "random_scores", "moved", "mixed", "value", "plane"}
+    called |= {"gradient", "dot", "line_search", "dual_form"}
+    assert all(hasattr(kind, name) for kind in (Risk, DistributedRisk) for name in called)
     _, _, divided = both("logistic")
     Z = divided.scores(np.zeros(divided.n_weights))
     with pytest.raises(NotImplementedError, match="no exact line search"):
         divided.line_search(Z, Z, 0.0, 0.0, 0.1)
     with pytest.raises(TypeError, match="not where the solver is"):
         divided.dual_form()
-
-
-def test_a_divided_risk_answers_all_that_solvers_call():
-    called = {"empty", "scores", "random_scores", "moved", "mixed", "value", "plane"}
-    called |= {"gradient", "dot", "line_search", "dual_form"}
-    assert all(hasattr(Risk, name) for name in called)
-    assert all(hasattr(DistributedRisk, name) for name in called)
