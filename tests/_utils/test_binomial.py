@@ -14,7 +14,7 @@ from sklearn_structsvm._utils.binomial import (
 )
 
 
-def test_the_limits_are_those_of_scipy():
+def test_limits_and_p_values_of_one_rate_are_those_of_scipy():
     rng = new_rng(0)
     for n in (1, 7, 60):
         k, confidence = int(rng.integers(n + 1)), float(rng.uniform(0.5, 0.99))
@@ -22,10 +22,7 @@ def test_the_limits_are_those_of_scipy():
         found = clopper_pearson(k, n, confidence)
         assert found == pytest.approx((exact.low, exact.high), abs=1e-12)
     assert clopper_pearson(0, 0) == (0.0, 1.0)
-
-
-def test_the_p_value_of_a_rate_is_scipys():
-    k, n = int(new_rng(1).integers(1, 30)), 40
+    k, n = int(rng.integers(1, 30)), 40
     expected = binomtest(k, n, 0.6, alternative="less").pvalue
     assert sum_p_value([2.0], [k], [n], 1.2, 0.05) == pytest.approx(expected)
 
@@ -77,16 +74,12 @@ def test_no_pair_of_rates_that_is_above_the_bound_is_accepted_too_often():
         assert pmf[0] @ accepted @ pmf[1] <= error + 1e-12
 
 
-def test_two_rates_are_known_better_together_than_each_alone():
-    k, n, bound = [300, 90], [500, 200], 1.2
-    together = sum_p_value([1.0, 1.0], k, n, bound, 0.05)
-    assert together < union_p_value([1.0, 1.0], k, n, bound)
-
-
-def test_a_union_is_at_the_limits_of_its_error():
+def test_a_union_is_at_the_limits_of_its_error_and_two_rates_are_known_better():
     k, n, costs, bound = np.array([3, 5, 2]), np.array([20, 30, 10]), np.ones(3), 1.3
     p = union_p_value(costs, k, n, bound)
     assert costs @ upper_limit(k, n, p / 3) == pytest.approx(bound, abs=1e-6)
+    data = [1.0, 1.0], [300, 90], [500, 200], 1.2
+    assert sum_p_value(*data, 0.05) < union_p_value(*data)
 
 
 def test_what_needs_no_counts():

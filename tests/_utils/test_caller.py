@@ -72,15 +72,10 @@ def test_from_outside_it_is_the_line_itself():
 
 
 @pytest.mark.parametrize("model", LINEAR, ids=str)
-def test_of_a_fit_that_did_not_converge(model):
+@pytest.mark.parametrize("wrap", [clone, partial(make_pipeline, StandardScaler())])
+def test_of_a_fit_that_did_not_converge_also_within_a_pipeline(model, wrap):
+    model = wrap(model)
     call = lambda: model.fit(ROWS.X, ROWS.y)  # noqa: E731
-    assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
-
-
-@pytest.mark.parametrize("model", LINEAR, ids=str)
-def test_of_a_fit_within_a_pipeline(model):
-    pipeline = make_pipeline(StandardScaler(), clone(model))
-    call = lambda: pipeline.fit(ROWS.X, ROWS.y)  # noqa: E731
     assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
 
 
@@ -101,50 +96,45 @@ def test_of_a_start_anew(model):
     assert reported(UserWarning, "warm_start=True", call) == first_line(call)
 
 
-def test_of_a_path_cut_short():
-    call = lambda: bcfw_path(CHAIN.X, CHAIN.y, max_iter=1)  # noqa: E731
-    assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
+class Unweighted(LogisticRegression):
+    def fit(self, X, y):
+        return super().fit(X, y)
 
 
-@pytest.mark.parametrize(
-    "solver", ["column_generation", "frank_wolfe", "gda", "ellipsoid"]
+# The best recalls are between those of two classifiers, so that one step finds but the
+# bounds that other recalls give.
+FEW = (
+    np.repeat([[0.0], [1.0]], [40, 20], axis=0),
+    np.repeat([0, 1, 0, 1], [30, 10, 10, 10]),
 )
-def test_of_a_metric_that_did_not_converge(solver):
-    # The best recalls are between those of two classifiers, so that one step finds but
-    # the bounds that other recalls give.
-    X = np.repeat([[0.0], [1.0]], [40, 20], axis=0)
-    y = np.repeat([0, 1, 0, 1], [30, 10, 10, 10])
-    model = METRIC(solver_options={"solver": solver}, **SHORT)
-    call = lambda: model.fit(X, y)  # noqa: E731
-    assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
+RARE = ROWS.X, np.arange(40) == 0
+LACKING = ROWS.X, np.repeat([0, 1, 2], [13, 13, 14])
+NEVER = ComplexMetricClassifier(
+    LogisticRegression(C=1e-9), "zero_one", confusion="probabilities", cv=None
+)
+UNWEIGHTED = ComplexMetricClassifier(Unweighted(), "h_mean")
+PLAIN = ROWS.X, ROWS.y
 
 
-def test_of_a_metric_that_has_one_label_predicted():
-    y = np.arange(40) == 0
-    model = ComplexMetricClassifier(
-        LogisticRegression(C=1e-9), "zero_one", confusion="probabilities", cv=None
-    )
-    call = lambda: model.fit(ROWS.X, y)  # noqa: E731
-    assert reported(UserWarning, "never", call) == first_line(call)
+def of(solver):
+    return METRIC(solver_options={"solver": solver}, **SHORT)
 
 
-def test_of_weights_that_an_estimator_does_not_take():
-    class Unweighted(LogisticRegression):
-        def fit(self, X, y):
-            return super().fit(X, y)
+OTHERS = {
+    "path": ("max_iter=1", lambda: bcfw_path(CHAIN.X, CHAIN.y, max_iter=1)),
+    **{
+        own: ("max_iter=1", lambda own=own: of(own).fit(*FEW))
+        for own in ("column_generation", "frank_wolfe", "gda", "ellipsoid")
+    },
+    "never": ("never", lambda: NEVER.fit(*RARE)),
+    "weights": ("sample_weight", lambda: UNWEIGHTED.fit(*PLAIN, np.ones(40))),
+    "fold": ("A fold has no training", lambda: METRIC(cv=KFold(3)).fit(*LACKING)),
+}
 
-    model = ComplexMetricClassifier(Unweighted(), "h_mean")
-    call = lambda: model.fit(ROWS.X, ROWS.y, np.ones(40))  # noqa: E731
-    assert reported(UserWarning, "does not accept sample_weight", call) == first_line(
-        call
-    )
 
-
-def test_of_classes_that_a_fold_lacks():
-    y = np.repeat([0, 1, 2], [13, 13, 14])
-    model = METRIC(cv=KFold(3))
-    call = lambda: model.fit(ROWS.X, y)  # noqa: E731
-    assert reported(UserWarning, "A fold has no training", call) == first_line(call)
+@pytest.mark.parametrize(("match", "call"), OTHERS.values(), ids=OTHERS)
+def test_of_paths_and_rules(match, call):
+    assert reported(UserWarning, match, call) == first_line(call)
 
 
 @pytest.mark.parametrize(

@@ -72,20 +72,15 @@ def test_one_column_is_pooled_by_its_values():
     np.testing.assert_array_equal(groups.encode(values, len(values)), groups.codes)
 
 
-def test_numbers_stay_numbers_beside_the_pooled_group():
+def test_names_stay_what_they_are_beside_the_pooled_group():
     groups = pooled([10] * 5 + [2] * 4 + [3, 4], 3)
     assert groups.names == [2, 10, "other"]
     assert groups.encode([3, 10, 4, 2], 4).tolist() == [2, 1, 2, 0]
-
-
-def test_a_group_that_is_named_like_the_pooled_one_becomes_part_of_it():
+    # A group that is named like the pooled one becomes part of it.
     groups = pooled(["a"] * 5 + ["other"] * 4 + ["b"], 3)
     assert groups.names == ["a", "other"]
     assert [name for name, *_ in groups.pooled] == ["b"]
     assert groups.encode(["b", "other", "a"], 3).tolist() == [1, 1, 0]
-
-
-def test_large_groups_remain_as_they_are():
     features = draw(new_rng(2), 3, 2)
     plain, groups = Groups(features, len(features)), pooled(features, 1)
     assert groups.names == plain.names and not groups.pooled

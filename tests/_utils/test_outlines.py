@@ -44,20 +44,14 @@ def test_nothing_of_a_disc_is_further_outside_than_tol(tol):
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
     reach = (outline @ directions.T).max(axis=0)
     assert (reach <= 3.0 + 1e-12).all() and (reach >= 3.0 - 6.0 * tol).all()
+    calls = []
+    limited = convex_outline(
+        lambda d: calls.append(d) or d / np.hypot(*d), tol=0.0, max_calls=50
+    )
+    assert len(calls) == 50 and len(limited) == 50
     # Counterclockwise.
     x, y = outline.T
     assert (x * np.roll(y, -1) - np.roll(x, -1) * y).sum() > 0
-
-
-def test_calls_are_limited():
-    calls = []
-
-    def support(direction):
-        calls.append(direction)
-        return direction / np.hypot(*direction)
-
-    outline = convex_outline(support, tol=0.0, max_calls=50)
-    assert len(calls) == 50 and len(outline) == 50
 
 
 @pytest.mark.parametrize("outline_of", [convex_outline, swept_outline])

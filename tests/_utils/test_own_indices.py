@@ -42,19 +42,13 @@ def test_what_others_might_tidy_up_in_place_is_copied_as_a_whole(change):
     X.data[:] = 0.0
     np.testing.assert_array_equal(own.toarray(), dense)
     assert own.has_canonical_format and with_own_indices(own).data is own.data
-
-
-def test_room_for_more_entries_is_left_out():
+    # Room for more entries is left out, and indices that are damaged are refused.
     X = sparse.csr_array(([1.0, 2.0, 7.0], [0, 3, 99], [0, 2]), shape=(1, 4))
     own = with_own_indices(X)
     assert own.nnz == len(own.data) == len(own.indices) == 2
     assert own.toarray().tolist() == [[1.0, 0.0, 0.0, 2.0]]
-
-
-def test_indices_that_have_been_changed_before_are_refused():
-    X = matrix()
-    X.indices[-1] = 5
-    with pytest.raises(ValueError, match=r"X.indices must .* in \[0, 5\); got 5"):
+    X.indices[1] = 5
+    with pytest.raises(ValueError, match=r"X.indices must .* in \[0, 4\); got 5"):
         with_own_indices(X)
 
 

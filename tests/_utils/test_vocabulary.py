@@ -83,9 +83,6 @@ def test_rows_of_other_tokens_are_left_to_others(token):
     assert vocabulary.rows_of([token] + [["a"]] * 40) is None
     assert vocabulary.rows_of([]) is None and vocabulary.rows_of([[], ()]) is None
     assert Vocabulary({"a": 0, 1: 1}).rows_of([["a"]]) is None
-
-
-def test_columns_must_be_integers():
     with pytest.raises(TypeError, match="integer"):
         Vocabulary({"a": "b"})
     with pytest.raises(OverflowError):
