@@ -1,14 +1,13 @@
 """One random call of the public interface for each number."""
 
 import inspect
-import pickle
 
 import numpy as np
 from _untouched import untouched
-from scipy import sparse
+from damage import damage, saved_and_read
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from values import MEANT, ODD, Task, spoil, spoil_array
+from values import MEANT, ODD, Task, spoil
 
 import sklearn_structsvm
 from sklearn_structsvm import (
@@ -98,9 +97,9 @@ class Call:
         except CLEAR:
             return
         for _ in range(self.rng.integers(1, 3)):
-            self.damage(model)
+            damage(self.rng, model)
         if self.rng.random() < 0.3:
-            model = pickle.loads(pickle.dumps(model))
+            model = saved_and_read(self.rng, model)
         self.ask(model, "fit" if self.rng.random() < 0.3 else None)
 
     def other(self):
@@ -181,45 +180,3 @@ class Call:
         if {"x", "y_true"} & set(arguments):
             labels = {"y", "y_true"} & set(arguments)
             arguments |= {name: arguments[name][0] for name in labels}
-
-    def damage(self, model):
-        """Change a number or an array at any depth of a fitted estimator."""
-        places = list(
-            leaves(
-                {
-                    k: v
-                    for k, v in vars(model).items()
-                    if k[-1:] == "_" or k == "_dual_state"
-                },
-                model,
-            )
-        )
-        owner, key, value = places[self.rng.integers(len(places))]
-        if isinstance(value, np.ndarray):
-            value = np.asarray(spoil_array(self.rng, value))
-        else:
-            value = self.pick([0, -1, 7, 10**9, 0.5, np.nan, np.inf])
-        if isinstance(owner, (dict, list)):
-            owner[key] = value
-        else:
-            setattr(owner, key, value)
-
-
-def leaves(items, owner, depth=0):
-    """(owner, key, value) of all arrays and numbers below an object of this package."""
-    for key, value in items.items():
-        if isinstance(value, (np.ndarray, int, float)):
-            yield owner, key, value
-        elif depth < 6 and isinstance(value, dict):
-            yield from leaves(value, value, depth + 1)
-        elif depth < 6 and isinstance(value, list):
-            yield from leaves(dict(enumerate(value)), value, depth + 1)
-        elif (
-            depth < 6
-            and hasattr(value, "__dict__")
-            and (
-                type(value).__module__.startswith("sklearn_structsvm")
-                or sparse.issparse(value)
-            )
-        ):
-            yield from leaves(vars(value), value, depth + 1)

@@ -46,7 +46,6 @@ SHARES = {
     "decision": 5,
     "use": 20,
 }
-NEW = ("structure", "measure", "display", "words", "convert")
 
 STRUCTURES = [kind for kind in OTHERS.values() if isinstance(kind, type)]
 STRUCTURES = [kind for kind in STRUCTURES if issubclass(kind, structures.Structure)]
