@@ -1,5 +1,7 @@
 """Synthetic problems: shapes, reproducibility, and the dependence they promise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _seeds import new_seed
@@ -7,7 +9,15 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
-from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
+from sklearn_structsvm.datasets import (
+    make_chains,
+    make_hierarchical,
+    make_multilabel,
+    make_poses,
+    make_segmentation,
+    make_snakes,
+)
+from sklearn_structsvm.structures import GraphStructure, PictorialStructure
 
 
 def dense(items):
@@ -59,6 +69,27 @@ def test_an_int_reproduces_and_another_differs(make, is_sparse):
     for one, same, other in zip(flat(3), flat(3), flat(4), strict=True):
         assert_array_equal(one, same)
         assert one.shape != other.shape or (one != other).any()
+
+
+@pytest.mark.parametrize(
+    ("make", "structure"),
+    [
+        (make_poses, PictorialStructure(make_poses(1).parents)),
+        (make_segmentation, GraphStructure(attractive=True)),
+        (partial(make_segmentation, n_superpixels=15), GraphStructure(attractive=True)),
+        (make_snakes, GraphStructure()),
+    ],
+)
+def test_an_int_reproduces_images_that_the_structure_takes(make, structure):
+    seed = new_seed(0)
+    made = [make(3, shape=(9, 9), random_state=s) for s in (seed, seed, seed + 1)]
+    one, same, other = (np.array(data.get("images", data.X)) for data in made)
+    assert_array_equal(one, same)
+    assert (one != other).any()
+    if "nodes" in made[0]:
+        assert_array_equal(made[0].nodes, made[1].nodes)
+    X, y = structure.check_data(made[0].X, made[0].y)
+    assert len(X) == len(y) == 3
 
 
 def test_sparse_tokens_are_binary_and_canonical():
@@ -126,13 +157,11 @@ def test_multilabel_samples_have_the_shapes_asked_for(is_sparse):
         assert_array_equal(X.sum(axis=1), 20)
 
 
-@pytest.mark.parametrize("n_labels, per_label", [(0, 1), (4, 9)])
-def test_every_label_is_on_somewhere_and_off_somewhere(n_labels, per_label):
-    _, Y = make_multilabel(10, n_classes=4, n_labels=n_labels, random_state=new_seed(0))
-    assert_array_equal(Y.sum(axis=0), per_label)
-
-
-def test_labels_of_a_sample_depend_on_one_another():
+def test_labels_of_a_sample_are_on_and_off_and_depend_on_one_another():
+    for n_labels, per_label in ((0, 1), (4, 9)):
+        seed = new_seed(0)
+        _, Y = make_multilabel(10, n_classes=4, n_labels=n_labels, random_state=seed)
+        assert_array_equal(Y.sum(axis=0), per_label)
     _, Y = make_multilabel(2000, n_factors=1, n_classes=4, random_state=new_seed(0))
     assert np.abs(np.corrcoef(Y.T)[np.triu_indices(4, 1)]).min() > 0.3
 
@@ -232,6 +261,20 @@ def test_features_tell_the_inner_nodes_above_the_leaves(is_sparse):
         (make_hierarchical, "n_extra_edges", 51),
         (make_hierarchical, "class_sep", -1),
         (make_hierarchical, "n_active", 0),
+        (make_poses, "n_samples", 0),
+        (make_poses, "shape", (0, 9)),
+        (make_poses, "n_distractors", -1),
+        (make_poses, "noise", -1.0),
+        (make_segmentation, "kind", "lines"),
+        (make_segmentation, "n_superpixels", 10**6),
+        (make_segmentation, "shape", (0, 9)),
+        (make_segmentation, "n_classes", 1),
+        (make_segmentation, "noise", -1.0),
+        (make_segmentation, "size", 0.0),
+        (make_snakes, "n_parts", 65),
+        (make_snakes, "n_parts", 0),
+        (make_snakes, "noise", -1.0),
+        (make_snakes, "n_samples", 0),
     ],
 )
 def test_a_parameter_out_of_range_is_named(make, parameter, value):

@@ -79,7 +79,7 @@ def assert_words(X, y, words, wanted):
         assert "".join(word) == "".join(chr(ord("a") + c) for c in y_true[i])
 
 
-def test_the_shipped_words_are_fold_0():
+def test_the_shipped_words_are_fold_0_in_small_files():
     words = load_ocr_letters()
     assert len(words.data) == len(words.target) == 626
     assert sum(map(len, words.target)) == 4617
@@ -91,19 +91,12 @@ def test_the_shipped_words_are_fold_0():
     assert set(np.unique(np.concatenate(words.data))) == {0.0, 1.0}
     for name in ("Kassel", "Taskar", "Max-Margin Markov Networks"):
         assert name in words.DESCR
-
-
-def test_the_shipped_words_come_as_a_pair_too():
-    words = load_ocr_letters()
     X, y = load_ocr_letters(return_X_y=True)
     for x, item in zip(X, words.data, strict=True):
         assert_array_equal(x, item)
     assert ["".join(t) for t in y] == ["".join(t) for t in words.target]
-
-
-@pytest.mark.parametrize("name", ["ocr_fold0.npz", "ocr_order.npz"])
-def test_the_packed_files_stay_small(name):
-    assert len(_ocr._data_file(name).read_bytes()) < 50_000
+    for name in ("ocr_fold0.npz", "ocr_order.npz"):
+        assert len(_ocr._data_file(name).read_bytes()) < 50_000
 
 
 def test_the_upstream_file_becomes_the_same_words_in_their_order(
@@ -114,14 +107,9 @@ def test_the_upstream_file_becomes_the_same_words_in_their_order(
     assert_words(bunch.data, bunch.target, words, range(6))
     assert_array_equal(bunch.fold, FOLD)
     assert [path.name for path in (home / "ocr").iterdir()] == ["ocr.npz"]
-
-
-def test_the_second_fetch_reads_what_the_first_wrote(upstream, words, tmp_path):
-    fetch_ocr_letters(data_home=tmp_path)
+    # A second fetch reads what the first one wrote.
     upstream.unlink()
-    X, y = fetch_ocr_letters(
-        data_home=tmp_path, download_if_missing=False, return_X_y=True
-    )
+    X, y = fetch_ocr_letters(data_home=home, download_if_missing=False, return_X_y=True)
     assert_words(X, y, words, range(6))
 
 

@@ -1,11 +1,9 @@
 """make_poses: shapes, what is where, repeatability, misuse."""
 
 import numpy as np
-import pytest
 from _seeds import new_seed
 
 from sklearn_structsvm.datasets import make_poses
-from sklearn_structsvm.structures import PictorialStructure
 
 SIZES = {"n_samples": 4, "shape": (20, 15)}
 
@@ -25,33 +23,3 @@ def test_without_noise_and_distractors_a_map_is_highest_at_the_joint():
     for x, y in zip(data.X, data.y, strict=True):
         for own, place in zip(x[..., 0], y, strict=True):
             assert np.unravel_index(own.argmax(), own.shape) == tuple(place)
-
-
-def test_the_same_seed_makes_the_same_poses():
-    seed = new_seed(0)
-    one, same, other = (
-        make_poses(random_state=s, **SIZES) for s in (seed, seed, seed + 1)
-    )
-    np.testing.assert_array_equal(one.X, same.X)
-    np.testing.assert_array_equal(one.y, same.y)
-    assert (np.array(one.X) != np.array(other.X)).any()
-
-
-def test_the_structure_takes_them_as_they_are():
-    data = make_poses(random_state=new_seed(0), **SIZES)
-    X, y = PictorialStructure(data.parents).check_data(data.X, data.y)
-    assert len(X) == len(y) == 4
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_samples": 0}, "n_samples must be"),
-        ({"shape": (0, 9)}, r"number of rows of shape must be"),
-        ({"n_distractors": -1}, "n_distractors must be"),
-        ({"noise": -1.0}, "noise == -1.0"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        make_poses(**SIZES | parameters)

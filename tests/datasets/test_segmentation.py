@@ -5,7 +5,7 @@ import pytest
 from _seeds import new_seed
 
 from sklearn_structsvm.datasets import make_segmentation
-from sklearn_structsvm.structures import GraphStructure, grid_edges
+from sklearn_structsvm.structures import grid_edges
 
 SIZES = {"n_samples": 3, "shape": (7, 9), "n_classes": 3, "n_channels": 2}
 
@@ -50,37 +50,3 @@ def test_less_noise_makes_colors_of_labels():
     for image, labels in zip(data.images, data.labels, strict=True):
         for label in np.unique(labels):
             assert len(np.unique(image[labels == label], axis=0)) == 1
-
-
-def test_the_same_seed_makes_the_same_images():
-    seed = new_seed(0)
-    one, same, other = (
-        make_segmentation(n_superpixels=20, random_state=s, **SIZES)
-        for s in (seed, seed, seed + 1)
-    )
-    np.testing.assert_array_equal(one.images, same.images)
-    np.testing.assert_array_equal(one.nodes, same.nodes)
-    assert (one.images != other.images).any()
-
-
-def test_they_are_graphs_as_the_structure_takes_them():
-    for n in (None, 15):
-        data = make_segmentation(n_superpixels=n, random_state=new_seed(0), **SIZES)
-        X, y = GraphStructure(attractive=True).check_data(data.X, data.y)
-        assert len(X) == len(y) == 3
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"kind": "lines"}, "kind must be one of"),
-        ({"n_superpixels": 64}, "n_superpixels must be"),
-        ({"shape": (0, 9)}, r"number of rows of shape must be"),
-        ({"n_classes": 1}, "n_classes must be"),
-        ({"noise": -1.0}, "noise == -1.0"),
-        ({"size": 0.0}, "size == 0.0"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        make_segmentation(**SIZES | parameters)

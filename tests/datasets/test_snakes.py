@@ -51,18 +51,3 @@ def test_parts_are_told_apart_by_their_neighbors_alone():
         found[transition] = (np.concatenate(labels) == y)[y > 0].mean()
     # A fifth by chance.
     assert found[False] < 0.35 and found["potts"] < 0.4 < found["directed"]
-
-
-def test_the_same_seed_makes_the_same_snakes():
-    seed = new_seed(0)
-    one, same, other = (make_snakes(3, random_state=s) for s in (seed, seed, seed + 1))
-    np.testing.assert_array_equal(one.images, same.images)
-    assert (one.images != other.images).any()
-
-
-@pytest.mark.parametrize(
-    "name, value", [("n_parts", 65), ("n_parts", 0), ("noise", -1.0), ("n_samples", 0)]
-)
-def test_a_bad_parameter_is_an_error_that_names_it(name, value):
-    with pytest.raises(ValueError, match=name):
-        make_snakes(**{name: value})
