@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 
-import numpy as np
 import pytest
 from _seeds import new_rng
 
@@ -141,12 +140,3 @@ def test_features_are_those_of_wapiti():
 def test_a_line_that_is_no_template_is_named(template, message):
     with pytest.raises(ValueError, match=message):
         WordFeatures(template).fit([[("a", "b")]])
-
-
-def test_hashed_templates_have_as_many_features():
-    X, lines = drawn(new_rng(4)), CRFPP[2]
-    plain = WordFeatures(lines).fit_transform(X)
-    hashed = WordFeatures(lines, n_features=2**24).fit(X).transform(X)
-    for x, y in zip(plain, hashed, strict=True):
-        # What one name counts twice, a hash counts twice, too.
-        np.testing.assert_array_equal(x.sum(axis=1), y.sum(axis=1))
