@@ -160,27 +160,31 @@ class TestMarks:
         assert without.path_ is None
         np.testing.assert_array_equal(without.found, display.found)
 
+    def test_circle_is_the_probability_model_and_dashed_contour_the_mixture(self):
+        X, y, _, model = fitted()
+        before = clone(model).get_params(), dict(vars(model))
+        C, _ = confusion_tensor(y, model.estimator_.predict(X))
+        display = draw(model, X, y)
+        recalls = C[0].diagonal() / C[0].sum(axis=1)
+        np.testing.assert_allclose(display.most_probable, recalls)
+        best = display.best_contour_.levels[0]
+        assert best == pytest.approx(1 - model.objective_, abs=1e-3)
+        assert Path(display.set_.get_xy()).contains_point(display.achievable.mean(axis=0))
+        assert display.feasible is None and display.feasible_ is None
+        # Other examples than those of the fit.
+        other = draw(model, X[:150], y[:150], path=False)
+        h = model.predict_proba(X[:150])
+        expected = [h[y[:150] == i, i].mean() for i in (0, 1)]
+        np.testing.assert_allclose(other.found, expected)
+        assert all(vars(model)[name] is value for name, value in before[1].items())
+        assert list(vars(model)) == list(before[1])
+
     @even_one_class
     def test_one_classifier_has_no_crosses(self):
         X, y, _, model = fitted(metric="zero_one")
         display = draw(model, X, y)
         assert len(model.mixture_weights_) == 1 and display.classifiers_ is None
         assert "classifiers in the mixture" not in legend(display)
-
-    def test_circle_is_the_prediction_of_the_probability_model(self):
-        X, y, _, model = fitted()
-        C, _ = confusion_tensor(y, model.estimator_.predict(X))
-        display = draw(model, X, y)
-        np.testing.assert_allclose(
-            display.most_probable, C[0].diagonal() / C[0].sum(axis=1)
-        )
-
-    def test_other_examples_than_those_of_the_fit_can_be_looked_at(self):
-        X, y, _, model = fitted()
-        display = draw(model, X[:150], y[:150], path=False)
-        h = model.predict_proba(X[:150])
-        expected = [h[y[:150] == i, i].mean() for i in (0, 1)]
-        np.testing.assert_allclose(display.found, expected)
 
 
 class TestContours:
@@ -203,13 +207,6 @@ class TestContours:
         expected = HMean()(y, np.column_stack([1 - h, h]), labels=[0, 1])
         assert values[b, a] == pytest.approx(expected)
         assert display.contours_ is not None
-
-    def test_dashed_contour_is_the_score_of_the_mixture(self):
-        X, y, _, model = fitted()
-        display = draw(model, X, y)
-        assert display.best_contour_.levels[0] == pytest.approx(
-            1 - model.objective_, abs=1e-3
-        )
 
     @pytest.mark.parametrize(
         "params", [{"k": 3}, {"groups": True, "constraints": EqualOpportunity()}]
@@ -298,11 +295,6 @@ class TestFeasible:
         assert display.feasible_ is None and display.found_ is None
         assert len(display.achievable) > 2
 
-    def test_without_constraints_there_is_none(self):
-        X, y, _, model = fitted()
-        display = draw(model, X, y)
-        assert display.feasible is None and display.feasible_ is None
-
 
 class TestPredictions:
     def test_same_is_drawn_from_probabilities_as_from_the_estimator(self):
@@ -322,31 +314,24 @@ class TestPredictions:
                 getattr(one, name), getattr(other, name), atol=model.tol / 10
             )
 
-    def test_probabilities_of_two_classes_may_be_those_of_the_second(self):
+    def test_columns_are_those_of_the_labels_or_of_the_second_class(self):
         X, y, _, model = fitted()
         eta = model.estimator_.predict_proba(X)
         names = np.array(["no", "yes"])[y]
         one, other = draw_predictions(names, eta), draw_predictions(names, eta[:, 1])
         np.testing.assert_allclose(one.achievable, other.achievable)
         assert other.ax_.get_xlabel() == "Recall of no"
-
-    def test_without_a_metric_the_set_alone_is_drawn(self):
-        X, y, _, model = fitted()
-        display = draw_predictions(y, model.estimator_.predict_proba(X), name="mine")
-        assert display.contours is None and display.found is None
-        assert display.path_ is None and display.classifiers_ is None
-        assert legend(display) == ["mine", "mine, most probable class"]
-
-    def test_labels_say_what_the_columns_are(self):
+        # Without a metric the set alone is drawn.
+        assert one.contours is None and one.found is None
+        assert one.path_ is None and one.classifiers_ is None
         X, y, _, model = fitted(3)
         eta = model.estimator_.predict_proba(X)
-        display = draw_predictions(y, eta[:, ::-1], labels=[2, 1, 0], entries=(0, 2))
+        display = draw_predictions(
+            y, eta[:, ::-1], labels=[2, 1, 0], entries=(0, 2), name="mine"
+        )
+        assert legend(display) == ["mine", "mine, most probable class"]
         expected = draw_predictions(y, eta, entries=(0, 2))
         np.testing.assert_allclose(display.achievable, expected.achievable)
-
-    def test_probabilities_of_another_shape_are_refused(self):
-        with pytest.raises(ValueError, match=r"column for each of the labels \[0, 1\]"):
-            draw_predictions([0, 1, 1], np.full((3, 3), 1 / 3))
 
     def test_labels_and_probabilities_that_are_none_are_refused(self):
         proba = np.full((3, 2), 0.5)
@@ -357,6 +342,7 @@ class TestPredictions:
             ([0, 1, 1], hidden, "y_proba is a masked array"),
             ([0, 1, 1], proba * np.nan, "y_proba must be finite"),
             ([0, 1, 1], proba.astype(str), "y_proba must hold numbers"),
+            ([0, 1, 1], np.ones((3, 3)) / 3, r"column for each of the labels \[0, 1\]"),
         ]:
             with pytest.raises(ValueError, match=message):
                 draw_predictions(y, own)
@@ -374,27 +360,18 @@ class TestPredictions:
 
 
 class TestStyle:
-    def test_axes_are_used_again_in_other_colors(self):
+    def test_axes_are_used_again_in_other_colors_and_styles(self):
         X, y, _, model = fitted()
-        first = draw(model, X, y, name="a")
+        first = draw(model, X, y, name="a", ls=":", contour_kw={"levels": [0.2, 0.4]})
+        assert first.line_.get_linestyle() == ":"
+        assert first.contours_.levels.tolist() == [0.2, 0.4]
         second = draw(model, X, y, name="b", ax=first.ax_, mark_kw={"c": "black"})
         assert second.ax_ is first.ax_ and len(plt.get_fignums()) == 1
         assert first.line_.get_color() != second.line_.get_color()
         assert second.found_.get_color() == second.path_.get_color() == "black"
         assert {text.split(",")[0] for text in legend(second)} == {"a", "b"}
-
-    def test_short_names_of_properties_replace_the_defaults(self):
-        X, y, _, model = fitted()
-        display = draw(model, X, y, ls=":", contour_kw={"levels": [0.2, 0.4]})
-        assert display.line_.get_linestyle() == ":"
-        assert display.contours_.levels.tolist() == [0.2, 0.4]
-
-    def test_display_is_drawn_again(self):
-        X, y, _, model = fitted()
-        display = draw(model, X, y)
-        before = display.ax_
-        assert display.plot(name="again") is display and display.ax_ is not before
-        assert legend(display)[0] == "again"
+        assert first.plot(name="again") is first and first.ax_ is not second.ax_
+        assert legend(first)[0] == "again"
 
     def test_legend_is_below_the_axes_and_not_cut_off(self):
         X, y, _, model = fitted(constraints=SelectionRate(label=1, at_most=0.2))
@@ -403,11 +380,6 @@ class TestStyle:
         box = display.ax_.get_legend().get_window_extent()
         assert box.y1 < display.ax_.xaxis.label.get_window_extent().y0
         assert box.y0 >= 0 and box.x0 >= 0 and box.x1 <= display.figure_.bbox.x1
-
-    def test_filled_set_is_the_outline(self):
-        X, y, _, model = fitted()
-        display = draw(model, X, y)
-        assert Path(display.set_.get_xy()).contains_point(display.achievable.mean(axis=0))
 
 
 class TestRefused:
@@ -448,10 +420,3 @@ class TestRefused:
         with pytest.raises(ValueError, match="no example with label 2"):
             draw(model, X[known], y[known], entries=(0, 2))
         assert len(draw(model, X[known], y[known], path=False).achievable) > 2
-
-    def test_the_estimator_stays_as_it_was(self):
-        X, y, _, model = fitted()
-        before = clone(model).get_params(), dict(vars(model))
-        draw(model, X, y)
-        assert list(vars(model)) == list(before[1])
-        assert all(vars(model)[name] is value for name, value in before[1].items())

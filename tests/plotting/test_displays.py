@@ -101,6 +101,7 @@ def test_gap_is_drawn_against_the_chosen_x_on_a_log_axis(x, label):
     assert display.ax_.get_yscale() == "log"
     assert display.ax_.get_xscale() == "linear"
     assert display.fill_between_ is None and display.not_positive_ is None
+    assert legend(display) == ["Recorded"]
 
 
 def test_objective_draws_primal_and_dual_with_the_certified_band_between():
@@ -118,6 +119,8 @@ def test_objective_draws_primal_and_dual_with_the_certified_band_between():
     }
     assert expected == {tuple(corner) for corner in corners}
     assert legend(display) == ["primal (upper bound)", "dual (lower bound)"]
+    styled = display.plot(y="objective", fill_between_kw={"alpha": 0.7})
+    assert styled.fill_between_.get_alpha() == 0.7
 
 
 def test_dual_objective_of_zero_leaves_the_log_axis_without_stretching_it():
@@ -156,19 +159,12 @@ def test_gap_negative_beyond_rounding_warns_and_names_the_entry():
     assert_array_equal(display.not_positive_.get_xdata(), HISTORY["seconds"][2:3])
 
 
-def test_history_of_one_check_is_visible():
+def test_history_may_be_of_one_check_and_of_lists_and_lack_unused_keys():
     history = {key: values[:1] for key, values in HISTORY.items()}
     assert ConvergenceDisplay.from_history(history).lines_[0].get_marker() == "."
-
-
-def test_lists_serve_as_a_history_and_unused_keys_may_be_missing():
     history = {key: HISTORY[key].tolist() for key in HISTORY if key != "n_iter"}
     display = ConvergenceDisplay.from_history(history)
     assert_array_equal(display.lines_[0].get_ydata(), HISTORY["dual_gap"])
-
-
-def test_convergence_of_an_estimator_is_named_after_its_class():
-    assert legend(ConvergenceDisplay.from_estimator(Recorded().fit())) == ["Recorded"]
 
 
 @pytest.mark.parametrize("y", ["dual_gap", "objective"])
@@ -223,7 +219,7 @@ def test_bad_history_is_refused_before_a_figure_is_made(history, error, message)
 # Scores against C
 
 
-def test_scores_are_drawn_as_mean_and_band_in_increasing_c():
+def test_scores_are_drawn_as_mean_and_band_in_increasing_c_with_the_chosen_one():
     display = RegularizationPathDisplay.from_estimator(CrossValidated().fit())
     (line,) = display.lines_
     assert_array_equal(line.get_xdata(), [0.1, 1.0, 10.0])
@@ -234,10 +230,6 @@ def test_scores_are_drawn_as_mean_and_band_in_increasing_c():
         assert_allclose([at_C.min(), at_C.max()], [low, high], rtol=1e-15)
     assert display.ax_.get_xscale() == "log"
     assert display.ax_.get_xlabel() == "Regularization parameter C"
-
-
-def test_chosen_c_is_marked():
-    display = RegularizationPathDisplay.from_estimator(CrossValidated().fit())
     assert_array_equal(display.reference_.get_xdata(), [1.0, 1.0])
     assert legend(display) == ["mean ± std over 2 folds", "chosen C = 1"]
 
@@ -256,10 +248,6 @@ def test_score_axis_is_labeled_by_the_scoring_unless_named(scoring, score_name, 
         CrossValidated(scoring).fit(), score_name=score_name
     )
     assert display.ax_.get_ylabel() == label
-
-
-def test_score_name_of_plot_overrides_the_stored_one():
-    display = RegularizationPathDisplay.from_estimator(CrossValidated().fit())
     assert display.plot(score_name="F1").ax_.get_ylabel() == "F1"
 
 
@@ -276,9 +264,6 @@ def test_gaps_are_points_at_the_breakpoints_below_a_line_at_eps():
     assert legend(display) == ["at the breakpoints", r"$\varepsilon$ = 0.1"]
     bottom, top = display.ax_.get_ylim()
     assert bottom == 0 and top > PATH.eps
-
-
-def test_negative_gap_of_a_path_stays_in_view():
     path = SimpleNamespace(**vars(PATH) | {"gaps": np.array([0.02, -0.01, 0.05])})
     assert RegularizationPathDisplay.from_path(path).ax_.get_ylim()[0] < -0.01
 
@@ -300,9 +285,6 @@ def test_largest_coefficients_of_the_path_are_drawn_largest_first():
     for line, k in zip(display.lines_, [0, 1], strict=True):
         assert_array_equal(line.get_ydata(), PATH.coefs[:, k])
         assert line.get_drawstyle() == "steps-post"
-
-
-def test_coefficients_are_ranked_by_absolute_value():
     path = SimpleNamespace(**vars(PATH) | {"coefs": np.array([[1, -9, 2], [0, 0, 3]])})
     path.lambdas = PATH.lambdas[:2]
     display = RegularizationPathDisplay.from_path(path, kind="coefs")
@@ -350,19 +332,16 @@ def test_scores_are_drawn_of_each_c_that_all_paths_reached():
     assert_allclose(display.lines_[0].get_ydata(), [0.5, 0.9, np.nan], rtol=1e-15)
 
 
-def test_unknown_kind_is_refused_with_the_value_and_the_choices():
+def test_unknown_kind_and_number_of_coefficients_are_refused_with_the_value():
     message = "kind must be one of 'gap', 'norm', 'coefs'; got 'score'"
     with pytest.raises(ValueError, match=message):
         RegularizationPathDisplay.from_path(PATH, kind="score")
     display = RegularizationPathDisplay(kind="x", param_range=[1.0], values=[1.0])
     with pytest.raises(ValueError, match="'score', 'gap', 'norm', 'coefs'; got 'x'"):
         display.plot()
-
-
-@pytest.mark.parametrize("n_coefs", [0, -1, 2.5, None])
-def test_number_of_coefficients_must_be_a_positive_integer(n_coefs):
-    with pytest.raises(ValueError, match=f"n_coefs must be .* got {n_coefs!r}"):
-        RegularizationPathDisplay.from_path(PATH, kind="coefs", n_coefs=n_coefs)
+    for n_coefs in (0, -1, 2.5, None):
+        with pytest.raises(ValueError, match=f"n_coefs must be .* got {n_coefs!r}"):
+            RegularizationPathDisplay.from_path(PATH, kind="coefs", n_coefs=n_coefs)
 
 
 @pytest.mark.parametrize(
@@ -385,37 +364,17 @@ def test_shapes_that_do_not_fit_are_refused(kind, param_range, values, message):
 # All of them
 
 
-def test_new_figure_is_made_only_where_no_axes_are_given(draw):
+def test_axes_a_name_and_short_names_of_styles_are_taken(draw):
     _, ax = plt.subplots()
-    assert draw(ax=ax).ax_ is ax
-    assert len(plt.get_fignums()) == 1
+    display = draw(ax=ax, name="mine", c="red", marker="x", ls=":")
+    assert display.ax_ is ax and len(plt.get_fignums()) == 1
+    line = display.lines_[0]
+    assert (line.get_color(), line.get_marker()) == ("red", "x")
+    assert line.get_linestyle() == ":" and legend(display)[0].startswith("mine")
     display = draw()
     assert display.figure_ is display.ax_.figure is not ax.figure
-
-
-def test_short_names_of_line_properties_replace_the_defaults(draw):
-    line = draw(c="red", marker="x", ls=":").lines_[0]
-    assert (line.get_color(), line.get_marker(), line.get_linestyle()) == (
-        "red",
-        "x",
-        ":",
-    )
-
-
-def test_name_stands_in_the_legend(draw):
-    assert legend(draw(name="mine"))[0].startswith("mine")
-
-
-def test_band_takes_its_own_style():
-    for display in (
-        ConvergenceDisplay.from_history(
-            HISTORY, y="objective", fill_between_kw={"alpha": 0.7}
-        ),
-        RegularizationPathDisplay.from_estimator(
-            CrossValidated().fit(), fill_between_kw={"alpha": 0.7}
-        ),
-    ):
-        assert display.fill_between_.get_alpha() == 0.7
+    if display.fill_between_ is not None:
+        assert draw(fill_between_kw={"alpha": 0.7}).fill_between_.get_alpha() == 0.7
 
 
 @pytest.mark.parametrize("display", [ConvergenceDisplay, RegularizationPathDisplay])
