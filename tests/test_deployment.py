@@ -26,7 +26,6 @@ from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
     BMRMClassifier,
-    ConformalClassifier,
     CRFClassifier,
     CRFClassifierCV,
     PragamClassifier,
@@ -164,25 +163,6 @@ def test_sequences_of_tokens_may_be_what_the_transformer_takes(tmp_path):
     module = exported(tagger, tmp_path)
     for x in X:
         assert as_lists(module.predict([x])) == as_lists(tagger.predict([x]))
-
-
-def test_the_tagger_of_getting_started_is_the_same_without_the_package(tmp_path):
-    rng = new_rng()
-
-    def features(words):
-        before = ["START", *words]
-        return [
-            {"word": w.lower(), "ending": w[-2:], "capital": w[0].isupper(), "before": b}
-            for w, b in zip(words, before, strict=False)
-        ]
-
-    names = ["Ann", "Ben", "Rome", "Oslo", "in", "met", "the", "to", "Lima", "sees"]
-    X = [features(rng.choice(names, size=6).tolist()) for _ in range(150)]
-    y = [[str(token["capital"]) for token in x] for x in X]
-    tagger = make_pipeline(SequenceTransformer(), CRFClassifier("chain", C=10.0))
-    tagger.fit(X[:30], y[:30])
-    found = exported(tagger, tmp_path).predict(X)
-    assert as_lists(found) == as_lists(tagger.predict(X)) == y
 
 
 RULES = {
@@ -474,11 +454,6 @@ def scaled():
     )
 
 
-def conformal():
-    inner = make_pipeline(SequenceTransformer(), CRFClassifier("chain", random_state=0))
-    return ConformalClassifier(inner, confidence_level=0.5, cv=2)
-
-
 def search():
     model = make_pipeline(SequenceTransformer(), CRFClassifier("chain", random_state=0))
     return GridSearchCV(model, {"crfclassifier__C": [1.0]}, cv=2)
@@ -516,12 +491,6 @@ def test_an_estimator_that_is_not_fitted_is_told_so(tmp_path):
     for model in (CRFClassifier("chain"), make_pipeline(CRFClassifier("chain"))):
         with pytest.raises(NotFittedError):
             export_tagger(model, tmp_path / "tagger.npz")
-
-
-def test_the_file_has_the_ending_of_arrays(tmp_path):
-    tagger = tagger_of(WORDS, new_rng())
-    with pytest.raises(ValueError, match=r"end with '\.npz'"):
-        export_tagger(tagger, tmp_path / "tagger.pkl")
 
 
 def test_exported_taggers_read_bytes_and_refuse_missing_values(tmp_path):

@@ -77,12 +77,6 @@ def reference_scores(y_true, y_pred, weights):
 # --- token accuracy
 
 
-def test_accuracy_counts_tokens_not_sequences():
-    y_true = [["a", "b", "c", "d"], ["e"]]
-    y_pred = [["a", "b", "c", "x"], ["x"]]
-    assert token_accuracy_score(y_true, y_pred) == pytest.approx(3 / 5)
-
-
 def test_accuracy_weights_every_token_by_its_sequence():
     y_true, y_pred = [[1, 2, 3], [4]], [[1, 2, 0], [0]]
     score = token_accuracy_score(y_true, y_pred, sample_weight=[2, 3])
@@ -119,38 +113,6 @@ def test_accuracy_is_the_mean_over_the_flat_tokens(pairs):
 
 
 # --- entities
-
-
-@pytest.mark.parametrize(
-    "true, pred, precision, recall",
-    [
-        # An I- after O or another type starts an entity, as if it were B-.
-        ("B-X I-X O", "I-X I-X O", 1, 1),
-        ("B-X B-Y", "B-X I-Y", 1, 1),
-        # A B- cuts a run of one type in two.
-        ("B-X I-X I-X", "B-X B-X I-X", 0, 0),
-        # Boundaries and type must all agree.
-        ("B-X I-X O B-Y", "B-X O O B-Y", 1 / 2, 1 / 2),
-        ("B-X I-X", "B-Y I-Y", 0, 0),
-        # Predicted too much, and too little.
-        ("B-X O O", "B-X B-Y I-Y", 1 / 2, 1),
-        ("B-X B-Y B-X", "B-X O O", 1, 1 / 3),
-        # IOBES spells the same as IOB2.
-        ("B-X I-X I-X B-Y", "B-X I-X E-X S-Y", 1, 1),
-        # No type at all is a type of its own; a type may hold hyphens.
-        ("B I O B-X-Y", "B I O I-X-Y", 1, 1),
-    ],
-)
-def test_entities_follow_conlleval(true, pred, precision, recall):
-    y_true, y_pred = [true.split()], [pred.split()]
-    f1 = 2 * precision * recall / (precision + recall) if precision else 0
-    scores = [score(y_true, y_pred) for score in ENTITY_SCORES]
-    assert_allclose(scores, [precision, recall, f1])
-
-
-def test_an_entity_does_not_run_over_the_end_of_a_sequence():
-    y_true = [["B-X"], ["I-X"]]
-    assert entity_recall_score(y_true, [["B-X"], ["O"]]) == 0.5
 
 
 def test_averages_pool_types_as_documented():

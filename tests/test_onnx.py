@@ -492,16 +492,6 @@ def test_costs_of_examples_are_taken_for_their_means():
     check_mixture(model, X)
 
 
-def test_leaves_of_a_tree_whose_classes_are_tied():
-    X = np.repeat(np.eye(4, dtype=np.float32), 4, axis=0)
-    y = np.array([0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1, 0, 0])
-    model = ComplexMetricClassifier(DecisionTreeClassifier(), "zero_one", cv=None)
-    model.fit(X, y)
-    model.mixture_.loss_matrices = np.array([[[[0.0, 1.0], [1.0, 0.0]]]])
-    check_mixture(model, X)
-    assert (model.predict(X)[[0, 1, 2, 3]] == 0).all()
-
-
 FIELDS = CRFClassifier("multilabel", C=0.1)
 RULES = {
     "thresholds": {},
