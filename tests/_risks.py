@@ -4,6 +4,7 @@ from fractions import Fraction
 from math import fsum
 
 import numpy as np
+from _batch_problems import binary_planes, class_planes, pair_planes
 
 from sklearn_structsvm.risks import BinaryHinge, MulticlassHinge, MultilabelHinge
 
@@ -23,42 +24,25 @@ def make_risk(kind, X, rng, weights=None, k=4, costs=None, **kwargs):
         y = rng.integers(0, 2, n)
         costs = np.array([[0.0, 2.0], [0.5, 0.0]]) if costs is None else costs
         risk = BinaryHinge(X, y, weights, label_costs=costs, **kwargs)
-        risk.listed = [
-            [(0.0, np.zeros(1)), (costs[t, 1 - t], np.array([1.0 - 2.0 * t]))] for t in y
-        ]
-        return risk
-    if costs is None and kind == "uniform pairs":
-        costs = np.full((k, k), 1.5)
-    elif costs is None:
-        costs = rng.integers(0, 4, (k, k)) / 2.0
-    costs = np.array(costs)
-    np.fill_diagonal(costs, 0.0)
-    unit = np.eye(k)
-    if kind in ("multiclass", "rescaled"):
-        y = rng.integers(0, k, n)
-        rescaled = kind == "rescaled"
-        risk = MulticlassHinge(
-            X, y, weights, label_costs=costs, rescaled=rescaled, **kwargs
-        )
-        risk.listed = [
-            [
-                (costs[t, c], (costs[t, c] if rescaled else 1.0) * (unit[c] - unit[t]))
-                for c in range(k)
-            ]
-            for t in y
-        ]
-        return risk
-    Y = rng.integers(0, 2, (n, k))
-    risk = MultilabelHinge(X, Y, weights, label_costs=costs, **kwargs)
-    risk.listed = [
-        [(0.0, np.zeros(k))]
-        + [
-            (costs[c, d], unit[d] - unit[c])
-            for c in np.flatnonzero(row)
-            for d in np.flatnonzero(1 - row)
-        ]
-        for row in Y
-    ]
+        planes = [binary_planes(label, costs) for label in y]
+    else:
+        if costs is None and kind == "uniform pairs":
+            costs = np.full((k, k), 1.5)
+        elif costs is None:
+            costs = rng.integers(0, 4, (k, k)) / 2.0
+        costs = np.array(costs)
+        np.fill_diagonal(costs, 0.0)
+        if kind in ("multiclass", "rescaled"):
+            y, rescaled = rng.integers(0, k, n), kind == "rescaled"
+            risk = MulticlassHinge(
+                X, y, weights, label_costs=costs, rescaled=rescaled, **kwargs
+            )
+            planes = [class_planes(label, costs, rescaled) for label in y]
+        else:
+            Y = rng.integers(0, 2, (n, k))
+            risk = MultilabelHinge(X, Y, weights, label_costs=costs, **kwargs)
+            planes = [pair_planes(labels, costs) for labels in Y]
+    risk.listed = [list(zip(*own[::-1], strict=True)) for own in planes]
     return risk
 
 
