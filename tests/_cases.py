@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
+import pytest
+from _problems import assert_same_weights
 from _references import (
     CHAIN_PARTS,
     Listed,
+    Textbook,
     flat_feature,
     is_allowed_tree,
     list_binary,
@@ -18,14 +21,19 @@ from _references import (
     list_multiclass,
     list_multilabel,
     messy_csr,
+    visits,
     weighted_sum,
 )
+from _seeds import new_rng
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from scipy.special import logsumexp
 
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
+from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
 from sklearn_structsvm.structures import (
     BinaryStructure,
     ChainStructure,
@@ -36,8 +44,11 @@ from sklearn_structsvm.structures import (
     PairwiseMultilabelStructure,
     TreeStructure,
     check_structure,
+    lattice,
 )
+from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._probe import Probe
+from sklearn_structsvm.structures.lattice import make_lattice, score_gaps
 
 # An example costs a dozen decodings of everything.
 some = settings(max_examples=25)
@@ -107,15 +118,29 @@ def quarters(shape, largest=8):
     )
 
 
-def costs(k, off_diagonal=True):
-    """A cost matrix with zero diagonal, or None for the default one."""
+@st.composite
+def real_costs(draw, shape):
+    """Costs of which hardly any sums are equal, and some are zero."""
+    rng = new_rng(draw(st.integers(0, 999)))
+    return rng.uniform(0.2, 2.0, shape) * (rng.random(shape) < 0.8)
+
+
+def costs(k, real=False):
+    """A cost matrix with zero diagonal, or None for the default one unless `real`."""
 
     def zero_diagonal(values):
         values = np.abs(values)
         np.fill_diagonal(values, 0.0)
         return values
 
+    if real:
+        return real_costs((k, k)).map(zero_diagonal)
     return st.none() | quarters((k, k)).map(zero_diagonal)
+
+
+def costs_of_labels(k, real=False):
+    """Those of false alarms and misses (k, 2), or None as above."""
+    return real_costs((k, 2)) if real else st.none() | quarters((k, 2)).map(np.abs)
 
 
 @st.composite
@@ -146,11 +171,11 @@ def layouts(draw):
 
 
 @st.composite
-def single_label_cases(draw, structure, listing, k):
+def single_label_cases(draw, structure, listing, k, real=False):
     n, d = draw(st.integers(1, 4)), draw(st.integers(1, 3))
     X = draw(quarters((n, d)))
     y = draw(hnp.arrays(int, n, elements=st.integers(0, k - 1)))
-    label_costs = draw(costs(k))
+    label_costs = draw(costs(k, real))
     bias = draw(st.sampled_from([0.0, 1.0, 2.5]))
     names, classes = draw(label_names(k))
     X_given = draw(layouts())(X)
@@ -163,13 +188,13 @@ def single_label_cases(draw, structure, listing, k):
 
 
 @st.composite
-def multiclass_cases(draw):
+def multiclass_cases(draw, real=False):
     k = draw(st.integers(2, 4))
 
     def listing(X, y, costs, bias):
         return list_multiclass(X, y, k, costs, bias)
 
-    return draw(single_label_cases(MulticlassStructure, listing, k))
+    return draw(single_label_cases(MulticlassStructure, listing, k, real))
 
 
 def binary_cases():
@@ -177,12 +202,11 @@ def binary_cases():
 
 
 @st.composite
-def multilabel_cases(draw):
-    n, d, k = (draw(st.integers(1, 3)) for _ in range(3))
+def multilabel_cases(draw, most=3, real=False):
+    n, d, k = (draw(st.integers(1, largest)) for largest in (3, 3, most))
     X = draw(quarters((n, d)))
     Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
-    label_costs = draw(st.none() | quarters((k, 2)).map(np.abs))
-    normalize = draw(st.booleans())
+    label_costs, normalize = draw(costs_of_labels(k, real)), draw(st.booleans())
     bias = draw(st.sampled_from([0.0, 1.0, 2.5]))
     X_given = draw(layouts())(X)
     structure = MultilabelStructure(normalize, label_costs)
@@ -195,12 +219,14 @@ def multilabel_cases(draw):
 
 
 @st.composite
-def chain_cases(draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=False):
+def chain_cases(
+    draw, parts=CHAIN_PARTS, lengths=(1, 2, 3), barred=False, edges=False, real=False
+):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
     T = [draw(st.sampled_from(lengths)) for _ in range(n)]
     X = [draw(quarters((t, d))) for t in T]
     y = [draw(hnp.arrays(int, t, elements=st.integers(0, k - 1))) for t in T]
-    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    label_costs, normalize = draw(costs(k, real)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
     y_given, weights = draw(with_weights([classes[labels] for labels in y]))
     X_given = [layout(x) for x in X]
@@ -285,13 +311,13 @@ def allow(mask, labels, parents):
 
 
 @st.composite
-def tree_cases(draw, parts=TREE_PARTS, sizes=(1, 2, 3, 4), barred=False):
+def tree_cases(draw, parts=TREE_PARTS, sizes=(1, 2, 3, 4), barred=False, real=False):
     n, d, k = (draw(st.integers(*bounds)) for bounds in ((1, 3), (1, 2), (2, 3)))
     sizes = [draw(st.sampled_from(sizes)) for _ in range(n)]
     X = [(draw(quarters((T, d))), draw(forests(T))) for T in sizes]
     y = [np.array(draw(st.lists(st.integers(0, k - 1), min_size=T, max_size=T)))
          for T in sizes]  # fmt: skip
-    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    label_costs, normalize = draw(costs(k, real)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
     mask = None
     if barred:
@@ -370,7 +396,7 @@ def edges_of(draw, T, is_forest):
 
 
 @st.composite
-def graph_cases(draw, k=None, is_forest=False):
+def graph_cases(draw, k=None, is_forest=False, real=False):
     k = draw(st.integers(2, 3)) if k is None else k
     n, d, E = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
     kind, given_E = draw(st.sampled_from([*GRAPH_KINDS, False])), draw(st.booleans())
@@ -383,7 +409,7 @@ def graph_cases(draw, k=None, is_forest=False):
             edge_features = np.ones((len(edges), 1))
         X.append((draw(quarters((T, d))), edges, edge_features))
         y.append(draw(hnp.arrays(int, T, elements=st.integers(0, k - 1))))
-    label_costs, normalize = draw(costs(k)), draw(st.booleans())
+    label_costs, normalize = draw(costs(k, real)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
     structure = GraphStructure(
         transition=kind,
@@ -424,7 +450,7 @@ def list_pairwise(X, Y, pairs, costs, bias):
 
 
 @st.composite
-def pairwise_cases(draw, inference="enumerate", label_costs=True):
+def pairwise_cases(draw, inference="enumerate", real=False):
     n, d, k = (draw(st.integers(1, largest)) for largest in (3, 2, 4))
     X = draw(quarters((n, d)))
     Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
@@ -433,7 +459,7 @@ def pairwise_cases(draw, inference="enumerate", label_costs=True):
         for pair in combinations(range(k), 2)
         if draw(st.booleans())
     ]
-    costs = draw(quarters((k, 2)).map(np.abs) | st.none()) if label_costs else None
+    costs = draw(costs_of_labels(k, real))
     normalize, bias = draw(st.booleans()), draw(st.sampled_from([0.0, 1.0, 2.5]))
     structure = PairwiseMultilabelStructure(chosen, inference, normalize, costs)
     scaled = (np.ones((k, 2)) if costs is None else costs) / (k if normalize else 1)
@@ -485,15 +511,16 @@ def hierarchies(draw, largest_in_degree, most_leaves):
 
 
 @st.composite
-def hierarchy_cases(draw, largest_in_degree=1, most_leaves=5, inference="auto"):
+def hierarchy_cases(
+    draw, largest_in_degree=1, most_leaves=5, inference="auto", real=False
+):
     edges = draw(hierarchies(largest_in_degree, most_leaves))
     found = {child for _, child in edges} - {parent for parent, _ in edges}
     leaves = draw(st.permutations(sorted(found)))
     k, n, n_features = len(leaves), draw(st.integers(1, 3)), draw(st.integers(1, 2))
     X = draw(quarters((n, n_features)))
     Y = draw(hnp.arrays(int, (n, k), elements=st.integers(0, 1)))
-    label_costs = draw(st.none() | quarters((k, 2)).map(np.abs))
-    normalize = draw(st.booleans())
+    label_costs, normalize = draw(costs_of_labels(k, real)), draw(st.booleans())
     bias = draw(st.sampled_from([0.0, 2.5]))
     X_given = draw(layouts())(X)
     structure = HierarchicalStructure(edges, leaves, inference, normalize, label_costs)
@@ -513,6 +540,138 @@ def candidate_points(oracle, i, w, one=1.0):
     points = Probe(oracle, i, w).candidates(one)
     labels, scores, losses = zip(*points, strict=True) if points else ([], [], [])
     return np.array(labels), np.array(scores), np.array(losses)
+
+
+def check_candidates(case, one):
+    """All are of the list, and one has the largest loss · (one + score)."""
+    oracle = case.oracle()
+    for i in range(case.listed.n):
+        _, scores, losses = candidate_points(oracle, i, case.w, one)
+        f, g = case.listed.values(i, case.w, 0.0), case.listed.loss[i]
+        found = (losses * (one + scores)).max(initial=0.0)
+        best = (g * (one + f)).max(initial=0.0)
+        np.testing.assert_allclose(found, best, rtol=TOLERANCE, atol=TOLERANCE)
+        for score, loss in zip(scores, losses, strict=True):
+            assert np.hypot(f - score, g - loss).min() <= TOLERANCE
+
+
+def check_scores_of_labels(case):
+    """How far the best labeling with a label is ahead of the best one without it."""
+    rows = case.structure.decision_function(case.X, case.w)
+    for i, row in enumerate(rows):
+        values = case.listed.phi[i] @ case.w
+        labelings = np.array(case.listed.labelings[i], dtype=bool)
+        for score, on in zip(row, labelings.T, strict=True):
+            assert abs(score - values[on].max() + values[~on].max()) <= TOLERANCE
+        if np.abs(row).min() > TOLERANCE:
+            predicted = case.structure.decode(case.items[i], case.w)
+            np.testing.assert_array_equal(predicted, row > 0)
+
+
+def check_sums(case, scale):
+    """Marginals, entropies, log-probabilities, and the log-loss with its gradient."""
+    structure, w, listed = case.structure, scale * case.w, case.listed
+    marginals = structure.marginals(case.X, w)
+    entropies = structure.entropies(case.X, w)
+    logs = structure.log_probabilities(case.X, case.y, w)
+    n_labels = 1 if structure.flat else len(structure.classes_)
+    total = np.zeros(listed.d)
+    for i in range(listed.n):
+        scores, labelings = listed.phi[i] @ w, np.array(listed.labelings[i])
+        log_p = scores - logsumexp(scores)
+        p, truth = np.exp(log_p), listed.truth[i]
+        if labelings.ndim == 1:
+            found, expected = np.reshape(marginals[i], -1), p[-np.size(marginals[i]) :]
+        else:
+            codes = range(n_labels) if n_labels > 1 else [1]
+            on = np.stack([labelings == c for c in codes], axis=2)
+            found = np.reshape(marginals[i], on.shape[1:])
+            expected = np.einsum("y,ytc->tc", p, on)
+            assert (found[~on.any(axis=0)] == 0.0).all()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        entropy = -p[p > 0] @ log_p[p > 0]
+        np.testing.assert_allclose(entropies[i], entropy, rtol=1e-9, atol=1e-8)
+        np.testing.assert_allclose(logs[i], log_p[truth], rtol=1e-9, atol=1e-9)
+        total += (p @ listed.phi[i] - listed.phi[i][truth]) / listed.n
+    loss, gradient = case.oracle().log_loss(listed.uniform, w)
+    np.testing.assert_allclose(loss, -np.mean(logs), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(gradient, total, rtol=0, atol=1e-9)
+
+
+def check_soft_maxima(case, temperature):
+    """The risk, its soft bound, and the mean features and losses of its distributions."""
+    listed, w = case.listed, case.w
+    p = np.arange(float(listed.n)) + (listed.n == 1)
+    p /= p.sum()
+    risk = EmpiricalRisk(case.oracle(), p)
+    soft = loss = 0.0
+    plane = np.zeros(listed.d)
+    for i in range(listed.n):
+        values = listed.values(i, w)
+        log_z = logsumexp(values / temperature)
+        P = np.exp(values / temperature - log_z)
+        above = values.mean()
+        if np.isfinite(temperature):
+            above = temperature * (log_z - np.log(len(values)))
+        soft += p[i] * above
+        plane += p[i] * P @ listed.delta(i)
+        loss += p[i] * P @ listed.loss[i]
+    scale, hard = 1.0 + np.abs(w).sum(), listed.hinge(w, p)
+    rounding = 1e-13 * scale + 1e-14 * min(temperature, 1e9)
+    found = risk.soften(w, temperature)
+    np.testing.assert_allclose(found, (hard, soft), rtol=0, atol=rounding)
+    assert soft <= hard + 1e-12 * scale
+    # Scores are known to rounding, which a low temperature makes the more of.
+    rounding = 1e-12 + 1e-15 * scale / temperature
+    V, found = risk.soft_plane()
+    np.testing.assert_allclose(V, plane, rtol=0, atol=rounding * scale)
+    np.testing.assert_allclose(found, loss, rtol=0, atol=rounding)
+
+
+def check_most_violating(case, one):
+    """By searches of the oracle, and by one that calls `constrained_decode`."""
+    searches = [(case.oracle(), "exact"), (case.oracle(), "angular")]
+    if not isinstance(case.structure, GraphStructure):
+        n_weights = case.structure.n_weights_
+        calls = CallbackOracle(case.structure, case.X, case.y, n_weights)
+        searches.append((calls, "angular"))
+    for i in range(case.listed.n):
+        g, f = case.listed.loss[i], case.listed.values(i, case.w, 0.0)
+        best = (g * (one + f)).max(initial=0.0)
+        for oracle, search in searches:
+            found = find_most_violating(oracle, i, case.w, search=search, one=one)
+            np.testing.assert_allclose(found.value, best, rtol=1e-9, atol=TOLERANCE)
+
+
+def check_lattice(case, k):
+    """It holds the labelings whose scores are within a slack of the best one."""
+    truths = list(map(case.truth, range(case.listed.n)))
+    gaps = score_gaps(case.structure, case.X, truths, case.w)
+    for i, x in enumerate(case.items):
+        every, scores = case.listed.labelings[i], case.listed.phi[i] @ case.w
+        missing = scores.max() - scores
+        own = missing[case.listed.truth[i]]
+        np.testing.assert_allclose(gaps[i], own, rtol=0, atol=1e-10)
+        assert truths[i] in make_lattice(case.structure, x, case.w, gaps[i])
+        # Between two of them, so that rounding decides nothing.
+        slack = missing[k % len(missing)] + 1e-3
+        found = make_lattice(case.structure, x, case.w, slack)
+        near = np.flatnonzero(missing <= slack)
+        places = [case.place(i, labels) for labels in found.labelings()]
+        assert sorted(places) == near.tolist()
+        assert found.count() == (len(near), len(near))
+        holds = [labels in found for labels in case.names[i]]
+        np.testing.assert_array_equal(holds, missing <= slack)
+        codes = np.array(every)[near]
+        for v, parent in enumerate(found.parents):
+            assert set(np.flatnonzero(found.nodes[v])) == set(codes[:, v])
+            if parent >= 0:
+                pairs = set(map(tuple, codes[:, [parent, v]].tolist()))
+                assert set(map(tuple, np.argwhere(found.edges[v]).tolist())) == pairs
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lattice, "MAX_COUNTED", -1)
+            low, high = found.count()
+        assert low <= len(near) <= high
 
 
 def check_it(case):
@@ -578,6 +737,16 @@ def check_scores_of_the_solver(case):
     for lam in LAMS:
         expected = case.listed.hinge(case.w, lam=lam)
         assert abs(solver.hinge(case.w, lam) - expected) <= TOLERANCE
+
+
+def check_steps(case, step):
+    """Weights and losses are those of the textbook. Returns the number of steps."""
+    solver = BlockFrankWolfe(case.oracle(), case.listed.uniform, 0.05, step=step)
+    reference = Textbook(case.listed, 0.05, step=step)
+    solver.run(reference.run(visits(case.listed.n, passes=8)).visited)
+    assert_same_weights(solver.weights, reference.w)
+    np.testing.assert_allclose(solver.loss, reference.loss_blocks.sum(), rtol=1e-12)
+    return len(reference.visited)
 
 
 def check_constrained_decoding(case, lam, alpha, beta, strict_alpha, strict_beta):

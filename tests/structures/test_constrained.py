@@ -8,8 +8,7 @@ from _seeds import new_rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_structsvm.structures._constrained import coordinate_path, deviations
-from sklearn_structsvm.structures._k_best import complete, suffix_scores
+from sklearn_structsvm.structures._constrained import coordinate_path
 from sklearn_structsvm.structures.constrained import constrained_argmax, in_angle
 
 
@@ -21,12 +20,6 @@ def point(theta, transition, costs, truth, y, parents=None):
         :, -1
     ].tolist()
     return 1.0 + margin, loss
-
-
-def all_points(theta, transition, costs, truth):
-    T, K = theta.shape
-    problem = (theta, transition, costs, truth)
-    return {y: point(*problem, y) for y in product(range(K), repeat=T)}
 
 
 @st.composite
@@ -105,33 +98,6 @@ def test_the_oracle_finds_what_enumeration_finds(
     assert values[tuple(found.tolist())] >= max(values.values()) - 1e-13 * size
 
 
-@given(problems(), st.sampled_from([0.0, 1.0, 5.0]))
-def test_the_widest_angle_leaves_the_plain_oracle_its_choice(problem, lam):
-    values = [(h + lam * g, h) for h, g in all_points(*problem).values()]
-    found = constrained_argmax(*problem, lam, np.inf, 0.0, strict_beta=False)
-    h, g = point(*problem, found)
-    best = max(value for value, margin in values if margin >= 0)
-    assert h + lam * g == pytest.approx(best, rel=1e-12)
-
-
-@given(problems())
-def test_turning_a_strict_ray_down_returns_no_labeling_twice(problem):
-    # As the angular search does: the next angle ends at the ray of the last answer.
-    alpha, answers = np.inf, []
-    for _ in range(len(all_points(*problem)) + 1):
-        y = constrained_argmax(*problem, 1.0, alpha, 0.0, strict_alpha=True)
-        if y is None:
-            break
-        answers.append(tuple(y.tolist()))
-        h, g = point(*problem, y)
-        alpha = g / h
-        # Without strictness the ray still has an answer.
-        again = constrained_argmax(*problem, 1.0, alpha, 0.0)
-        assert in_angle(*point(*problem, again), alpha, 0.0)
-    assert y is None
-    assert len(set(answers)) == len(answers)
-
-
 @pytest.mark.parametrize(
     ("h", "g", "alpha", "beta", "strict_alpha", "strict_beta", "expected"),
     [
@@ -160,63 +126,6 @@ def test_rays_belong_to_the_angle_unless_strict(
     h, g, alpha, beta, strict_alpha, strict_beta, expected
 ):
     assert in_angle(h, g, alpha, beta, strict_alpha, strict_beta) is expected
-
-
-@given(problems(), st.data())
-def test_bounds_of_parts_of_a_forest_are_their_maxima(problem, data):
-    theta, transition, costs, truth = problem
-    T, K = theta.shape
-    theta, costs = np.round(theta), np.round(4 * costs)
-    edges = np.zeros((K, K)) if transition is None else np.round(transition)
-    parents = data.draw(forests(T))
-    child = parents >= 0
-    ys = np.array(list(product(range(K), repeat=T)))
-    nodes, pairs = np.stack([theta, costs - theta]), np.stack([edges, -edges])
-    scores = [
-        n[np.arange(T), ys].sum(axis=1) + e[ys[:, parents], ys][:, child].sum(axis=1)
-        for n, e in zip(nodes, pairs, strict=True)
-    ]
-    suffixes = np.stack(
-        [suffix_scores(n, e, parents) for n, e in zip(nodes, pairs, strict=True)]
-    )
-    start = data.draw(st.integers(0, T - 1))
-    labels = np.array(data.draw(st.sampled_from(ys.tolist())), dtype=np.intc)
-    complete(labels, start + 1, suffixes[0], pairs[0], parents)
-    following, highest = deviations(labels, start, nodes, pairs, suffixes, parents)
-    for t in range(start, T):
-        agree = (ys[:, :t] == labels[:t]).all(axis=1)
-        best = [scores[0][agree & (ys[:, t] == c)].max() for c in range(K)]
-        order = np.argsort(-np.array(best), kind="stable").tolist()
-        later = order[order.index(labels[t]) + 1 :]
-        assert following[t] == (later[0] if later else -1)
-        part = agree & np.isin(ys[:, t], later)
-        assert highest[:, t].tolist() == [s[part].max(initial=-np.inf) for s in scores]
-
-
-ANGLES = [(np.inf, 0.0), (2.0, 1.0), (0.7, 0.4), (0.2, 0.1)]
-
-
-@given(problems(), st.sampled_from(ANGLES))
-def test_a_forest_that_is_a_path_has_the_answers_of_the_chain(problem, angle):
-    path = np.arange(len(problem[0])) - 1
-    chain = constrained_argmax(*problem, 1.0, *angle)
-    forest = constrained_argmax(*problem, 1.0, *angle, parents=path)
-    np.testing.assert_equal(forest, chain)
-
-
-@given(problems(), st.sampled_from(ANGLES))
-def test_roots_have_no_transitions(problem, angle):
-    theta, transition, costs, truth = problem
-    problem, roots = (costs, truth, 1.0, *angle), np.full(len(theta), -1)
-    alone = constrained_argmax(theta, None, *problem)
-    forest = constrained_argmax(theta, transition, *problem, parents=roots)
-    points = [
-        None if y is None else point(theta, None, costs, truth, y)
-        for y in (alone, forest)
-    ]
-    assert (points[0] is None) == (points[1] is None)
-    if points[0] is not None:
-        assert sum(points[1]) == pytest.approx(sum(points[0]), rel=1e-12, abs=1e-12)
 
 
 def full_binary_tree(depth, root=0, parent=-1):
@@ -310,35 +219,6 @@ def test_a_ray_between_real_valued_labelings_costs_few_parts(parents, T, k):
             answers += 1
             assert y is None or in_angle(*point(*problem, y, parents), *angle)
     assert answers >= 9
-
-
-def multiclass(theta, costs):
-    """Of one position, the truth its label 0."""
-    return np.array([theta]), None, np.array([costs]), np.array([0], dtype=np.intc)
-
-
-def test_strictness_decides_on_labelings_that_lie_on_a_ray():
-    # h = 1, 49, 2 and g = 0, 1, 1.
-    problem = multiclass([0.0, 48.0, 1.0], [0.0, 1.0, 1.0])
-    ray = 1.0 / 49.0
-    assert constrained_argmax(*problem, 1.0, ray, 0.0) == 1
-    assert constrained_argmax(*problem, 1.0, ray, 0.0, strict_alpha=True) is None
-    assert constrained_argmax(*problem, 1.0, np.inf, ray) == 2
-    assert constrained_argmax(*problem, 1.0, np.inf, ray, strict_beta=False) == 1
-
-
-def test_an_infinite_alpha_takes_margins_of_zero_unless_strict():
-    # h = 1, 0, -1 and g = 0, 1, 9.
-    problem = multiclass([0.0, -1.0, -2.0], [0.0, 1.0, 9.0])
-    assert constrained_argmax(*problem, 1.0, np.inf, 0.0) == 1
-    assert constrained_argmax(*problem, 1.0, np.inf, 0.0, strict_alpha=True) is None
-
-
-def test_a_beta_of_zero_leaves_out_what_costs_nothing_unless_not_strict():
-    # h = 1, 6, 2 and g = 0, 0, 1.
-    problem = multiclass([0.0, 5.0, 1.0], [0.0, 0.0, 1.0])
-    assert constrained_argmax(*problem, 1.0, np.inf, 0.0) == 2
-    assert constrained_argmax(*problem, 1.0, np.inf, 0.0, strict_beta=False) == 1
 
 
 def test_an_empty_set_is_found_without_listing_the_labelings():

@@ -18,10 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import (
     BCFWClassifier,
-    BMRMClassifier,
     CRFClassifier,
-    PragamClassifier,
-    SlackRescaledSSVM,
     StackedStructureClassifier,
     uncertainty,
 )
@@ -29,20 +26,9 @@ from sklearn_structsvm._utils.tags import entities_of
 from sklearn_structsvm.export import export_tagger
 from sklearn_structsvm.inspection import explain
 from sklearn_structsvm.preprocessing import SequenceTransformer
-from sklearn_structsvm.structures import MISSING, ChainStructure, GraphStructure
+from sklearn_structsvm.structures import MISSING, ChainStructure
 
 TAGS = np.array(["B-x", "I-x", "O"])
-ESTIMATORS = [
-    BCFWClassifier(step="pairwise", tol=1e-5, max_iter=10**4, random_state=0),
-    BMRMClassifier(tol=1e-4, max_iter=10**4),
-    PragamClassifier(tol=1e-3, max_iter=10**5),
-    SlackRescaledSSVM(tol=1e-4, max_iter=10**4, random_state=0),
-    CRFClassifier(tol=1e-6, max_iter=10**4, random_state=0),
-]
-
-
-def of_some(*models):
-    return pytest.mark.parametrize("model", models, ids=lambda m: type(m).__name__)
 
 
 def made(n=8, longest=5, seed=0, n_edge_features=2):
@@ -77,67 +63,6 @@ def listed(model, x, is_kept=lambda labels: True):
     scores = [model.structure_.joint_feature(x, z) @ model.coef_ for z in labelings]
     weights = np.exp(np.subtract(scores, np.max(scores)))
     return labelings, weights / weights.sum()
-
-
-@of_some(*ESTIMATORS)
-def test_without_a_feature_that_varies_all_is_as_without_edges(model):
-    X, y = made()
-    zeros = [(x, np.zeros_like(z)) for x, z in X]
-    model = clone(model).set_params(structure=ChainStructure(edge_features=True))
-    model.fit(zeros, y)
-    objective = model.objective_
-    assert not model.structure_.weight_parts(model.coef_)["edge_transition"].any()
-    plain = clone(model).set_params(structure=ChainStructure()).fit([x for x, _ in X], y)
-    tol = 2.0 * max(model.tol, model.dual_gap_)
-    assert objective == pytest.approx(plain.objective_, abs=tol)
-    coef, expected = plain.coef_, plain.predict([x for x, _ in X])
-    model.coef_ = np.append(coef, np.zeros(18))
-    for own, labels in zip(model.predict(zeros), expected, strict=True):
-        np.testing.assert_array_equal(own, labels)
-
-
-@of_some(ESTIMATORS[0], *ESTIMATORS[3:])
-def test_they_are_graphs_along_a_path(model):
-    structure = ChainStructure(edge_features=True, first_bias=False, last_bias=False)
-    chain, X, y = fitted(model, structure)
-    paths = [
-        (
-            x,
-            np.arange(len(x) - 1)[:, np.newaxis] + [0, 1],
-            np.column_stack([np.ones(len(z)), z]),
-        )
-        for x, z in X
-    ]
-    structure = GraphStructure(transition="directed")
-    graph = clone(model).set_params(structure=structure).fit(paths, y)
-    tol = chain.dual_gap_ + graph.dual_gap_ + 1e-9
-    assert chain.objective_ == pytest.approx(graph.objective_, abs=tol)
-    w = chain.coef_
-    theta, pairs = chain.structure_.potentials(X[2], w)
-    expected = graph.structure_.potentials(paths[2], w)
-    np.testing.assert_allclose(theta, expected[0], atol=1e-12)
-    np.testing.assert_allclose(pairs, expected[1], atol=1e-12)
-
-
-def test_a_long_gap_makes_a_change_likelier():
-    rng = new_rng(1)
-    X, y = [], []
-    for _ in range(60):
-        gaps = rng.exponential(size=39)
-        changes = rng.random(39) < -0.5 * np.expm1(-0.4 * gaps)
-        labels = np.append(0, np.cumsum(changes) % 2) ^ rng.integers(2)
-        X.append((labels[:, None] + rng.normal(size=(40, 1)), np.log(gaps)[:, None]))
-        y.append(labels)
-    model = CRFClassifier(ChainStructure(edge_features=True), random_state=0).fit(X, y)
-    plain = CRFClassifier(random_state=0).fit([x for x, _ in X], y)
-    (table,) = model.structure_.weight_parts(model.coef_)["edge_transition"]
-    assert table[0, 1] + table[1, 0] > table[0, 0] + table[1, 1] + 0.3
-    rows = np.full((2, 1), 0.5)
-    change = [
-        model.predict_edge_proba([(rows, [[np.log(gap)]])])[0][0] for gap in (0.05, 20.0)
-    ]
-    assert change[0][[0, 1], [1, 0]].sum() < 0.2 < change[1][[0, 1], [1, 0]].sum()
-    assert model.objective_ < plain.objective_
 
 
 @pytest.mark.parametrize("with_bars", [False, True])
@@ -266,20 +191,6 @@ def test_costs_of_labels_are_added_in_training(solver):
     expected = w @ w / (2.0 * model.C * len(X)) + risk
     assert model.objective_ == pytest.approx(expected, rel=1e-9)
     assert model.dual_gap_ <= model.tol
-
-
-@of_some(ESTIMATORS[0], ESTIMATORS[-1])
-def test_threads_and_warm_starts_change_nothing(model):
-    first, X, y = fitted(model)
-    rows = first.predict(X)
-    threads = first.set_params(n_jobs=2).predict(X)
-    for one, two in zip(rows, threads, strict=True):
-        np.testing.assert_array_equal(one, two)
-    objective, n_iter = first.objective_, first.n_iter_
-    first.set_params(n_jobs=None, warm_start=True).fit(X, y)
-    again = first.fit(X, y)
-    assert again.n_iter_ <= n_iter
-    assert again.objective_ == pytest.approx(objective, abs=2.0 * model.tol)
 
 
 def test_parts_on_a_cluster_give_the_same():

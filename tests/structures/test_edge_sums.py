@@ -26,13 +26,7 @@ def dense_edges(oracle):
     return edges.toarray().reshape(K, K)
 
 
-def pairs_of(labels):
-    counts = np.zeros((K, K))
-    np.add.at(counts, (labels[:-1], labels[1:]), 1.0)
-    return counts
-
-
-@pytest.mark.parametrize("n_labels", [65, 66, 67, 68, 130, 2051])
+@pytest.mark.parametrize("n_labels", [63, 64, 65, 66, 68, 130, 2051])
 def test_of_many_labels_the_best_path_is_found(n_labels):
     structure, oracle, x, _, w = random_chain(n_labels, length=4)
     theta, pairs = structure.potentials(x, w)
@@ -45,21 +39,6 @@ def test_of_many_labels_the_best_path_is_found(n_labels):
     for choice in reversed(choices):
         path.append(int(choice[path[-1]]))
     assert oracle.decode(w).tolist() == path[::-1]
-
-
-def test_sums_of_edges_are_those_of_the_labelings_moved_to():
-    _, oracle, _, y, w = random_chain()
-    probe, rng = Probe(oracle, 0, w), new_rng(1)
-    expected, score = np.zeros((K, K)), 0.0
-    for _ in range(30):
-        labels = rng.integers(K, size=T).astype(np.intc)
-        gamma = rng.uniform(-1.0, 1.0)
-        feature, _ = probe.direction([1.0], [labels])
-        probe.move(gamma)
-        expected += gamma * (pairs_of(labels) - pairs_of(y))
-        score += gamma * feature @ w
-        np.testing.assert_allclose(dense_edges(oracle), expected, rtol=0, atol=1e-12)
-        assert probe.block_score() == pytest.approx(score, abs=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,13 +6,11 @@ from _problems import solve_listed
 from _references import Listed
 from _seeds import new_rng
 from scipy import sparse
-from sklearn.base import clone
 
 from sklearn_structsvm import (
     BCFWClassifier,
     BMRMClassifier,
     CRFClassifier,
-    PragamClassifier,
     SlackRescaledSSVM,
 )
 from sklearn_structsvm.structures import (
@@ -93,18 +91,6 @@ def listed_of(structure, X, y):
 def test_all_is_consistent_with_the_joint_feature(kind, dtype):
     X, y = make_data(kind, n=5, longest=3, dtype=dtype)
     check_structure(STRUCTURES[kind], X, y, n_trials=2)
-
-
-def test_the_first_weight_is_the_scale():
-    X, y = make_data("chain")
-    structure = ChainStructure(emission="given").fit(X, y)
-    scale, labels = structure.joint_feature(X[0], y[0])[0], y[0]
-    assert scale == pytest.approx(X[0][np.arange(len(labels)), labels].sum(), rel=1e-14)
-    w = np.zeros(structure.n_weights_)
-    w[0] = 2.0
-    np.testing.assert_array_equal(structure.decode(X[0], w), X[0].argmax(axis=1))
-    np.testing.assert_allclose(structure.marginals([X[0]], w)[0].sum(axis=1), 1.0)
-    assert structure.weight_parts(w)["emission"].tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -226,33 +212,6 @@ def test_items_of_more_than_a_tile_are_scored_to_their_end():
     np.testing.assert_array_equal(structure.decode(X[0], w), theta.argmax(axis=1))
 
 
-def fitted_objective(model, structure, X, y):
-    model = clone(model).set_params(structure=structure).fit(X, y)
-    return model.objective_
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        BCFWClassifier(step="pairwise", tol=1e-6, max_iter=10**4, random_state=0),
-        CRFClassifier(solver="lbfgs", tol=1e-9, max_iter=10**4),
-        PragamClassifier(tol=1e-3, max_iter=10**5),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_scores_or_features_that_are_zero_change_nothing(model):
-    X, y = make_data("chain both")
-    features, scores = map(list, zip(*X, strict=True))
-    without = {
-        True: ([(x, np.zeros_like(z)) for x, z in X], features),
-        "given": ([(np.zeros_like(x), z) for x, z in X], scores),
-    }
-    for emission, (pairs, items) in without.items():
-        found = fitted_objective(model, ChainStructure(emission="both"), pairs, y)
-        expected = fitted_objective(model, ChainStructure(emission=emission), items, y)
-        assert found == pytest.approx(expected, abs=2 * model.tol)
-
-
 @pytest.mark.parametrize("kind", ["chain both", "chain both sparse"])
 def test_weights_are_those_of_the_same_numbers_in_float64(kind):
     X, y = make_data(kind, dtype=np.float32)
@@ -262,30 +221,6 @@ def test_weights_are_those_of_the_same_numbers_in_float64(kind):
         for items in (X, wide)
     ]
     np.testing.assert_array_equal(*fits)
-
-
-@pytest.mark.parametrize("kind", ["chain both", "chain both sparse"])
-def test_bounds_make_the_scores_an_offset(kind):
-    X, y = make_data(kind)
-    model = BCFWClassifier(STRUCTURES[kind], tol=1e-5, max_iter=10**4, random_state=0)
-    lower, upper = np.full((2, model.fit(X, y).coef_.size), [[-np.inf], [np.inf]])
-    at = D * K
-    lower[at] = upper[at] = 1.0
-    model.set_params(solver_options__coef_bounds=(lower, upper)).fit(X, y)
-    assert model.coef_[at] == 1.0
-    listed, lam = listed_of(model.structure_, X, y), 1.0 / (model.C * N)
-    # What a fixed weight adds to a score is part of the loss to the others.
-    offsets = [
-        phi[:, at] - phi[j, at] for phi, j in zip(listed.phi, listed.truth, strict=True)
-    ]
-    rest = Listed(
-        listed.labelings,
-        listed.truth,
-        [np.delete(phi, at, axis=1) for phi in listed.phi],
-        [loss + own for loss, own in zip(listed.loss, offsets, strict=True)],
-    )
-    best = solve_listed(rest, lam, tol=1e-8)[1] + lam / 2.0
-    assert best - 1e-7 <= model.objective_ <= best + model.dual_gap_ + 1e-7
 
 
 def test_a_warm_start_tells_pairs_from_one_another():

@@ -1,26 +1,18 @@
 """GraphStructure against enumeration, linprog and chains; see also `test_listed`."""
 
-import pickle
 import sys
-import warnings
 from itertools import combinations, product
 
 import numpy as np
 import pytest
-from _cases import GRAPH_KINDS, TOLERANCE, graph_cases, list_graphs, some
+from _cases import GRAPH_KINDS, graph_cases, list_graphs, some
 from _estimators import assert_same_optimum
-from _options import placed
-from _problems import Problem, assert_same_weights, optimum
-from _references import Textbook, messy_csr, visits
+from _problems import Problem, optimum
 from _seeds import new_rng
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.utils import Bunch
 
 from sklearn_structsvm import (
     BCFWClassifier,
@@ -30,16 +22,11 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
 from sklearn_structsvm.structures import (
-    ChainStructure,
     GraphStructure,
-    TreeStructure,
-    check_structure,
     grid_edges,
 )
 from sklearn_structsvm.structures._graph import GraphOracle
 from sklearn_structsvm.structures._probe import Probe
-from sklearn_structsvm.structures.graph_relaxation import local_polytope
-from sklearn_structsvm.structures.polytope import Polytope
 
 
 def test_k_best_labelings_and_max_marginals_are_of_forests_only():
@@ -54,18 +41,6 @@ def test_k_best_labelings_and_max_marginals_are_of_forests_only():
     np.testing.assert_array_equal(labelings[0][0], model.predict(forest)[0])
     marginals = model.max_marginals(forest)[0]
     np.testing.assert_allclose(marginals.max(axis=1), scores[0][0], rtol=1e-12)
-
-
-@some
-@given(graph_cases(is_forest=True), st.sampled_from([1.0, 0.5]))
-def test_the_most_violating_labeling_of_a_forest_is_found(case, one):
-    oracle = case.oracle()
-    for i in range(case.listed.n):
-        g, f = case.listed.loss[i], case.listed.values(i, case.w, 0.0)
-        best = max(0.0, (g * (one + f)).max())
-        for search in ("exact", "angular"):
-            found = find_most_violating(oracle, i, case.w, search=search, one=one)
-            assert found.value == pytest.approx(best, rel=1e-9, abs=TOLERANCE)
 
 
 def fitted(X, y, **options):
@@ -152,18 +127,6 @@ def test_other_graphs_are_decoded_over_the_local_polytope(case):
             assert structure.joint_feature(x, other) @ case.w <= score + 1e-9
 
 
-def test_labels_of_a_fractional_point_are_improved_one_by_one():
-    """Three nodes that are to differ, of two labels, as the third one costs more."""
-    x = (np.zeros((3, 1)), [[0, 1], [1, 2], [2, 0]])
-    structure, (x,), (y,) = fitted([x], [[0, 1, 2]], inference="lp")
-    w = np.zeros(structure.n_weights_)
-    structure.weight_parts(w)["bias"][2] = -10.0
-    w[-1] = -1.0
-    point = structure.loss_augmented_decode(x, y, w, 0.0)
-    np.testing.assert_allclose(point[:9].reshape(3, 3), [[0.5, 0.5, 0.0]] * 3, atol=1e-9)
-    assert sorted(set(structure.decode(x, w))) == [0, 1]
-
-
 def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
     """Cycles of nodes with a chord, and features of edges."""
     rng = new_rng(seed)
@@ -181,21 +144,6 @@ def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
         y.append(rng.integers(k, size=T))
     y[0][:k] = np.arange(k)
     return X, y
-
-
-@pytest.mark.parametrize("present", [np.asarray, messy_csr], ids=["dense", "csr"])
-@pytest.mark.parametrize("kind", GRAPH_KINDS)
-def test_iterates_of_forests_are_those_of_the_textbook(kind, present):
-    X, y = random_graphs(k=3, sizes=(3, 6))
-    X = [(x, edges[: len(x) - 1], z[: len(x) - 1]) for x, edges, z in X]
-    structure = GraphStructure(transition=kind)
-    X_given, y = structure.check_data([(present(x), e, present(z)) for x, e, z in X], y)
-    structure.fit(X_given, y)
-    listed = plain_list(X, y, 3, kind)
-    solver = Problem(structure, X_given, y, listed).solver(0.05)
-    reference = Textbook(listed, 0.05).run(visits(8, passes=15))
-    solver.run(reference.visited)
-    assert_same_weights(solver.weights, reference.w)
 
 
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
@@ -271,31 +219,6 @@ def test_many_labels_on_cycles_need_no_linear_program_by_default(monkeypatch):
     assert [len(labels) for labels in model.predict(X)] == [len(y_i) for y_i in y]
     with pytest.raises(ImportError, match="Linear programs need HiGHS"):
         model.set_params(structure=GraphStructure(inference="lp")).fit(X, y)
-
-
-def test_edges_without_weight_need_no_linear_program(monkeypatch):
-    def solve(*_):
-        raise AssertionError("a linear program is solved")
-
-    monkeypatch.setattr(Polytope, "maximize", solve)
-    X, y = random_graphs(k=4, sizes=(5, 7))
-    structure, X, y = fitted(X, y, inference="lp")
-    w = new_rng(3).normal(size=structure.n_weights_)
-    # Of features and labels alone.
-    w[4 * (X[0][0].shape[1] + structure.bias) :] = 0.0
-    theta, _ = structure.potentials(X[0], w)
-    expected = structure.classes_[theta.argmax(axis=1)]
-    assert np.array_equal(structure.decode(X[0], w), expected)
-    wrong = structure.loss_augmented_decode(X[0], y[0], 0.0 * w)
-    assert structure.loss(y[0], wrong) == pytest.approx(1.0)
-    with pytest.raises(AssertionError):
-        structure.decode(X[0], new_rng(3).normal(size=structure.n_weights_))
-
-
-def test_equations_of_the_local_polytope_are_stated_once():
-    polytope = local_polytope(3, np.array([[0, 1], [1, 2], [2, 0]]), 4)
-    # One for each node, and one for each label of each end of an edge.
-    assert polytope.n_equations == len(polytope.b) == 3 + 3 * 2 * 4
 
 
 @pytest.mark.parametrize("inference", ["messages", "expansion"])
@@ -427,44 +350,6 @@ def test_the_best_labels_of_an_image_of_many_labels_are_found(inference):
     np.testing.assert_array_equal(structure.decode(X[0], w), labels)
 
 
-def test_paths_have_the_optimum_of_chains():
-    rng = new_rng(0)
-    y = [rng.integers(3, size=T) for T in rng.integers(1, 7, size=12)]
-    X = [np.eye(3)[labels] + rng.normal(size=(len(labels), 3)) for labels in y]
-    at = [np.arange(len(x) - 1) for x in X]
-    graphs = [(x, np.column_stack([a, a + 1])) for x, a in zip(X, at, strict=True)]
-    chain = ChainStructure(first_bias=False, last_bias=False)
-    graph = GraphStructure(transition="directed")
-    options = {"C": 0.1, "tol": 1e-8, "max_iter": 10**5, "random_state": 0}
-    options |= {"step": "pairwise", "cache": False}
-    assert_same_optimum(
-        placed(BCFWClassifier)(graph, **options).fit(graphs, y),
-        placed(BCFWClassifier)(chain, **options).fit(X, y),
-        0.1 * len(X),
-    )
-
-
-def test_bounds_of_the_structure_and_of_the_user_both_hold():
-    X, y = random_graphs()
-    structure = GraphStructure(attractive=True)
-    model = BCFWClassifier(
-        structure, C=10.0, random_state=0, solver_options={"coef_bounds": (-1.0, 0.25)}
-    )
-    with_user = model.fit(X, y)
-    assert with_user.structure_.weight_parts(with_user.coef_)["transition"].min() >= 0.0
-    assert with_user.coef_.min() >= -1.0 and with_user.coef_.max() <= 0.25
-    with pytest.raises(ValueError, match="lower bound above the upper one"):
-        model.set_params(solver_options__coef_bounds=(-2.0, -1.0)).fit(X, y)
-
-
-def test_solvers_without_bounds_refuse_a_structure_that_has_some():
-    X, y = random_graphs()
-    structure = GraphStructure(attractive=True)
-    for solver in ("sgd", "cutting_plane"):
-        with pytest.raises(ValueError, match=f"solver='{solver}' does not support"):
-            SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
-
-
 class Narrow(GraphStructure):
     """All weights within one half."""
 
@@ -511,20 +396,6 @@ def test_a_path_keeps_to_the_bounds_and_to_its_promise(heuristic):
             assert objective - model.objective_ <= 0.05 + 1e-9
 
 
-def test_slack_rescaling_keeps_to_the_bounds():
-    X, y = random_graphs()
-    structure = GraphStructure(attractive=True)
-    for options in ({"rescaling": "margin"}, {"search": "bisecting"}):
-        model = placed(SlackRescaledSSVM)(structure, tol=0.05, random_state=0, **options)
-        with warnings.catch_warnings():
-            # Bisecting's bounds promise no gap.
-            if "search" in options:
-                warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X, y)
-        assert model.dual_gap_ <= 0.05 or "search" in options
-        assert model.structure_.weight_parts(model.coef_)["transition"].min() >= 0.0
-
-
 def test_searches_that_a_graph_does_not_have_are_not_advised():
     X, y = random_graphs()
     model = SlackRescaledSSVM(
@@ -538,43 +409,6 @@ def test_searches_that_a_graph_does_not_have_are_not_advised():
         model.fit(X, y)
     with pytest.raises(ValueError, match="'bisecting', 'binary', 'sarawagi'"):
         SlackRescaledSSVM(GraphStructure()).fit(X, y)
-
-
-def test_slack_rescaling_of_forests_is_that_of_trees():
-    X, y = random_graphs(n=12, k=3)
-    trees = [(x, np.maximum((np.arange(len(x)) - 1) // 2, -1)) for x, _, _ in X]
-    graphs = [(x, np.column_stack([above, np.arange(len(x))])[1:]) for x, above in trees]
-    options = {"tol": 1e-6, "max_iter": 10**4, "random_state": 0}
-    ours = placed(SlackRescaledSSVM)(GraphStructure(transition="directed"), **options)
-    other = placed(SlackRescaledSSVM)(TreeStructure(root_bias=False), **options)
-    assert_same_optimum(ours.fit(graphs, y), other.fit(trees, y), len(y))
-
-
-def test_edges_given_twice_count_twice_and_nodes_without_edges_are_nodes():
-    structure = GraphStructure(transition="directed")
-    X = [(np.eye(4)[:, :2], [[0, 1], [0, 1], [1, 0]])]
-    (x,), y = structure.check_data(X, [[0, 1, 1, 0]])
-    structure.fit([x], y)
-    parts = structure.weight_parts(structure.joint_feature(x, y[0]))
-    np.testing.assert_array_equal(parts["transition"][0], [[0, 2], [1, 0]])
-    np.testing.assert_array_equal(parts["bias"], [2, 2])
-
-
-def test_graphs_without_any_edges_are_those_of_single_nodes():
-    rng = new_rng(0)
-    x = rng.normal(size=(30, 3))
-    y = rng.integers(3, size=30)
-    none = np.empty((0, 2), dtype=int)
-    # Two examples with a great many labelings each, which takes many passes.
-    options = {"tol": 1e-7, "max_iter": 10**5, "random_state": 0}
-    with_edges = placed(BCFWClassifier)(GraphStructure(), **options)
-    without = placed(BCFWClassifier)(GraphStructure(transition=False), **options)
-    X, Y = [(x[:10], []), (x[10:], none)], [y[:10], y[10:]]
-    with_edges.fit(X, Y), without.fit(X, Y)
-    # The last weight is that of the edges.
-    weights = with_edges.coef_[:-1], without.coef_
-    assert with_edges.coef_[-1] == 0.0
-    assert_same_optimum(with_edges, without, 2.0, weights)
 
 
 @pytest.mark.parametrize("kind", ["graph", "tree", "chain"])
@@ -594,44 +428,6 @@ def test_what_a_node_weighs_counts_in_loss_and_score(kind):
     assert model.score(X, changed) == pytest.approx(right.mean())
     for (y_i, w), other in zip(Y, changed, strict=True):
         assert model.structure_.loss((y_i, w), other[0]) == 0.0
-
-
-def as_images(seed=0, n=6):
-    rng = new_rng(seed)
-    y = []
-    for _ in range(n):
-        image = np.zeros((6, 7), dtype=int)
-        row, column = rng.integers(0, 4, size=2)
-        image[row : row + 3, column : column + 3] = 1
-        y.append(np.array(["ground", "figure"])[image.ravel()])
-    noise = [0.7 * rng.normal(size=42) for _ in y]
-    light = [(y_i == "figure") + own for y_i, own in zip(y, noise, strict=True)]
-    X = [(own.reshape(-1, 1), grid_edges((6, 7))) for own in light]
-    return Bunch(X=X, y=y)
-
-
-def test_an_estimator_of_graphs_is_searched_cloned_scored_and_pickled():
-    images = as_images()
-    model = BCFWClassifier(GraphStructure(attractive=True), tol=1e-2, random_state=0)
-    search = GridSearchCV(model, {"structure__transition": GRAPH_KINDS, "C": [1.0]}, cv=2)
-    best = search.fit(images.X, images.y).best_estimator_
-    again = pickle.loads(pickle.dumps(best)).predict(images.X)
-    by_threads = clone(best).set_params(n_jobs=2).fit(images.X, images.y)
-    for one, *others in zip(
-        best.predict(images.X), again, by_threads.predict(images.X), strict=True
-    ):
-        assert set(one) <= {"ground", "figure"}
-        for other in others:
-            np.testing.assert_array_equal(one, other)
-    check_structure(GraphStructure(attractive=False), images.X[:3], images.y[:3])
-
-
-def test_sparse_features_have_the_optimum_of_dense_ones():
-    X, y = random_graphs(k=2)
-    as_csr = [(sparse.csr_array(x), e, sparse.csr_array(z)) for x, e, z in X]
-    model = BCFWClassifier(GraphStructure(), C=0.1, tol=1e-8, max_iter=10**5)
-    model.set_params(random_state=0)
-    assert_same_optimum(clone(model).fit(as_csr, y), clone(model).fit(X, y), 0.1 * len(X))
 
 
 def test_a_hundred_thousand_nodes_are_trained_on():

@@ -1,6 +1,5 @@
 """HierarchicalStructure against enumeration of the sets of leaves."""
 
-import pickle
 from dataclasses import replace
 from itertools import product
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 from _cases import (
     LAMS,
-    TOLERANCE,
     Case,
     angles,
     candidate_points,
@@ -20,9 +18,7 @@ from _cases import (
 from _references import flat_feature, messy_csr
 from _seeds import cache_by_seed, new_rng, new_seed
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
-from sklearn.base import clone
 
 from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.datasets import make_hierarchical
@@ -34,43 +30,9 @@ FOREST = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "e"), ("c", "f"), ("g", "h")
 DAG = [("r", "p"), ("r", "q"), ("p", "y"), ("p", "z"), ("q", "z"), ("q", "x")]
 
 
-@some
-@given(hierarchy_cases(most_leaves=7))
-def test_decision_function_is_the_difference_of_max_marginals(case):
-    scores = case.structure.decision_function(case.X, case.w)
-    sets = np.array(case.listed.labelings[0], dtype=bool)
-    for i, row in enumerate(scores):
-        values = case.listed.phi[i] @ case.w
-        for leaf, score in enumerate(row):
-            on, off = values[sets[:, leaf]].max(), values[~sets[:, leaf]].max()
-            assert score == pytest.approx(on - off, abs=TOLERANCE)
-        if np.abs(row).min() > TOLERANCE:
-            predicted = case.structure.decode(case.items[i], case.w)
-            np.testing.assert_array_equal(predicted, row > 0)
-
-
 def most_violating(case, i, one):
     """Largest loss times margin over all sets."""
     return (case.listed.loss[i] * (one + case.listed.values(i, case.w, 0.0))).max()
-
-
-@some
-@given(hierarchy_cases(most_leaves=7), st.sampled_from([1.0, 0.3, 5.0]))
-def test_candidates_hold_the_most_violating_set(case, one):
-    oracle, nodes = case.oracle(), case.structure.nodes_.tolist()
-    leaves = [nodes.index(leaf) for leaf in case.structure.classes_]
-    for i in range(case.listed.n):
-        labelings, scores, losses = candidate_points(oracle, i, case.w, one)
-        found = (losses * (one + scores)).max()
-        assert found == pytest.approx(most_violating(case, i, one), abs=TOLERANCE)
-        for on, score, loss in zip(labelings, scores, losses, strict=True):
-            place = case.place(i, on[leaves])
-            expected = case.listed.values(i, case.w, 0.0)[place]
-            assert score == pytest.approx(expected, abs=TOLERANCE)
-            assert loss == pytest.approx(case.listed.loss[i][place], abs=TOLERANCE)
-            # The nodes that are on are those of the set.
-            union = case.structure.joint_feature(np.ones(1), on[leaves])[: len(on)]
-            np.testing.assert_array_equal(on, union)
 
 
 @cache_by_seed
@@ -219,22 +181,6 @@ def test_predictions_do_not_depend_on_those_before(case):
     np.testing.assert_array_equal(together, backwards)
 
 
-TRIANGLE = [(a, b) for a in range(3) for b in range(3, 6) if a != b - 3]
-
-
-def test_the_linear_program_of_a_graph_has_fractional_corners():
-    """Three leaves, each below two of three nodes: half of each switches these on."""
-    X, Y = np.ones((1, 1)), np.ones((1, 3))
-    structure = HierarchicalStructure(TRIANGLE).fit(X, Y)
-    # Inner nodes are worth 1 and leaves cost 1: a set has 2 - 1 or 3 - 2 at the most.
-    inner = structure.nodes_ < 3
-    w = np.where(inner, 1.0, -1.0)
-    z = structure.loss_augmented_decode(X[0], Y[0], w, 0.0)
-    np.testing.assert_array_equal(z, np.where(inner, 1.0, 0.5))
-    assert structure.loss(Y[0], z) == 1.5
-    np.testing.assert_array_equal(structure.decode(X[0], w), 1)
-
-
 @pytest.mark.parametrize(
     ("kind", "layout"),
     [
@@ -274,19 +220,6 @@ def test_training_reaches_its_tol(kind, layout):
     np.testing.assert_array_equal(model.predict(given), scores > 0)
     commonest = np.maximum(Y.mean(axis=0), 1.0 - Y.mean(axis=0)).mean()
     assert (model.predict(given) == Y).mean() > commonest
-
-
-@pytest.mark.parametrize("edges", [FOREST, DAG])
-def test_a_fitted_structure_is_pickled_and_cloned(edges):
-    rng = new_rng(0)
-    k = 3 if edges is DAG else 4
-    X, Y = rng.standard_normal((6, 2)), rng.integers(2, size=(6, k))
-    structure = HierarchicalStructure(edges).fit(X, Y)
-    w = rng.standard_normal(structure.n_weights_)
-    predicted = structure.decode_batch(X, w)
-    for other in (pickle.loads(pickle.dumps(structure)), clone(structure).fit(X, Y)):
-        np.testing.assert_array_equal(other.decode_batch(X, w), predicted)
-        np.testing.assert_array_equal(other.nodes_, structure.nodes_)
 
 
 @pytest.mark.parametrize("inference", ["auto", "lp"])
@@ -344,23 +277,6 @@ def test_only_relaxed_labelings_are_searched_between_rays(edges, has):
 def test_what_is_no_hierarchy_is_refused(edges, leaves, message):
     with pytest.raises(ValueError, match=message):
         HierarchicalStructure(edges, leaves).fit(np.ones((2, 1)), np.ones((2, 4)))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "options", "message"),
-    [
-        ({"inference": "bp"}, {}, "'tree', 'lp'; got 'bp'"),
-        ({"inference": "tree"}, {}, "the node 'z' has more than one parent"),
-        ({"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
-        ({"label_costs": [[1, 1], [1, -1], [1, 1]]}, {}, "must be >= 0; got -1"),
-        ({}, {"class_weight": "balanced"}, "label_costs of HierarchicalStructure"),
-        ({}, {"classes": ["x", "y", "w"]}, "the leaves of the hierarchy, 'x', 'y', 'z'"),
-    ],
-)
-def test_settings_that_do_not_fit_the_graph_are_refused(parameters, options, message):
-    X = np.ones((1, 1))
-    with pytest.raises(ValueError, match=message):
-        HierarchicalStructure(DAG, **parameters).fit(X, np.ones((1, 3)), **options)
 
 
 @pytest.mark.parametrize(

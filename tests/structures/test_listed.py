@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
 from _cases import (
     CHAIN_PARTS,
@@ -11,13 +12,20 @@ from _cases import (
     chain_cases,
     check_batch_equals_single_calls,
     check_best_labelings,
+    check_candidates,
     check_constrained_decoding,
     check_features_and_losses,
     check_it,
     check_k_best,
+    check_lattice,
     check_max_marginals,
+    check_most_violating,
     check_potentials,
+    check_scores_of_labels,
     check_scores_of_the_solver,
+    check_soft_maxima,
+    check_steps,
+    check_sums,
     dag_cases,
     graph_cases,
     hierarchy_cases,
@@ -73,6 +81,15 @@ DYADIC = {
     "tree without transitions": tree_cases(("emission", "bias"), (1, 2, 4)),
     "barred tree": tree_cases(sizes=(1, 2, 4), barred=True),
 }
+REAL = {
+    "multiclass of real costs": multiclass_cases(real=True),
+    "multilabel of real costs": multilabel_cases(8, real=True),
+    "chain of real costs": chain_cases(lengths=(1, 3, 5), real=True),
+    "tree of real costs": tree_cases(sizes=(1, 3, 5), real=True),
+    "forest of real costs": graph_cases(is_forest=True, real=True),
+    "pairs of real costs": pairwise_cases(real=True),
+    "hierarchy of real costs": hierarchy_cases(real=True),
+}
 
 
 def of_each(cases):
@@ -84,7 +101,7 @@ def check_all(cases, n, *checks):
     @given(cases, st.integers(1, 30))
     def check(case, k):
         for own in checks:
-            own(case, k) if own is check_k_best else own(case)
+            own(case, k) if own in (check_k_best, check_lattice) else own(case)
 
     check()
 
@@ -147,3 +164,65 @@ def test_k_best_labelings_and_max_marginals_are_those_of_the_list(cases):
 @of_each({kind: FORESTS[kind] for kind in ("chain", "chain with edges", "tree")})
 def test_potentials_add_up_to_the_score_of_the_joint_feature(cases):
     check_all(cases, 25, check_potentials)
+
+
+@of_each(FLAT | FORESTS | BARRED | REAL)
+def test_candidates_of_slack_rescaling_have_the_maximum_over_the_list(cases):
+    @settings(max_examples=20)
+    @given(cases, st.sampled_from([1.0, 0.3, 5.0]))
+    def check(case, one):
+        check_candidates(case, one)
+
+    check()
+
+
+@of_each({kind: FLAT[kind] for kind in ("multilabel", "pairs", "hierarchy")})
+def test_scores_of_labels_are_differences_of_the_best_of_the_list(cases):
+    check_all(cases, 25, check_scores_of_labels)
+
+
+@of_each(REAL)
+def test_steps_are_those_of_the_textbook(cases):
+    n_steps = 0
+
+    @settings(max_examples=10)
+    @given(cases, st.sampled_from(["fw", "pairwise", "away"]))
+    def check(case, step):
+        nonlocal n_steps
+        if case.listed.n > 1:
+            n_steps += check_steps(case, step)
+
+    check()
+    assert n_steps > 20
+
+
+SUMMED = ("binary", "multiclass", "multilabel", "chain", "chain with edges", "tree")
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
+@of_each({kind: (FLAT | FORESTS)[kind] for kind in SUMMED} | BARRED)
+def test_sums_over_labelings_are_those_of_the_list(cases, scale):
+    check_all(cases, 4, lambda case: check_sums(case, scale))
+
+
+@of_each(FORESTS | BARRED)
+def test_lattices_hold_the_labelings_near_the_best_of_the_list(cases):
+    check_all(cases, 10, check_lattice)
+
+
+# Sums of products, and of the few largest terms: transitions as far apart as 300
+# temperatures part the two.
+@pytest.mark.parametrize("temperature", [np.inf, 1e6, 1.0, 0.05, 0.004, 1e-5, 1e-9])
+@of_each({kind: FORESTS[kind] for kind in ("chain", "tree")} | BARRED)
+def test_soft_maxima_are_those_of_the_list(cases, temperature):
+    check_all(cases, 5, lambda case: check_soft_maxima(case, temperature))
+
+
+@of_each(FORESTS)
+def test_the_most_violating_labeling_of_the_list_is_found(cases):
+    @settings(max_examples=25)
+    @given(cases, st.sampled_from([1.0, 0.5]))
+    def check(case, one):
+        check_most_violating(case, one)
+
+    check()

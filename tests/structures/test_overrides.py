@@ -1,7 +1,5 @@
 """What a subclass of a built-in structure defines is called, or refused."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from _estimators import assert_same_optimum
@@ -214,34 +212,3 @@ def test_a_change_that_compiled_decoders_would_not_see_is_refused(
 def test_potentials_of_ones_own_are_refused_where_training_would_not_see_them(parent):
     with pytest.raises(TypeError, match="Mine overrides potentials"):
         type("Mine", (parent,), {"potentials": lambda self, x, w: None})
-
-
-def test_a_structure_in_python_may_be_changed_in_part():
-    labels = list(product((0, 1), repeat=2))
-
-    class Pairs(Structure):
-        def joint_feature(self, x, y):
-            return np.outer(x, y).ravel()
-
-        def loss(self, y_true, y):
-            return float(y_true != y)
-
-        def decode(self, x, w):
-            return max(labels, key=lambda y: w @ self.joint_feature(x, y))
-
-        def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-            def value(y):
-                return w @ self.joint_feature(x, y) + lam * self.loss(y_true, y)
-
-            return max(labels, key=value)
-
-    class Hamming(Pairs):
-        def loss(self, y_true, y):
-            return float(np.not_equal(y_true, y).sum())
-
-    rng = new_rng()
-    X, y = list(rng.standard_normal((6, 2))), [labels[i % 4] for i in range(6)]
-    # So little is learned that each example has about its largest loss.
-    for structure, largest in ((Pairs(), 1.0), (Hamming(), 2.0)):
-        model = BCFWClassifier(structure, C=1e-6, random_state=0).fit(X, y)
-        assert model.objective_ == pytest.approx(largest, rel=1e-2)

@@ -1,85 +1,27 @@
 """PairwiseMultilabelStructure against enumeration, linprog and scikit-learn."""
 
-import pickle
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 from _cases import (
     LAMS,
-    TOLERANCE,
     candidate_points,
     dense,
-    list_pairwise,
-    pairwise_cases,
-    some,
 )
-from _options import placed
-from _problems import assert_same_weights
 from _references import Listed, Textbook, flat_feature, visits
-from _seeds import new_rng, new_seed
-from hypothesis import given
-from hypothesis import strategies as st
+from _seeds import new_rng
 from scipy import sparse
 from scipy.optimize import linprog
-from sklearn.base import clone
 from sklearn.metrics import mutual_info_score
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
-from sklearn_structsvm.datasets import make_multilabel
+from sklearn_structsvm import SlackRescaledSSVM
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.structures import MultilabelStructure, PairwiseMultilabelStructure
+from sklearn_structsvm.structures import PairwiseMultilabelStructure
 from sklearn_structsvm.structures._qpbo import RoofDuality
 from sklearn_structsvm.structures.pairwise import pairwise_polytope
 
 RELAXED = ["roof", "lp"]
-
-
-@given(pairwise_cases(), st.sampled_from([0.3, 1.0, 5.0]))
-def test_one_of_the_candidates_is_the_most_violating_labeling(case, one):
-    oracle = case.oracle()
-    for i in range(case.listed.n):
-        labelings, scores, losses = candidate_points(oracle, i, case.w, one)
-        expected = case.listed.loss[i] * (one + case.listed.values(i, case.w, 0.0))
-        assert (losses * (one + scores)).max(initial=0) == pytest.approx(
-            max(expected.max(), 0), abs=TOLERANCE
-        )
-        for labels, score, loss in zip(labelings, scores, losses, strict=True):
-            place = case.place(i, labels)
-            assert abs(score - case.listed.values(i, case.w, 0.0)[place]) <= TOLERANCE
-            assert abs(loss - case.listed.loss[i][place]) <= TOLERANCE
-
-
-@some
-@given(pairwise_cases())
-def test_a_label_scores_what_the_best_labeling_with_it_is_ahead_by(case):
-    scores = case.structure.decision_function(case.X, case.w)
-    for i in range(case.listed.n):
-        values, Y = case.listed.phi[i] @ case.w, np.array(case.listed.labelings[i])
-        for c in range(Y.shape[1]):
-            ahead = values[Y[:, c] == 1].max() - values[Y[:, c] == 0].max()
-            assert abs(scores[i, c] - ahead) <= TOLERANCE
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-def test_steps_are_those_of_the_textbook(step, layout):
-    rng = new_rng(0)
-    X, Y, costs = (
-        rng.normal(size=(6, 3)),
-        rng.integers(2, size=(6, 4)),
-        rng.random((4, 2)),
-    )
-    pairs = [(0, 2), (3, 1), (1, 2)]
-    structure = PairwiseMultilabelStructure(pairs, label_costs=costs)
-    structure.fit(layout(X), Y, bias=1.5)
-    solver = BlockFrankWolfe(
-        structure.make_oracle(layout(X), Y), np.full(6, 1 / 6), 0.05, step=step
-    )
-    reference = Textbook(list_pairwise(X, Y, pairs, costs, 1.5), 0.05, step=step)
-    solver.run(reference.run(visits(6, passes=15)).visited)
-    assert_same_weights(solver.weights, reference.w)
-    assert solver.loss == pytest.approx(reference.loss_blocks.sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("k", [5, 8, 11])
@@ -314,27 +256,6 @@ def test_the_constrained_relaxation_is_the_linear_program_with_two_more_rows(inf
 
 
 @pytest.mark.parametrize("inference", RELAXED)
-def test_angles_hold_nothing_the_free_labeling_or_a_ray_to_half_of_it(inference):
-    structure, X, Y, w = relaxed_problem(inference, k=4)
-    for x, truth in zip(X, Y, strict=True):
-        slopes = affine(
-            lambda z, x=x, truth=truth: margin_and_loss(structure, x, truth, w, z)[0],
-            Y_columns(structure) + len(structure.pairs_),
-        )[0]
-        # Margins are between 0.9 and 1.1, so that each label is better wrong.
-        small = 0.1 / np.abs(slopes).sum() * w
-        free = structure.loss_augmented_decode(x, truth, small, 2.0)
-        margin, loss = margin_and_loss(structure, x, truth, small, free)
-        steep = 2.0 * structure.label_costs_.sum()
-        assert check_between(structure, x, truth, small, 2.0, np.inf, steep) is None
-        wide = check_between(structure, x, truth, small, 2.0, np.inf, 0.0)
-        np.testing.assert_array_equal(wide, free)
-        half = 0.5 * loss / margin
-        on_ray = check_between(structure, x, truth, small, 2.0, half, half)
-        assert on_ray is not None and (on_ray != free).any()
-
-
-@pytest.mark.parametrize("inference", RELAXED)
 def test_an_angle_turned_inside_out_is_empty(inference):
     structure, X, Y, w = relaxed_problem(inference)
     assert structure.constrained_decode(X[0], Y[0], w, 1.0, 0.5, 0.6) is None
@@ -489,77 +410,6 @@ def test_only_linear_programs_are_asked_for_the_most_violating_point():
 # -------------------------------------------------------------------- training
 
 
-def data(k=4, n=16):
-    return make_multilabel(n, n_features=5, n_classes=k, random_state=new_seed(0))
-
-
-def trained(structure, X, Y, **params):
-    params = {"tol": 1e-6, "step": "pairwise", "max_iter": 10**5} | params
-    model = placed(BCFWClassifier)(structure, C=0.3, random_state=0, **params).fit(X, Y)
-    assert model.dual_gap_ <= model.tol
-    return model
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
-@pytest.mark.parametrize("inference", ["enumerate", *RELAXED])
-def test_on_a_tree_all_inferences_train_the_same_model(inference, layout):
-    X, Y = data(n=8)
-    X = layout(X)
-    pairs = [(0, 1), (2, 1), (1, 3)]
-    exact = trained(PairwiseMultilabelStructure(pairs, "enumerate"), X, Y)
-    model = trained(PairwiseMultilabelStructure(pairs, inference), X, Y)
-    assert model.objective_ == pytest.approx(exact.objective_, abs=2e-6)
-    assert (model.predict(X) == exact.predict(X)).mean() > 0.99
-
-
-def test_relaxations_agree_and_lie_above_the_exact_objective():
-    X, Y = data()
-    exact, roof, lp = (
-        trained(PairwiseMultilabelStructure("all", inference), X, Y, tol=1e-4)
-        for inference in ("enumerate", "roof", "lp")
-    )
-    assert roof.objective_ == pytest.approx(lp.objective_, abs=2e-4)
-    assert roof.objective_ >= exact.objective_ - 1e-4
-
-
-def test_slack_rescaling_of_the_relaxation_has_one_optimum_by_either_inference():
-    X, Y = data(n=12)
-    objectives = {}
-    for inference, search in (("roof", "exact"), ("roof", "angular"), ("lp", "angular")):
-        structure = PairwiseMultilabelStructure("all", inference)
-        model = SlackRescaledSSVM(
-            structure, C=0.1, tol=0.01, solver_options={"search": search}, random_state=0
-        ).fit(X, Y)
-        assert model.dual_gap_ <= 0.01
-        objectives[inference, search] = model.objective_
-    assert np.ptp(list(objectives.values())) <= 0.01, objectives
-
-
-def test_without_pairs_it_is_the_multilabel_structure():
-    X, Y = data()
-    pairwise = trained(PairwiseMultilabelStructure(pairs=[]), X, Y)
-    plain = trained(MultilabelStructure(), X, Y)
-    assert pairwise.objective_ == pytest.approx(plain.objective_, abs=2e-6)
-    parts = pairwise.structure_.weight_parts(pairwise.coef_)
-    np.testing.assert_allclose(parts["node"], plain.coef_, atol=1e-2)
-    np.testing.assert_allclose(parts["intercept"], plain.intercept_, atol=1e-2)
-    assert parts["pair"].shape == (0, 2, 2)
-
-
-@pytest.mark.parametrize("inference", ["enumerate", *RELAXED])
-def test_the_fitted_estimator_is_picklable_and_scores_are_those_of_predictions(inference):
-    X, Y = data(k=5)
-    structure = PairwiseMultilabelStructure("tree", inference, normalize_loss=True)
-    model = BCFWClassifier(structure, tol=0.01, random_state=0).fit(X, Y)
-    other = pickle.loads(pickle.dumps(model))
-    predicted = model.predict(X)
-    np.testing.assert_array_equal(other.predict(X), predicted)
-    np.testing.assert_array_equal(model.decision_function(X) > 0, predicted)
-    assert predicted.dtype == np.int64 and not hasattr(model, "intercept_")
-    again = clone(other).fit(X, Y)
-    np.testing.assert_allclose(again.dual_gap_, model.dual_gap_, atol=0.01)
-
-
 # ------------------------------------------------------------- pairs and errors
 
 
@@ -602,29 +452,3 @@ def test_auto_enumerates_up_to_18_labels(k, inference):
     structure = PairwiseMultilabelStructure("tree")
     structure.fit(np.zeros((4, 1)), np.zeros((4, k), dtype=int))
     assert structure.inference_ == inference
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"pairs": "some"}, "'all', 'tree' or an array .*got 'some'"),
-        ({"pairs": [0, 1]}, r"two integers.* shape \(2,\)"),
-        ({"pairs": [[0.0, 1.0]]}, "two integers.* type float64"),
-        ({"pairs": [[0, 3]]}, r"columns of y, 0 to 2; got \(0, 3\)"),
-        ({"pairs": [[-1, 0]]}, r"columns of y, 0 to 2; got \(-1, 0\)"),
-        ({"pairs": [[1, 1]]}, r"two different labels; got \(1, 1\)"),
-        ({"pairs": [[0, 1], [1, 0]]}, r"each pair once; got \(1, 0\) again"),
-        ({"inference": "exact"}, "inference must be one of .* got 'exact'"),
-        ({"label_costs": [[1, 1]]}, r"shape \(3, 2\).* got \(1, 2\)"),
-    ],
-)
-def test_settings_that_do_not_fit_the_labels_are_refused(parameters, message):
-    structure = PairwiseMultilabelStructure(**parameters)
-    with pytest.raises(ValueError, match=message):
-        structure.fit(np.zeros((2, 1)), np.array([[1, 0, 1], [0, 0, 1]]))
-
-
-def test_too_many_labels_to_enumerate_are_refused():
-    structure = PairwiseMultilabelStructure("tree", "enumerate")
-    with pytest.raises(ValueError, match="up to 18 labels; got 19. Use 'roof'"):
-        structure.fit(np.zeros((2, 1)), np.zeros((2, 19), dtype=int))

@@ -1,5 +1,7 @@
 """Parameters of structures are checked as those of estimators are."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _structures import ALL, data_of
@@ -14,7 +16,13 @@ from sklearn_structsvm import (
     SlackRescaledSSVM,
     bcfw_path,
 )
-from sklearn_structsvm.structures import ChainStructure, Structure
+from sklearn_structsvm.structures import (
+    ChainStructure,
+    HierarchicalStructure,
+    MultilabelStructure,
+    PairwiseMultilabelStructure,
+    Structure,
+)
 
 KINDS = [kind for kind in ALL if not kind.endswith(("csr", "binary", "multiclass"))]
 NO_FLAGS = [np.zeros(2), "yes", None, 1, [], np.nan]
@@ -58,6 +66,61 @@ def test_values_that_numpy_cannot_read_are_refused_by_name(kind, name, bad):
     structure = clone(structure).set_params(**{name: bad})
     with pytest.raises(ValueError, match=f"^{name} must "):
         BCFWClassifier(structure).fit(X, y)
+
+
+LABELS, PAIRS = MultilabelStructure, PairwiseMultilabelStructure
+TREE = partial(HierarchicalStructure, [("r", "x"), ("q", "x"), ("r", "y"), ("q", "z")])
+NEGATIVE = {"label_costs": [[1, 1], [1, -1], [1, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters", "options", "message"),
+    [
+        *(row for make in (LABELS, PAIRS, TREE) for row in [
+            (make, {"label_costs": [[1, 1]]}, {}, r"shape \(3, 2\).* got \(1, 2\)"),
+            (make, NEGATIVE, {}, "must be >= 0; got -1"),
+        ]),
+        (LABELS, {}, {"class_weight": "balanced"}, "class_weight cannot be used"),
+        (LABELS, {}, {"classes": ["a", "b"]}, "each of the 3 columns of y; got 2"),
+        (TREE, {"inference": "bp"}, {}, "'tree', 'lp'; got 'bp'"),
+        (TREE, {"inference": "tree"}, {}, "the node 'x' has more than one parent"),
+        (TREE, {}, {"class_weight": "balanced"}, "label_costs of HierarchicalStructure"),
+        (TREE, {}, {"classes": ["x", "y", "w"]}, "the hierarchy, 'x', 'y', 'z'"),
+        (PAIRS, {"pairs": "some"}, {}, "'all', 'tree' or an array .*got 'some'"),
+        (PAIRS, {"pairs": [0, 1]}, {}, r"two integers.* shape \(2,\)"),
+        (PAIRS, {"pairs": [[0.0, 1.0]]}, {}, "two integers.* type float64"),
+        (PAIRS, {"pairs": [[0, 3]]}, {}, r"columns of y, 0 to 2; got \(0, 3\)"),
+        (PAIRS, {"pairs": [[-1, 0]]}, {}, r"columns of y, 0 to 2; got \(-1, 0\)"),
+        (PAIRS, {"pairs": [[1, 1]]}, {}, r"two different labels; got \(1, 1\)"),
+        (PAIRS, {"pairs": [[0, 1], [1, 0]]}, {}, r"each pair once; got \(1, 0\) again"),
+        (PAIRS, {"inference": "exact"}, {}, "inference must be one of .* got 'exact'"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_fit_the_labels_are_refused(
+    make, parameters, options, message
+):
+    X, Y = np.zeros((2, 1)), np.array([[1, 0, 1], [0, 0, 1]])
+    with pytest.raises(ValueError, match=message):
+        make(**parameters).fit(X, Y, **options)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[1, 0, 2], [0, 0, 1]], "got .*2.* in row 0, column 2"),
+        ([[1, 0], [0, 1]], r"must have shape \(n_samples, 3\); got \(2, 2\)"),
+        ([1, 0, 1], r"must have shape \(n_samples, 3\); got \(3,\)"),
+    ],
+)
+def test_what_is_no_indicator_is_refused_after_fit(bad, message):
+    X, Y = np.zeros((2, 1)), np.array([[1, 0, 1], [0, 0, 1]])
+    with pytest.raises(ValueError, match=message):
+        LABELS().fit(X, Y).make_oracle(X, np.array(bad))
+
+
+def test_too_many_labels_to_enumerate_are_refused():
+    with pytest.raises(ValueError, match="up to 18 labels; got 19. Use 'roof'"):
+        PAIRS("tree", "enumerate").fit(np.zeros((2, 1)), np.zeros((2, 19), dtype=int))
 
 
 def test_every_estimator_checks():

@@ -1,6 +1,5 @@
 """PictorialStructure against enumeration, and as a user meets it."""
 
-import pickle
 from itertools import product
 
 import numpy as np
@@ -18,16 +17,14 @@ from _cases import (
     some,
 )
 from _estimators import assert_same_optimum
-from _options import placed
 from _problems import Problem, assert_same_weights
 from _references import Listed, Textbook, visits
 from _seeds import new_rng, new_seed
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
-from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM, bcfw_path
+from sklearn_structsvm import BCFWClassifier, SlackRescaledSSVM
 from sklearn_structsvm.datasets import make_poses
 from sklearn_structsvm.structures import PictorialStructure, check_structure
 from sklearn_structsvm.structures._probe import Probe
@@ -224,55 +221,6 @@ def test_certificates_are_never_below_the_truth(step, convex):
         assert listed.primal(np.clip(w, lower, upper), lam) >= model.dual_objective_
 
 
-def test_a_looser_structure_has_the_smaller_objective_and_a_cache_the_same():
-    X, y = pictures()
-    models = [
-        placed(BCFWClassifier)(PictorialStructure([-1, 0, 1], convex=convex), **options)
-        for convex, options in [
-            (True, {"step": "pairwise", "cache": True}),
-            (True, {"step": "corrective"}),
-            (False, {"step": "corrective"}),
-        ]
-    ]
-    for model in models:
-        model.set_params(C=0.3, tol=1e-5, max_iter=10**5, random_state=0).fit(X, y)
-    assert_same_optimum(*models[:2], 0.3 * len(X))
-    assert models[2].dual_objective_ <= models[1].objective_
-
-
-def test_bounds_of_the_user_hold_as_well():
-    X, y = pictures()
-    model = BCFWClassifier(PictorialStructure([-1, 0, 1]), random_state=0, C=10.0)
-    model.set_params(
-        step="corrective", tol=0.01, solver_options__coef_bounds=(-0.5, 0.5)
-    ).fit(X, y)
-    parts = model.structure_.weight_parts(model.coef_)
-    assert parts["deformation"][..., [1, 3]].min() >= 0.0
-    assert np.abs(model.coef_).max() <= 0.5
-
-
-def test_solvers_without_bounds_refuse_convex_structures_alone():
-    X, y = pictures()
-    structure = PictorialStructure([-1, 0, 1])
-    path = bcfw_path(X, y, structure=structure, min_lambda=0.01, random_state=0)
-    lower, upper = structure.fit(*structure.check_data(X, y)).weight_bounds()
-    assert (path.coefs >= lower).all() and (path.coefs <= upper).all()
-    for solver in ("sgd", "cutting_plane"):
-        with pytest.raises(ValueError, match=f"solver='{solver}' does not support"):
-            SlackRescaledSSVM(structure, rescaling="margin", solver=solver).fit(X, y)
-    free = structure.set_params(convex=False)
-    options = {"C": 1.0, "tol": 0.01}
-    plain = placed(BCFWClassifier)(
-        free, step="corrective", random_state=0, **options
-    ).fit(X, y)
-    cut = placed(SlackRescaledSSVM)(
-        free, rescaling="margin", solver="cutting_plane", **options
-    )
-    cut.fit(X, y)
-    assert cut.dual_gap_ <= 0.01
-    assert abs(cut.objective_ - plain.objective_) <= 0.01
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("search", ["binary", "bisecting"])
 def test_slack_rescaling_is_certified_by_searches_that_ask_the_max_oracle(search):
@@ -361,28 +309,6 @@ def test_a_score_is_the_share_of_parts_within_the_radius():
 
 def poses(n=12, **options):
     return make_poses(n, shape=(18, 14), random_state=new_seed(0), **options)
-
-
-def test_an_estimator_of_poses_is_searched_cloned_scored_and_pickled():
-    data = poses()
-    model = BCFWClassifier(PictorialStructure(data.parents), tol=0.1, random_state=0)
-    grid = {"structure__radius": [2.0, 4.0], "C": [0.1]}
-    best = GridSearchCV(model, grid, cv=2).fit(data.X, data.y).best_estimator_
-    again = pickle.loads(pickle.dumps(best))
-    found, same = best.predict(data.X), again.predict(data.X)
-    threaded = again.set_params(n_jobs=2).predict(data.X)
-    for one, other, third in zip(found, same, threaded, strict=True):
-        assert one.shape == data.y[0].shape and one.dtype.kind == "i"
-        np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(one, third)
-    # Each part at its brightest position does worse.
-    alone = [
-        np.column_stack(
-            np.unravel_index(x[..., 0].reshape(len(x), -1).argmax(1), (18, 14))
-        )
-        for x in data.X
-    ]
-    assert best.score(data.X, data.y) > best.structure_.score(data.y, alone)
 
 
 def test_single_precision_has_the_optimum_of_the_same_numbers():

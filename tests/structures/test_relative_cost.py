@@ -7,7 +7,6 @@ from _estimators import PythonMulticlass
 from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import start_bcfw
 from sklearn_structsvm.structures import (
-    BinaryStructure,
     ChainStructure,
     HierarchicalStructure,
     MulticlassStructure,
@@ -102,34 +101,6 @@ def test_costs_grow_as_the_operations_do(oracles):
     assert costs[0] > 1.0
 
 
-def test_viterbi_counts_its_additions():
-    # 8 of a call and 15 terms, to be scored; for the search 7 products of 26 rows in
-    # four vectors each, a call each, and 8 rows of costs and of labels on the way back.
-    scored, found = 8 + 15, 7 * (26 * 4 + 8) + 8 * (4 + 26)
-    assert chain(26, 8).relative_cost == pytest.approx((scored + found) / scored)
-
-
-def test_distance_transforms_count_their_additions():
-    # 8 of a call, and of each of 3 parts, a term each and 8 of each of 2 edges, to be
-    # scored; at each of 24 positions 3 scores with their losses; for both edges additions
-    # and comparisons for 10 rows and columns, 8 at a time, a message, and the way back.
-    scored = 8 + 3 * (8 + 1) + 2 * 8
-    found = 24 * (3 * 2 + 2 * (2 * 10 / 8 + 1) + 2 + 3)
-    assert pictures(3, (4, 6)).relative_cost == pytest.approx((scored + found) / scored)
-
-
-def test_nodes_in_a_row_cost_what_a_chain_costs():
-    assert tree(5, 8).relative_cost == chain(5, 8).relative_cost
-    items = [(np.ones((8, 1)), np.ones((7, 2)))] * N
-    y = [np.zeros(8, dtype=int)] * N
-    structure = ChainStructure(edge_features=True).fit(items, y, classes=range(5))
-    own_tables = structure.make_oracle(items, y)
-    assert own_tables.relative_cost == chain(5, 8).relative_cost
-    assert (
-        tree(5, 8, n_roots=8).relative_cost == chain(5, 8, transition=False).relative_cost
-    )
-
-
 @pytest.mark.parametrize(
     "make",
     [lambda: python(3), lambda: pairwise(3, "lp"), lambda: hierarchy(3, "lp")],
@@ -183,9 +154,3 @@ def assert_chosen(oracle, step, cache):
     # With an average it follows the paper.
     step = "pairwise" if step == "corrective" else step
     assert start_bcfw(oracle, uniform, 0.1, average=True)[1:] == (step, cache)
-
-
-def test_a_binary_label_is_a_label():
-    y = np.arange(N) % 2
-    binary = BinaryStructure().fit(X, y).make_oracle(X, y)
-    assert binary.relative_cost == multilabel(1).relative_cost

@@ -5,16 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 from _options import placed
-from _seeds import new_rng, new_seed
-from scipy import sparse
+from _seeds import new_rng
 from scipy.special import logsumexp
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
-from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.structures import (
     MISSING,
     GraphStructure,
-    TreeStructure,
     grid_edges,
 )
 from sklearn_structsvm.structures.tree_reweighted import (
@@ -85,16 +82,6 @@ def test_each_round_gives_an_upper_bound_and_marginals_that_agree(kind):
     # The slack tells how far the bound is from the least.
     least = graphs.sums(theta, tables, MAX_ROUNDS, PRECISION, 1)[0][:, 0]
     assert (bound - slack <= least + rounding).all()
-
-
-def test_the_bound_is_close_to_the_least_one_after_the_rounds_of_predictions():
-    rng = new_rng(2)
-    X, y = random_graphs(rng)
-    structure, X, y = fitted("directed", X, y)
-    w = rng.normal(size=structure.n_weights_) * 0.3
-    graphs = ReweightedGraphs(structure, X)
-    results, _, _ = graphs.sums(*graphs.potentials(w), MAX_ROUNDS, PRECISION, 1)
-    assert (results[:, 1] <= 1e-8).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,26 +167,6 @@ def small_grids(n=6, k=3, shape=(2, 3)):
     return X, y
 
 
-def test_a_fit_to_graphs_without_cycles_is_that_to_trees():
-    X, y = make_chains(8, n_features=3, n_classes=3, random_state=new_seed(8))
-    edges = [np.c_[np.arange(len(x) - 1), np.arange(1, len(x))] for x in X]
-    graphs = list(zip(X, edges, strict=True))
-    trees = [(x, np.arange(len(x)) - 1) for x in X]
-    model = CRFClassifier(GraphStructure(transition="directed"), tol=1e-8).fit(graphs, y)
-    other = CRFClassifier(TreeStructure(root_bias=False), tol=1e-8, random_state=0)
-    other.fit(trees, y)
-    assert abs(model.objective_ - other.objective_) <= 1e-8
-    for name in ("predict_proba", "predict_log_proba"):
-        pairs = zip(
-            getattr(model, name)(graphs), getattr(other, name)(trees), strict=True
-        )
-        for own, expected in pairs:
-            np.testing.assert_allclose(own, expected, atol=5e-3)
-    labelings, probabilities = model.predict_k_best(graphs[:1], 2)
-    expected = np.exp(model.log_likelihood(graphs[:1], [labelings[0][1]]))
-    np.testing.assert_allclose(probabilities[0][1], expected[0])
-
-
 def test_the_certificate_is_one_and_bounds_the_log_loss():
     X, y = small_grids()
     model = CRFClassifier("graph", tol=1e-4).fit(X, y)
@@ -217,30 +184,6 @@ def test_the_certificate_is_one_and_bounds_the_log_loss():
     lam = 1.0 / len(X)
     mean = 0.5 * lam * w @ w - bounds.mean()
     assert mean <= model.objective_ + 1e-9
-
-
-def test_an_example_of_weight_zero_does_not_count():
-    X, y = small_grids()
-    weights = np.r_[np.ones(len(X) - 1), 0.0]
-    classes = [0, 1, 2]
-    model = CRFClassifier("graph", solver_options={"classes": classes}, tol=1e-6).fit(
-        X, y, weights
-    )
-    other = CRFClassifier("graph", solver_options={"classes": classes}, tol=1e-6).fit(
-        X[:-1], y[:-1]
-    )
-    assert abs(model.objective_ - other.objective_) <= 1e-6
-
-
-def test_sparse_features_are_as_good_as_arrays_and_scores_may_stand_beside_them():
-    X, y = small_grids()
-    model = CRFClassifier("graph", tol=1e-6).fit(X, y)
-    rows = [(sparse.csr_array(x), edges) for x, edges in X]
-    same = CRFClassifier("graph", tol=1e-6).fit(rows, y)
-    assert abs(model.objective_ - same.objective_) <= 1e-6
-    both = [((x, x), edges) for x, edges in X]
-    more = CRFClassifier(GraphStructure(emission="both"), tol=1e-6).fit(both, y)
-    assert more.objective_ <= model.objective_ + 1e-6
 
 
 def test_predictions_by_marginals_have_the_most_probable_labels():

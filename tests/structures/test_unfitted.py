@@ -1,13 +1,17 @@
 """Structures before their fit, and their own public fits."""
 
+import pickle
 from inspect import signature
 
 import numpy as np
 import pytest
-from _structures import ALL, data_of
+from _estimators import assert_same_labels
+from _structures import ALL, STRUCTURES, data_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
+from sklearn_structsvm import BCFWClassifier
 from sklearn_structsvm.structures import ChainStructure, GraphStructure, Structure
 from sklearn_structsvm.structures.ranking import RankingStructure
 
@@ -114,6 +118,20 @@ def raw(kind):
     elif not hasattr(X, "tocsr"):
         X, y = X.tolist(), y.tolist()
     return clone(structure), X, y
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_estimators_of_each_structure_are_searched_scored_cloned_and_pickled(kind):
+    structure, X, y = data_of(kind, 3)
+    model = BCFWClassifier(structure, tol=0.1, random_state=0)
+    grid = {"structure__normalize_loss": [True, False]}
+    best = GridSearchCV(model, grid, cv=2).fit(X, y).best_estimator_
+    found = best.predict(X)
+    assert_same_labels(pickle.loads(pickle.dumps(best)).predict(X), found)
+    threads = clone(best).set_params(n_jobs=2).fit(X, y)
+    assert_same_labels(threads.predict(X), found)
+    score = best.structure_.score(y, found)
+    assert best.score(X, y) == pytest.approx(score) and score > 0.4
 
 
 @pytest.mark.parametrize("kind", ALL)
