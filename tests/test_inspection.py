@@ -33,6 +33,7 @@ STRUCTURES = {
     "without transitions": ChainStructure(transition=False, last_bias=False),
     "both": ChainStructure(emission="both"),
     "given": ChainStructure(emission="given"),
+    "edges": ChainStructure(edge_features=True, transitions=[("O", "I-x")]),
     "tree": TreeStructure(),
     "tree with bans": TreeStructure(transitions=[("O", "I-x"), (None, "I-x")]),
 }
@@ -46,6 +47,8 @@ def tagger(name, form="dense", estimator=CRFClassifier):
         x = FORMS[form](rng.normal(size=(T, 3)))
         if structure.emission == "both":
             x = x, rng.normal(size=(T, 3))
+        if name == "edges":
+            x = x, rng.normal(size=(T - 1, 2))
         if isinstance(structure, TreeStructure):
             x = x, np.array([-1, *(rng.integers(t) for t in range(1, T))])
         X.append(x)
