@@ -86,8 +86,9 @@ def listed_of(structure, X, y):
     return Listed(labelings, truth, phi, loss)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize(
+    ("kind", "dtype"), zip(STRUCTURES, 6 * [np.float32, np.float64], strict=True)
+)
 def test_all_is_consistent_with_the_joint_feature(kind, dtype):
     X, y = make_data(kind, n=5, longest=3, dtype=dtype)
     check_structure(STRUCTURES[kind], X, y, n_trials=2)
@@ -97,7 +98,6 @@ def test_all_is_consistent_with_the_joint_feature(kind, dtype):
     "model",
     [
         BCFWClassifier(tol=1e-5, max_iter=10**4, random_state=0),
-        BCFWClassifier(step="pairwise", tol=1e-5, max_iter=10**4, random_state=0),
         BMRMClassifier(tol=1e-5, max_iter=10**4),
         SlackRescaledSSVM(
             rescaling="margin", step="pairwise", tol=1e-5, max_iter=10**4, random_state=0
