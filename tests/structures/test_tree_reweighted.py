@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _options import placed
 from _seeds import new_rng
+from scipy import sparse
 from scipy.special import logsumexp
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
@@ -184,6 +185,17 @@ def test_the_certificate_is_one_and_bounds_the_log_loss():
     lam = 1.0 / len(X)
     mean = 0.5 * lam * w @ w - bounds.mean()
     assert mean <= model.objective_ + 1e-9
+
+
+def test_sparse_features_are_as_good_as_arrays_and_scores_may_stand_beside_them():
+    X, y = small_grids()
+    model = CRFClassifier("graph", tol=1e-6).fit(X, y)
+    rows = [(sparse.csr_array(x), edges) for x, edges in X]
+    same = CRFClassifier("graph", tol=1e-6).fit(rows, y)
+    assert abs(model.objective_ - same.objective_) <= 1e-6
+    both = [((x, x), edges) for x, edges in X]
+    more = CRFClassifier(GraphStructure(emission="both"), tol=1e-6).fit(both, y)
+    assert more.objective_ <= model.objective_ + 1e-6
 
 
 def test_predictions_by_marginals_have_the_most_probable_labels():

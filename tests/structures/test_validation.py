@@ -33,6 +33,28 @@ def test_entries_beyond_the_last_row_are_none():
     np.testing.assert_array_equal(stack_csr(items).toarray(), expected)
 
 
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.asarray,
+        lambda x: x.tolist(),
+        lambda x: x.astype(np.float32),
+        lambda x: x.astype(int),
+        lambda x: x.astype(object),
+        np.asfortranarray,
+        lambda x: np.repeat(x, 2, axis=0)[::2],
+        sparse.csr_matrix,
+        sparse.coo_array,
+        lambda x: sparse.csc_array(x).astype(np.float32),
+    ],
+)
+def test_items_of_many_kinds_are_read_alike(convert):
+    X = [np.array([[1.0, 0.0], [2.0, -3.0]]), np.array([[0.0, 4.0]])]
+    items = check_items([convert(x) for x in X])
+    rows = [x.toarray() if sparse.issparse(x) else x for x in items]
+    np.testing.assert_array_equal(np.vstack(rows), np.vstack(X))
+
+
 class Tensor:
     """An array of another library, as far as items are read."""
 
