@@ -58,13 +58,10 @@ def test_items_are_counted_whatever_their_form(form):
     assert "MB" in told["cost", "memory"] and ("cost", "time") in told
 
 
-def test_empty_items_are_counted():
+def test_empty_items_and_graphs_without_an_edge_are_counted():
     told = found(check_data([*items(), []], [*TAGS, []]))
     assert told["data", "empty items"] == "1"
     assert told["data", "items"].startswith("4 sequences")
-
-
-def test_graphs_whose_first_has_no_edge_are_no_trees():
     X = [(np.ones((1, 2)), []), (np.eye(2), [[0, 1]])]
     told = found(check_data(X, [[0], [0, 1]]))
     assert told["data", "items"].startswith("2 graphs")

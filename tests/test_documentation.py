@@ -57,7 +57,7 @@ NAMES = [
 ]
 
 
-def test_every_public_name_is_in_the_api_page():
+def test_every_public_name_is_in_the_api_page_and_every_entry_exists():
     for thing, name in NAMES:
         listed = [entry for entry in entries() if entry.rpartition(".")[2] == name]
         if listed:
@@ -70,9 +70,6 @@ def test_every_public_name_is_in_the_api_page():
                 "scores.rst."
             )
             assert f"``{name}``" in API
-
-
-def test_every_entry_of_the_api_page_exists():
     for entry in entries():
         module, _, name = entry.rpartition(".")
         assert hasattr(importlib.import_module(module), name), entry
@@ -194,11 +191,8 @@ CONCEPTS = re.findall(
 )
 
 
-def test_there_are_forty_concepts():
+def test_forty_concepts_are_defined_in_the_files_that_are_said():
     assert [int(number) for number, _, _ in CONCEPTS] == list(range(1, 41))
-
-
-def test_every_concept_is_defined_in_the_file_that_is_said():
     for _, name, file in CONCEPTS:
         text = (DOC.parent / "sklearn_structsvm" / file).read_text(encoding="utf-8")
         defined = rf"^(cdef )?(class|def|struct) {name}\b"
@@ -235,12 +229,9 @@ def test_every_example_has_its_place_in_the_gallery():
 FIGURES = re.findall(r"^\.\. plot:: (\S+)\n((?:   .*\n)+)", GUIDE, flags=re.MULTILINE)
 
 
-def test_every_figure_is_in_the_guide_once():
+def test_every_figure_is_in_the_guide_once_and_described():
     scripts = sorted(path.name for path in (DOC / "figures").glob("*.py"))
     assert sorted(name for name, _ in FIGURES) == scripts
-
-
-def test_every_figure_is_described_for_those_who_cannot_see_it():
     for name, options in FIGURES:
         assert re.match(r"   :alt: \S.{40,}", options), name
 
@@ -254,15 +245,11 @@ def test_every_snippet_of_the_readme_runs(snippet, capsys):
     assert capsys.readouterr().out.count("\n") >= snippet.count("print(")
 
 
-def test_every_link_of_the_readme_leads_to_a_file_or_a_page():
+def test_links_of_the_readme_lead_to_files_or_pages_and_to_no_source():
     for target in re.findall(r"(?:\]\(|src=\")(?!https?:)([^)\"]+)", README):
         assert (DOC.parent / target).exists(), target
     for page in re.findall(rf"\]\({DOCUMENTATION}([^)\"]+)\.html\)", README):
         assert (DOC / f"{page}.rst").exists(), page
-
-
-def test_the_readme_shows_no_source_of_the_site():
-    """Where sources of pages are read by themselves, roles stay raw."""
     assert not re.search(r"\]\([^)]*\.rst\)", README)
 
 

@@ -77,26 +77,20 @@ def reference_scores(y_true, y_pred, weights):
 # --- token accuracy
 
 
-def test_accuracy_weights_every_token_by_its_sequence():
+def test_accuracy_weights_tokens_by_their_sequence_and_skips_empty_ones():
     y_true, y_pred = [[1, 2, 3], [4]], [[1, 2, 0], [0]]
     score = token_accuracy_score(y_true, y_pred, sample_weight=[2, 3])
     assert score == pytest.approx((2 * 2) / (2 * 3 + 3 * 1))
+    assert token_accuracy_score([[1, 2], [3]], object_array([[1.0, 2.0], ["3"]])) == (
+        pytest.approx(2 / 3)
+    )
+    assert token_accuracy_score([[], [1]], [[], [1]], sample_weight=[5, 1]) == 1.0
 
 
 @pytest.mark.parametrize("container", [list, object_array, np.array])
 def test_accuracy_takes_lists_object_arrays_and_rectangles(container):
     y_true, y_pred = [["a", "b"], ["b", "b"]], [["a", "a"], ["b", "b"]]
     assert token_accuracy_score(container(y_true), container(y_pred)) == 0.75
-
-
-def test_accuracy_mixes_lists_with_arrays_of_other_dtypes():
-    assert token_accuracy_score([[1, 2], [3]], object_array([[1.0, 2.0], ["3"]])) == (
-        pytest.approx(2 / 3)
-    )
-
-
-def test_empty_sequences_do_not_count_for_accuracy():
-    assert token_accuracy_score([[], [1]], [[], [1]], sample_weight=[5, 1]) == 1.0
 
 
 @given(
@@ -159,13 +153,10 @@ def test_zero_division_fills_only_what_is_undefined(average, zero_division):
     assert entity_f1_score(nothing, something, **options) == 0
 
 
-def test_nan_for_zero_division_leaves_the_type_out_of_the_mean():
+def test_what_is_undefined_warns_or_is_left_out_of_the_mean_as_nan():
     y_true, y_pred = [["B-X", "B-Y"]], [["B-X", "O"]]
     options = {"average": "macro", "zero_division": np.nan}
     assert entity_precision_score(y_true, y_pred, **options) == 1.0
-
-
-def test_an_undefined_score_warns_and_is_zero_by_default():
     with pytest.warns(UndefinedMetricWarning, match="no predicted entity"):
         assert entity_precision_score([["B-X"]], [["O"]]) == 0
     with pytest.warns(UndefinedMetricWarning, match="no true nor predicted entity"):

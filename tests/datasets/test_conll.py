@@ -100,20 +100,21 @@ def test_another_encoding_is_named_and_can_be_passed(tmp_path, encoding):
     assert read_conll(path, encoding=encoding) == ([["é", "é"]], [["B-x", "B-x"]])
 
 
-def test_words_of_conllu_are_read_and_no_tokens_comments_or_empty_nodes():
+def test_words_of_conllu_of_named_columns_and_of_elements_are_read():
     X, y = read(CONLLU)
     assert X == [["vamos", "nos", "#"]] and y == [["VERB", "PRON", "SYM"]]
     X, y = read(CONLLU, columns=["form", "feats", -1], target="deprel")
     assert X[0][0] == ("vamos", "Mood=Imp|Number=Plur", "_")
     assert y == [["root", "obj", "obl"]]
-
-
-def test_files_may_name_their_columns():
     text = "# global.columns = ID FORM NE\n1\tAda\tB-PER\n2\twrites\tO\n"
     assert read(text, columns="form", target="ne") == (
         [["Ada", "writes"]],
         [["B-PER", "O"]],
     )
+    text = (
+        "<all>\n<one><No>12</No> <Road>Main</Road> <Road>St.</Road></one>\n<one/></all>"
+    )
+    assert read(text) == ([["12", "Main", "St."]], [["No", "Road", "Road"]])
 
 
 @pytest.mark.parametrize("columns, expected", [(0, "He"), ([1, -3], ("PRP", "He"))])
@@ -122,13 +123,6 @@ def test_columns_are_chosen_by_number(columns, expected):
     assert X[0][0] == expected and y[0] == ["PRP", "VBZ"]
     X, y = read(CONLL2000, columns=columns, target=None)
     assert X[0][0] == expected and y is None
-
-
-def test_labels_may_be_elements():
-    text = (
-        "<all>\n<one><No>12</No> <Road>Main</Road> <Road>St.</Road></one>\n<one/></all>"
-    )
-    assert read(text) == ([["12", "Main", "St."]], [["No", "Road", "Road"]])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +163,7 @@ def test_correct_files_are_read_without_a_word():
     assert read_conll([]) == ([], [])
 
 
-def test_what_is_written_is_read():
+def test_what_is_written_is_read_also_compressed(tmp_path):
     rng = new_rng(1)
     words, tags = ["a", "é", "#x", "a b"], ["B-X", "I-X", "O"]
     lengths = rng.integers(1, 6, size=30)
@@ -184,9 +178,6 @@ def test_what_is_written_is_read():
     assert found == X
     for given, tags in zip(y, own, strict=True):
         np.testing.assert_array_equal(given, tags)
-
-
-def test_files_are_written_also_compressed(tmp_path):
     path = tmp_path / "a.gz"
     write_conll(path, [["a"], []], [["O"], []], separator=" ")
     assert gzip.decompress(path.read_bytes()) == b"a O\n\n\n"

@@ -122,14 +122,11 @@ def test_a_chain_model_beats_a_model_of_single_tokens(is_sparse):
     assert 0 < chain_error < 0.8 * token_error, (chain_error, token_error)
 
 
-def test_full_dependence_makes_every_label_determine_the_next():
+def test_dependence_goes_from_none_to_labels_that_determine_the_next():
     _, y = make_chains(200, n_classes=4, dependence=1.0, random_state=new_seed(0))
     pairs = {(a, b) for labels in y for a, b in zip(labels, labels[1:], strict=False)}
     assert len(pairs) == 4
     assert all(a != b for a, b in pairs)
-
-
-def test_no_dependence_makes_neighbors_independent():
     _, y = make_chains(
         1000, n_classes=3, dependence=0.0, min_length=10, random_state=new_seed(0)
     )

@@ -64,7 +64,7 @@ def test_rates_and_intervals_are_those_of_others():
     assert np.isnan(promises["p value"][2]) and promises["p value"][1] < 1e-6
 
 
-def test_text_and_figure_have_all_groups():
+def test_text_figure_and_frames_that_need_pandas_have_all_groups(monkeypatch):
     model, X, y, group = fitted()
     report = fairness_report(model, X, y, sensitive_features=group)
     text = str(report)
@@ -74,11 +74,6 @@ def test_text_and_figure_have_all_groups():
     report.plot()
     labels = [points.get_label() for points in report.points_]
     assert labels == [f"{name} ({(group == name).sum()})" for name in ("old", "young")]
-
-
-def test_missing_pandas_is_reported_with_what_to_install(monkeypatch):
-    model, X, y, group = fitted()
-    report = fairness_report(model, X, y, sensitive_features=group)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_frames needs pandas.*pip install pandas"):
         report.to_frames()

@@ -26,7 +26,7 @@ def ticks(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
-def test_it_draws_marginals_and_the_best_labelings():
+def test_it_draws_marginals_and_the_best_labelings_as_many_as_there_are():
     model, x = fitted()
     display = draw(model, x, k=3)
     proba = model.predict_proba([x])[0]
@@ -46,6 +46,8 @@ def test_it_draws_marginals_and_the_best_labelings():
         )
         assert line.get_label() == f"p = {p:.3f}"
     assert [line.get_linestyle() for line in display.lines_] == ["-", "--", ":"]
+    assert len(draw(model, x[:1], k=9).lines_) == 3
+    assert not draw(*fitted()).spans_
 
 
 def test_a_pipeline_transforms_the_sentence_and_tokens_name_it():
@@ -82,11 +84,6 @@ def test_a_label_that_alone_is_possible_has_no_contributions():
     model = CRFClassifier(structure, C=10.0, random_state=0).fit(X, y)
     texts = draw(model, X[0], n_contributions=1).explanations_
     assert texts[0].get_text() == "B-x, no other"
-
-
-def test_as_many_labelings_as_there_are():
-    model, x = fitted()
-    assert len(draw(model, x[:1], k=9).lines_) == 3
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -129,7 +126,3 @@ def test_entities_are_above_with_their_probabilities():
         .plot()
         .spans_
     )
-
-
-def test_labels_that_are_no_tags_have_no_entities():
-    assert not draw(*fitted()).spans_

@@ -57,7 +57,7 @@ def along(model, X, y, level, values, **options):
 
 
 class TestPlot:
-    def test_means_over_the_splits_are_drawn_in_the_order_of_the_levels(self):
+    def test_lines_are_means_bands_deviations_and_the_dotted_one_has_no_constraint(self):
         display = plotted()
         assert [line.get_xdata().tolist() for line in display.lines_] == [
             [0, 0.1, 0.2]
@@ -68,18 +68,12 @@ class TestPlot:
         assert [line.axes for line in display.lines_] == list(np.repeat(display.axes_, 2))
         assert len({line.get_color() for line in display.lines_}) == 1
         assert [line.get_linestyle() for line in display.lines_] == ["-", "--"] * 2
-
-    def test_band_is_one_standard_deviation_of_held_out_results(self):
-        display = plotted()
         assert len(display.fill_betweens_) == 2
         corners = display.fill_betweens_[0].get_paths()[0].vertices
         at_zero = corners[corners[:, 0] == 0.0][:, 1]
         assert (at_zero.min(), at_zero.max()) == pytest.approx((0.4, 0.6))
         one = {key: [row[0] for row in RESULTS[key]] for key in ("test_scores",)}
         assert plotted(**one, test_violations=[0, 0, 0]).fill_betweens_ == []
-
-    def test_dotted_line_is_the_score_without_the_constraint(self):
-        display = plotted()
         np.testing.assert_allclose(display.reference_.get_ydata(), 0.85)
         assert legend(display) == [
             "held out",
@@ -88,37 +82,33 @@ class TestPlot:
         ]
         assert plotted(unconstrained_scores=None).reference_ is None
 
-    def test_level_that_some_split_cannot_reach_is_a_triangle_and_no_point(self):
+    def test_levels_that_cannot_be_reached_are_triangles_and_training_may_be_missing(
+        self,
+    ):
         display = plotted(test_scores=[[0.7, 0.8], [0.4, np.nan], [0.5, 0.6]])
         assert np.isnan(display.lines_[0].get_ydata()).tolist() == [True, False, False]
         assert display.infeasible_.get_xdata().tolist() == [0.0]
         assert "cannot be met" in legend(display)
         display.figure_.canvas.draw()
         assert plotted().infeasible_ is None
-
-    def test_training_results_may_be_missing(self):
         assert len(plotted(train_scores=None, train_violations=None).lines_) == 2
 
-    def test_axes_of_a_new_figure_stand_one_above_the_other(self):
+    def test_axes_stand_above_one_another_or_are_used_again_in_other_styles(self):
         display = plotted(level_name="slack", score_name="G-mean")
         above, below = display.axes_
         assert display.ax_ is above and above.get_position().y0 > below.get_position().y1
         assert below.get_xlabel() == "slack" and above.get_ylabel() == "G-mean"
         assert display.figure_.axes == [above, below]
         assert len(plt.get_fignums()) == 1
-
-    def test_two_axes_or_one_are_used_again(self):
         first = plotted(name="a")
         second = TradeoffDisplay(**RESULTS, name="b").plot(first.axes_)
-        assert second.ax_ is first.ax_ and len(plt.get_fignums()) == 1
+        assert second.ax_ is first.ax_ and len(plt.get_fignums()) == 2
         assert first.lines_[0].get_color() != second.lines_[0].get_color()
         assert {text.split(",")[0] for text in legend(second)} == {"a", "b"}
         _, ax = plt.subplots()
         alone = TradeoffDisplay(**RESULTS).plot(ax)
         assert alone.axes_.tolist() == [ax, None] and len(alone.lines_) == 2
         assert ax.get_xlabel() == "Level of the constraint"
-
-    def test_styles_replace_the_defaults(self):
         display = TradeoffDisplay(**RESULTS).plot(
             c="red", ls=":", fill_between_kw={"alpha": 0.7}, name="mine"
         )
@@ -126,6 +116,9 @@ class TestPlot:
         assert {line.get_linestyle() for line in display.lines_} == {":"}
         assert {band.get_alpha() for band in display.fill_betweens_} == {0.7}
         assert legend(display)[0] == "mine, held out"
+        _, axes = plt.subplots(3)
+        with pytest.raises(ValueError, match="one or two Axes; got 3"):
+            TradeoffDisplay(**RESULTS).plot(axes)
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -139,11 +132,6 @@ class TestPlot:
         with pytest.raises(ValueError, match=message):
             plotted(**changes)
         assert plt.get_fignums() == []
-
-    def test_three_axes_are_refused(self):
-        _, axes = plt.subplots(3)
-        with pytest.raises(ValueError, match="one or two Axes; got 3"):
-            TradeoffDisplay(**RESULTS).plot(axes)
 
     def test_missing_matplotlib_is_reported_with_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -233,12 +221,15 @@ class TestFits:
         with pytest.raises(ValueError, match=message):
             along(bounded(), X, y, SLACK, param_range, sensitive_features=groups)
 
-    def test_sparse_rows_that_point_beyond_their_columns_are_refused(self):
+    def test_sparse_rows_beyond_their_columns_and_other_estimators_are_refused(self):
         X, y, groups = make_data(2)
         X = sparse.csr_array(X)
         X.indices[0] = 10**6
         with pytest.raises(ValueError, match=r"^X\.indices must be integers"):
             along(bounded(), X, y, SLACK, [0.1], sensitive_features=groups)
+        X, y, _ = make_data(2)
+        with pytest.raises(TypeError, match="LogisticRegression has no 'metric'"):
+            along(LogisticRegression(), X, y, SLACK, [0.1])
 
     @pytest.mark.parametrize(("cv_inside", "n_fits"), [(None, 1), (3, 4)])
     def test_class_probabilities_are_fitted_once_for_each_split(self, cv_inside, n_fits):
@@ -355,8 +346,3 @@ class TestFits:
         with pytest.raises(ValueError, match=message):
             along(bounded(constraints), X, y, name, [0.1], sensitive_features=groups)
         assert plt.get_fignums() == []
-
-    def test_other_estimators_are_refused(self):
-        X, y, _ = make_data(2)
-        with pytest.raises(TypeError, match="LogisticRegression has no 'metric'"):
-            along(LogisticRegression(), X, y, SLACK, [0.1])

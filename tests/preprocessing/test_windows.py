@@ -85,9 +85,11 @@ def test_times_on_a_decimal_grid_are_not_rounded_out_of_their_windows():
     np.testing.assert_array_equal(fine[:, 2:], coarse[:, 2:])
 
 
-def test_infinite_values_are_refused():
+def test_infinite_values_and_sparse_rows_are_refused():
     with pytest.raises(ValueError, match="infinity"):
         WindowFeatures().fit_transform([np.array([[1.0], [np.inf]])])
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        WindowFeatures().fit([sparse.csr_array(np.eye(3))])
 
 
 def test_large_columns_keep_their_digits():
@@ -103,10 +105,14 @@ def test_large_columns_keep_their_digits():
     np.testing.assert_allclose(made[t, 2], [own.std() for own in near], rtol=1e-7)
 
 
-def test_float32_stays_float32():
+def test_float32_and_missing_values_stay():
     X = draw(np.float32)
     made = WindowFeatures(1, 1, {"mean": 5, "std": 5}).fit_transform(X)
     assert {own.dtype for own in made} == {np.dtype(np.float32)}
+    x = new_rng().normal(size=(20, 1))
+    x[10] = np.nan
+    (made,) = WindowFeatures(0, 0, {"mean": 3, "std": 3}).fit_transform([x])
+    assert np.isnan(made[:, 1]).nonzero()[0].tolist() == [9, 10, 11]
 
 
 def test_columns_have_names_and_frames_come_out_where_they_are_wanted():
@@ -123,13 +129,6 @@ def test_columns_have_names_and_frames_come_out_where_they_are_wanted():
     assert other[0].columns.tolist() == ["t", "a", "b", "t[-1]", "a[-1]", "b[-1]"]
     with pytest.raises(ValueError, match="feature names"):
         model.fit(X).transform([x.rename(columns={"a": "c"}) for x in X])
-
-
-def test_missing_values_stay_in_their_windows():
-    x = new_rng().normal(size=(20, 1))
-    x[10] = np.nan
-    (made,) = WindowFeatures(0, 0, {"mean": 3, "std": 3}).fit_transform([x])
-    assert np.isnan(made[:, 1]).nonzero()[0].tolist() == [9, 10, 11]
 
 
 def test_scores_beside_features_stay_and_pipelines_take_the_windows():
@@ -159,8 +158,3 @@ def test_scores_beside_features_stay_and_pipelines_take_the_windows():
 def test_windows_that_are_none_are_refused(model, error, message):
     with pytest.raises(error, match=message):
         model.fit(draw())
-
-
-def test_sparse_rows_are_refused():
-    with pytest.raises(TypeError, match="[Ss]parse"):
-        WindowFeatures().fit([sparse.csr_array(np.eye(3))])

@@ -37,15 +37,11 @@ def test_a_slack_below_zero_leaves_nothing_and_zero_the_best():
         assert np.array_equal(best, structure.decode(x, w))
 
 
-def test_an_example_of_no_nodes_has_one_labeling():
+def test_no_nodes_have_one_labeling_and_many_have_bounds():
     structure, _, w = chains()
     empty = make_lattice(structure, np.empty((0, 2)), w, 1.0)
     assert empty.count() == (1, 1) and [] in empty
     assert [own.tolist() for own in empty.labelings()] == [[]]
-
-
-def test_bounds_of_many_labelings_are_near():
-    structure, _, w = chains()
     found = make_lattice(structure, new_rng(3).standard_normal((40, 2)), w, np.inf)
     assert found.count() == (3.0**40, 3.0**40)
     assert repr(found) == "<LabelingLattice: 1.21577e+19 labelings of 40 nodes>"

@@ -136,7 +136,7 @@ def test_scores_of_the_k_best_are_those_of_their_labelings():
     np.testing.assert_allclose(scores[0], listed_scores[order])
 
 
-def test_uncertainty_is_that_of_labelings_with_long_runs():
+def test_uncertainty_and_long_series_have_the_probabilities_of_long_runs():
     model, rng = fitted()
     X = [rng.normal(size=(T, 3)) for T in (6, 9)]
     _, shares = model.predict_k_best(X, 2, min_length=3)
@@ -146,17 +146,16 @@ def test_uncertainty_is_that_of_labelings_with_long_runs():
     np.testing.assert_allclose(found, [1.0 - own[0] for own in shares])
     with pytest.raises(ValueError, match="min_length requires another kind"):
         uncertainty(model, X, kind="entropy", min_length=3)
+    x = rng.normal(size=(20_000, 3))
+    (proba,) = model.predict_proba([x], min_length=4)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-14)
 
 
-def test_length_one_changes_nothing():
+def test_long_series_have_no_short_run_and_length_one_changes_nothing():
     model, rng = fitted(model=BCFWClassifier)
     X = [rng.normal(size=(T, 3)) for T in (5, 0, 9)]
     for own, plain in zip(model.predict(X, min_length=1), model.predict(X), strict=True):
         np.testing.assert_array_equal(own, plain)
-
-
-def test_long_series_have_no_short_run():
-    model, rng = fitted(model=BCFWClassifier)
     x = 10.0 * rng.normal(size=(5000, 3))
     (labels,) = model.predict([x], min_length={"run": 20, "sit": 7})
     runs = [(label, len(list(run))) for label, run in groupby(labels)]
@@ -194,10 +193,3 @@ def test_what_has_no_runs_refuses_them():
     tree = CRFClassifier(TreeStructure()).fit(trees * 2, [["a", "b", "a", "b"]] * 2)
     with pytest.raises(ValueError, match="min_length requires a ChainStructure"):
         tree.predict(trees, min_length=2)
-
-
-def test_probabilities_of_long_series_sum_to_one():
-    model, rng = fitted()
-    x = rng.normal(size=(20_000, 3))
-    (proba,) = model.predict_proba([x], min_length=4)
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-14)

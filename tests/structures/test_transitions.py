@@ -183,7 +183,7 @@ def spells(tags, scheme):
     return True
 
 
-def test_schemes_with_other_letters_allow_the_same():
+def test_schemes_with_other_letters_allow_the_same_and_one_type_needs_no_name():
     tables = []
     for scheme, letters in (("bioes", "BIES"), ("bilou", "BILU"), ("bmes", "BMES")):
         classes = ["O", *(f"{letter}-{name}" for letter in letters for name in "XY")]
@@ -193,6 +193,9 @@ def test_schemes_with_other_letters_allow_the_same():
         place = np.argsort(order)
         tables.append(structure.allowed_[np.ix_(place, place)])
     assert (tables[0] == tables[1]).all() and (tables[0] == tables[2]).all()
+    structure = ChainStructure(transitions="bio")
+    structure.fit([np.zeros((3, 1))], [["B", "I", "O"]])
+    assert len(list(structure.labelings(np.zeros((2, 1))))) == 5
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes", "iobes"])
@@ -205,12 +208,6 @@ def test_a_scheme_allows_what_spells_chunks(scheme):
         found = {tuple(y.tolist()) for y in structure.labelings(np.zeros((T, 1)))}
         expected = {c for c in product(classes, repeat=T) if spells(c, scheme)}
         assert found == expected
-
-
-def test_a_scheme_of_one_type_needs_no_name():
-    structure = ChainStructure(transitions="bio")
-    structure.fit([np.zeros((3, 1))], [["B", "I", "O"]])
-    assert len(list(structure.labelings(np.zeros((2, 1))))) == 5
 
 
 def test_forbidden_pairs_are_a_mask():

@@ -91,7 +91,7 @@ def test_every_method_that_needs_a_fit_says_so(kind):
             method(*arguments_of(method, X, y))
 
 
-def test_attributes_of_a_fit_are_none_before_it():
+def test_attributes_of_a_fit_are_none_before_it_and_none_are_blamed_on_it_after():
     structure = GraphStructure()
     for name in ("classes_", "n_weights_", "relaxed", "_polytopes"):
         assert not hasattr(structure, name)
@@ -101,13 +101,13 @@ def test_attributes_of_a_fit_are_none_before_it():
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'") as caught:
             getattr(structure, name)
         assert not isinstance(caught.value, NotFittedError)
-
-
-def test_a_missing_attribute_of_a_fitted_structure_is_not_blamed_on_the_fit():
     structure = ChainStructure().fit([np.eye(2)], [[0, 1]])
     with pytest.raises(AttributeError, match="has no attribute '_polytopes'") as caught:
         structure._polytopes  # noqa: B018
     assert not isinstance(caught.value, NotFittedError)
+    structure = ChainStructure()
+    assert structure.fit([np.eye(2)], [[0, 1]]).n_features_in_ == 2
+    assert structure.fit([np.eye(3)], [[0, 1, 2]]).n_features_in_ == 3
 
 
 def raw(kind):
@@ -149,12 +149,6 @@ def test_a_public_fit_is_that_to_checked_data(kind):
     np.testing.assert_array_equal(structure.decode(x, w), other.decode(x, w))
     assert structure.loss(y[0], y[0]) == 0.0
     assert structure.joint_feature(x, y[0]).shape == w.shape
-
-
-def test_a_second_fit_may_be_to_other_features():
-    structure = ChainStructure()
-    assert structure.fit([np.eye(2)], [[0, 1]]).n_features_in_ == 2
-    assert structure.fit([np.eye(3)], [[0, 1, 2]]).n_features_in_ == 3
 
 
 def test_a_fit_of_ones_own_replaces_that_of_the_library():
