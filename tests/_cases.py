@@ -1,6 +1,7 @@
 """Small instances of the built-in structures, and claims about each of them.
 
-Numbers are multiples of a quarter, so ties are frequent and sums are exact.
+Numbers are multiples of a quarter, so ties are frequent and sums are exact, or costs are
+real, so that no step is a tie.
 """
 
 from dataclasses import dataclass
