@@ -574,7 +574,8 @@ def check_sums(case, scale):
     structure, w, listed = case.structure, scale * case.w, case.listed
     marginals = structure.marginals(case.X, w)
     entropies = structure.entropies(case.X, w)
-    logs = structure.log_probabilities(case.X, case.y, w)
+    y = case.y if structure.flat else list(map(case.truth, range(listed.n)))
+    logs = structure.log_probabilities(case.X, y, w)
     n_labels = 1 if structure.flat else len(structure.classes_)
     total = np.zeros(listed.d)
     for i in range(listed.n):

@@ -559,6 +559,12 @@ def test_a_union_copies_no_array_beside_csr():
     )
     names = make_union(SequenceTransformer()).fit(cut(tokens, lengths))
     assert names.get_feature_names_out()[-1] == f"sequencetransformer__{max(tokens)}"
+    # What is split already stands beside others as it is.
+    pairs = cut(vector_tokens(rng, "pairs", sum(lengths))[0], lengths)
+    own = SequenceTransformer().fit_transform(pairs)
+    twice = make_union(*(SequenceTransformer() for _ in "ab")).fit_transform(pairs)
+    for item, half in zip(twice, own, strict=True):
+        np.testing.assert_array_equal(item.toarray(), np.hstack(2 * [half.toarray()]))
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,19 @@ def test_the_best_labels_of_an_image_of_many_labels_are_found(inference):
     np.testing.assert_array_equal(structure.decode(X[0], w), labels)
 
 
+def test_bounds_of_the_structure_and_of_the_user_both_hold():
+    X, y = random_graphs()
+    structure = GraphStructure(attractive=True)
+    model = BCFWClassifier(
+        structure, C=10.0, random_state=0, solver_options={"coef_bounds": (-1.0, 0.25)}
+    )
+    with_user = model.fit(X, y)
+    assert with_user.structure_.weight_parts(with_user.coef_)["transition"].min() >= 0.0
+    assert with_user.coef_.min() >= -1.0 and with_user.coef_.max() <= 0.25
+    with pytest.raises(ValueError, match="lower bound above the upper one"):
+        model.set_params(solver_options__coef_bounds=(-2.0, -1.0)).fit(X, y)
+
+
 class Narrow(GraphStructure):
     """All weights within one half."""
 
