@@ -127,6 +127,18 @@ def test_other_graphs_are_decoded_over_the_local_polytope(case):
             assert structure.joint_feature(x, other) @ case.w <= score + 1e-9
 
 
+def test_labels_of_a_fractional_point_are_improved_one_by_one():
+    """Three nodes that are to differ, of two labels, as the third one costs more."""
+    x = (np.zeros((3, 1)), [[0, 1], [1, 2], [2, 0]])
+    structure, (x,), (y,) = fitted([x], [[0, 1, 2]], inference="lp")
+    w = np.zeros(structure.n_weights_)
+    structure.weight_parts(w)["bias"][2] = -10.0
+    w[-1] = -1.0
+    point = structure.loss_augmented_decode(x, y, w, 0.0)
+    np.testing.assert_allclose(point[:9].reshape(3, 3), [[0.5, 0.5, 0.0]] * 3, atol=1e-9)
+    assert sorted(set(structure.decode(x, w))) == [0, 1]
+
+
 def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
     """Cycles of nodes with a chord, and features of edges."""
     rng = new_rng(seed)

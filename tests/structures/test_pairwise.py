@@ -166,6 +166,8 @@ def test_features_and_losses_are_linear_in_the_labeling(layout):
 def test_a_relaxed_oracle_bounds_all_labelings_and_keeps_its_word(inference):
     structure, X, Y, w = relaxed_problem(inference)
     labelings = list(product((0, 1), repeat=6))
+    predicted = structure.decode_batch(X, w)
+    np.testing.assert_array_equal(structure.decision_function(X, w) > 0, predicted)
     for x, truth in zip(X, Y, strict=True):
         for lam in LAMS:
             z = structure.loss_augmented_decode(x, truth, w, lam)
