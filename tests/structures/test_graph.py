@@ -436,6 +436,16 @@ def test_searches_that_a_graph_does_not_have_are_not_advised():
         SlackRescaledSSVM(GraphStructure()).fit(X, y)
 
 
+def test_edges_given_twice_count_twice_and_nodes_without_edges_are_nodes():
+    structure = GraphStructure(transition="directed")
+    X = [(np.eye(4)[:, :2], [[0, 1], [0, 1], [1, 0]])]
+    (x,), y = structure.check_data(X, [[0, 1, 1, 0]])
+    structure.fit([x], y)
+    parts = structure.weight_parts(structure.joint_feature(x, y[0]))
+    np.testing.assert_array_equal(parts["transition"][0], [[0, 2], [1, 0]])
+    np.testing.assert_array_equal(parts["bias"], [2, 2])
+
+
 @pytest.mark.parametrize("kind", ["graph", "tree", "chain"])
 def test_what_a_node_weighs_counts_in_loss_and_score(kind):
     X, y = random_graphs()
