@@ -87,7 +87,7 @@ def listed_of(structure, X, y):
 
 
 @pytest.mark.parametrize(
-    ("kind", "dtype"), zip(STRUCTURES, 6 * [np.float32, np.float64], strict=True)
+    ("kind", "dtype"), [*zip(STRUCTURES, 6 * [np.float32, np.float64], strict=True)]
 )
 def test_all_is_consistent_with_the_joint_feature(kind, dtype):
     X, y = make_data(kind, n=5, longest=3, dtype=dtype)
