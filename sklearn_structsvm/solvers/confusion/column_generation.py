@@ -28,8 +28,12 @@ from sklearn_structsvm.solvers.confusion.parts import PartsMaster, mixes_parts
 from sklearn_structsvm.solvers.confusion.solver import ConfusionSolver
 
 # The share of the new multipliers in those that are priced. The rest are those of the
-# best bound. For programs of parts it is 1 if they found nothing.
+# best bound.
 NEW_SHARE = 0.6
+
+# The same for programs of parts, whose multipliers are vertices and vary more. It is 1 if
+# they found nothing.
+NEW_SHARE_OF_PARTS = 0.1
 
 # The factor by which the master problem is solved more exactly if its multipliers found
 # nothing; and the largest such factor, beyond which the answer would be the same.
@@ -219,7 +223,7 @@ class ColumnGeneration(ConfusionSolver):
                 return None
         minorant = parts.solve()
         if len(parts.cells) > before[0]:
-            return self.go_on_with(minorant, NEW_SHARE)
+            return self.go_on_with(minorant, NEW_SHARE_OF_PARTS)
         rises = self.bounds.value > low + VALUE_ROUNDING
         # A ratio's new level, or a new tangent, is another program.
         is_same = parts.price == before[1] and abs(parts.value - before[2]) <= (
@@ -284,7 +288,7 @@ class ColumnGeneration(ConfusionSolver):
                 break
         if self.bounds.known:
             self.gap = max(self.merit - self.bounds.value, 0.0)
-        self.master.set_price()
+        self.master.set_price(self.gap)
         self.highest_price = max(self.highest_price, self.master.price)
         old = self.bounds.minorant
         if self.damped and old is not None and self.sharpness == 1.0:

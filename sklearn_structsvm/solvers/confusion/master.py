@@ -69,11 +69,14 @@ class Cuts(LinearRows):
 # program's tolerance and rounding. Rates and shares are of the order of 1.
 CONSTRAINT_MARGIN = FEASIBILITY_TOL
 
-# The price per unit of violation: the intended multiple of the sum of the multipliers, or
-# at first and at least of 1, and the highest one. With twice the sum, all points of the
-# central path satisfy the constraints.
+# The first price per unit of violation, and its intended multiple of the sum of the
+# multipliers. With twice the sum, all points of the central path satisfy the constraints.
+FIRST_PRICE = 10.0
 PRICE_RATIO = 4.0
 MAX_PRICE = 1e8
+
+# A price below this is raised as soon as it limits the multipliers.
+EASY_PRICE = 1e3
 
 # Step of the differences of gradients, as a share of the way to a column.
 DIFFERENCE_SHARE = 1e-5
@@ -117,7 +120,7 @@ class Master:
     def __init__(self, problem, columns):
         self.problem, self.columns = problem, columns
         self.weights = np.zeros(0)
-        self.price = PRICE_RATIO
+        self.price = FIRST_PRICE
         self.pressure = 0.0
         self.n_still, self.trial, self.bars = 0, None, np.zeros(0, dtype=bool)
         G, h, _, self.halves = problem.conditions
@@ -210,18 +213,23 @@ class Master:
             cuts.add(self.trial)
         cuts.add(C)
 
-    def set_price(self):
+    def set_price(self, gap):
         """Set a price well above the multipliers, which it limits under violations.
 
-        If programs make no progress, only a higher price can reduce the excess.
+        `gap`: the gap of the merit. If it is small compared with the cost of the
+        excess, or if programs make no progress, only a higher price can reduce the
+        excess.
         """
         if not self.constrained:
             return
         wanted = PRICE_RATIO * self.pressure
         excess = self.problem.excess(self.columns.mix(self.weights))
+        is_limit = wanted > self.price and (
+            self.price < EASY_PRICE or gap < 0.5 * self.price * excess
+        )
         if excess <= 0.0:
-            self.price = min(max(wanted, PRICE_RATIO), MAX_PRICE)
-        elif wanted > self.price or (self.n_still and excess > FEASIBILITY_TOL):
+            self.price = min(max(wanted, FIRST_PRICE), MAX_PRICE)
+        elif is_limit or (self.n_still and excess > FEASIBILITY_TOL):
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
     def move(self, target, c, Q):

@@ -9,6 +9,7 @@ from sklearn_structsvm.solvers.confusion.bounds import Minorant, ratio_form
 from sklearn_structsvm.solvers.confusion.master import (
     CONSTRAINT_MARGIN,
     FINEST_PROGRAM,
+    FIRST_PRICE,
     MAX_PRICE,
     PRICE_RATIO,
 )
@@ -50,7 +51,7 @@ class PartsMaster:
     """
 
     def __init__(self, problem):
-        self.problem, self.price = problem, PRICE_RATIO
+        self.problem, self.price = problem, FIRST_PRICE
         m, k, _ = problem.shape
         G, self.h, _, self.halves = problem.conditions
         self.G = G.reshape(len(G), m, k * k)

@@ -41,7 +41,7 @@ def best_weights(problem, columns, *, tol, weights=None):
         n_still = n_still + 1 if master.stuck else 0
         # A program without progress is solved more exactly, as if the gap were smaller.
         gap = max(merit - low, 0.0) * INNER_SHARE**n_still
-        master.set_price()
+        master.set_price(gap)
         if gap <= tol and excess <= FEASIBILITY_TOL:
             break
     return best[1], of_low

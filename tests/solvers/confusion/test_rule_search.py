@@ -105,8 +105,7 @@ def test_a_search_that_ends_early_still_has_a_bound(monkeypatch):
     monkeypatch.setattr(rule_search, "MAX_ENUMERATED", 4)
     monkeypatch.setattr(rule_search, "MAX_AROUND", 8)
     for max_boxes in (0, 1, 3):
-        most = max_boxes * len(points.sizes)
-        monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", most)
+        monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", max_boxes * len(points))
         found = search_rules(problem, points)
         if exact.points is None:
             assert found.points is None
