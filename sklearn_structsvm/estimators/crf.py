@@ -57,7 +57,7 @@ from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
 from sklearn_structsvm.solvers.turns import Turn
-from sklearn_structsvm.structures import Structure
+from sklearn_structsvm.structures import ChainStructure, Structure, TreeStructure
 from sklearn_structsvm.structures.nodes import NodeStructure
 
 # Parameters of the dual ascent.
@@ -398,10 +398,13 @@ class CRFClassifier(ProbabilisticClassifier):
             start.kept["C"] = self.C
         solver, dual = self._resolved_solver(problem, start.state), None
         if problem.has_hidden and self.solver == "auto":
-            newton = None
-            if has_written_hessian(problem.structure):
+            newton, is_cheap = None, has_written_hessian(problem.structure)
+            if is_cheap:
                 newton = partial(self._chain_newton, problem)
-            return likelihood_steps(self, problem, start, newton=newton)
+            elif self._has_differenced_newton(problem):
+                newton = partial(self._differenced_newton, problem)
+            options = {"newton": newton, "is_cheap": is_cheap}
+            return likelihood_steps(self, problem, start, **options)
         if solver == "dual":
             dual = problem.make_oracle()
             if self.solver == "auto" and is_too_large(dual):
@@ -421,9 +424,9 @@ class CRFClassifier(ProbabilisticClassifier):
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton" and self._has_chain_newton(problem):
             oracle, weights, _ = problem.make_sums()
-            options["centered"], centers = self._centered(problem)
-            curvature = problem.make_curvature(centers=centers)
-            data = oracle, weights, curvature.at, lam, self.l1_ratio
+            options["centered"] = centered = self._centered(problem)
+            curvature, hessian = self._curvature(problem, centered)
+            data = oracle, weights, hessian, lam, self.l1_ratio
             options["rounding"] = problem.rounding
             options["nodes"] = nodes_of(problem, curvature)
             solve = partial(run_chain_newton, *data, **options)
@@ -531,6 +534,8 @@ class CRFClassifier(ProbabilisticClassifier):
             then = partial(self._chain_newton, problem, lam, n_threads)
             if self.l1_ratio > 0.0:
                 return "newton", then(), None
+        elif self._has_differenced_newton(problem):
+            then = partial(self._differenced_newton, problem, lam, n_threads)
         oracle, weights, squares = problem.make_sums()
         options = {"n_threads": n_threads, "squares": squares}
         options["rounding"] = problem.rounding
@@ -541,27 +546,62 @@ class CRFClassifier(ProbabilisticClassifier):
 
     def _chain_newton(self, problem, lam, n_threads, w0=None, concave=None):
         oracle, weights, _ = problem.make_sums()
-        (centered, centers), bend = self._centered(problem), None
-        curvature = problem.make_curvature(centers=centers)
+        centered, bend = self._centered(problem), None
+        curvature, hessian = self._curvature(problem, centered)
         if concave is not None:
-            bend = problem.make_curvature(problem.allowed, centers).at
-        data = oracle, weights, curvature.at, lam, self.l1_ratio
+            _, bend = self._curvature(problem, centered, problem.allowed)
+        data = oracle, weights, hessian, lam, self.l1_ratio
         nodes = nodes_of(problem, curvature)
         return ChainNewtonSteps(
             *data, n_threads, w0, problem.rounding, nodes, concave, bend, centered
         )
 
+    def _differenced_newton(self, problem, lam, n_threads, w0, concave=None):
+        """The same for other structures, by differences of slopes."""
+        oracle, weights, squares = problem.make_sums()
+        centered = self._centered(problem)
+
+        def slopes(w):
+            return oracle.log_loss(weights, w, n_threads)[1]
+
+        hessian = partial(centered.differences, slopes, squares=squares)
+        bend = concave and partial(
+            centered.differences, lambda w: concave.at(w)[1], squares=squares
+        )
+        data = oracle, weights, hessian, lam, 0.0, n_threads, w0, problem.rounding
+        options = {"concave": concave, "bend": bend, "centered": centered}
+        options |= {"n_passes": 2 * len(w0), "most_passes": self.max_iter}
+        return ChainNewtonSteps(*data, **options)
+
+    def _has_differenced_newton(self, problem):
+        """Whether it may go on where L-BFGS stalls, with no more passes than allowed."""
+        structure = problem.structure
+        if problem.is_remote or self.l1_ratio > 0.0:
+            return False
+        kinds = ChainStructure, TreeStructure
+        is_known = type(structure) in kinds and structure.emission is True
+        few = 2 * structure.n_weights_ <= self.max_iter
+        return is_known and structure.bias and few
+
+    def _curvature(self, problem, centered, labels=None):
+        """What has second derivatives, and w -> those by the variables of steps."""
+        if centered is None:
+            curvature = problem.make_curvature(labels)
+            return curvature, curvature.at
+        curvature = problem.make_curvature(labels, centered.means)
+        return curvature, lambda w: centered.hessian(curvature.at(w))
+
     def _centered(self, problem):
-        """The variables for which columns are centered and their centers, or None twice.
+        """The variables for which columns are centered, or None.
 
         The penalty of centered columns is no L1 norm.
         """
         structure = problem.structure
         if self.l1_ratio > 0.0 or not (structure.emission and structure.bias):
-            return None, None
+            return None
         _, means, spreads = describe_columns(structure._matrices(problem.X))
         sizes = len(structure.classes_), structure.n_weights_
-        return CenteredWeights(means, spreads, *sizes), means
+        return CenteredWeights(means, spreads, *sizes)
 
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""

@@ -36,11 +36,12 @@ FIRST_STEPS = 30
 KEPT = ("factors", "starts", "weights")
 
 
-def likelihood_steps(estimator, problem, start, dual=None, newton=None):
+def likelihood_steps(estimator, problem, start, dual=None, newton=None, is_cheap=True):
     """Steps of a `CRFClassifier`: L-BFGS on the marginal likelihood, and what follows.
 
     `dual` (BlockOracle): a new dual state, for convex steps, or None. `newton`: (λ,
     number of threads, weights, concave part) -> Newton steps on the problem, or None.
+    `is_cheap`: whether these come as soon as L-BFGS is slow, and not where it stalls.
     """
     lam, limits = problem.lam(estimator.C), estimator._limits()
     n_threads = limits["n_threads"]
@@ -56,7 +57,7 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None):
     first = LBFGSSteps(oracle, weights, lam, **options)
     if dual is None:
         then = newton and (lambda w: newton(lam, n_threads, w, make_concave()))
-        return _primal_steps(estimator, first, then, start)
+        return _primal_steps(estimator, first, then, start, is_cheap)
     has_costs = problem.costs is not None
     ascent = MarginalAscent(dual, weights, lam, has_costs=has_costs)
     ascent.rounding = problem.rounding
@@ -76,8 +77,10 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None):
     return _method(estimator, procedure, ascend, start, {"solver_": "dual"}, first_tol)
 
 
-def _primal_steps(estimator, first, then, start):
+def _primal_steps(estimator, first, then, start, is_cheap):
     """Steps of L-BFGS, and from where they are slow those of (w) -> steps, if not None.
+
+    If these are not cheap, from where L-BFGS stalls.
 
     On columns as raw as Unix time, Newton's method ends where the others creep.
     """
@@ -95,11 +98,12 @@ def _primal_steps(estimator, first, then, start):
     def solve(on_pass, history):
         limits = estimator._limits()
         history.step, turn = 0, begin("lbfgs", first)
-        if then is not None:
+        turn.then = then and go_on
+        if then is not None and is_cheap:
             least_left = min(PASSES_PER_WEIGHT * len(first.weights), limits["max_iter"])
             limit = max(SLOW_IF_LEFT, least_left)
             slow = Slow(Limits(**limits, history=history), FIRST_FORECAST, limit)
-            turn.then, turn.is_over = go_on, slow.ends_ascent
+            turn.is_over = slow.ends_ascent
         del limits["n_threads"]
         return run_turns(turn, history, **limits, on_pass=on_pass)
 

@@ -24,6 +24,7 @@ from sklearn_structsvm.metrics import (
 )
 from sklearn_structsvm.preprocessing import SplitMatrix
 from sklearn_structsvm.structures import (
+    MISSING,
     ChainStructure,
     MulticlassStructure,
     MultilabelStructure,
@@ -532,3 +533,21 @@ def test_the_weights_of_the_classes_sum_to_zero(kind):
     assert history["objective"][-1] == model.objective_
     assert model.dual_objective_ <= best.objective_ <= model.objective_
     assert model.objective_ - best.dual_objective_ <= model.dual_gap_
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+def test_trees_with_large_columns_end_where_values_no_longer_fall(hidden):
+    """The slopes by such columns are noise to L-BFGS, but not to Newton's method."""
+    rng, n = new_rng(64), 40
+    parents = np.array([-1, 0, 0, 1, 1])
+    Z = rng.standard_normal((n, 5, 3))
+    y = np.digitize(Z[..., 0] - Z[..., 1] + rng.logistic(size=(n, 5)), [-1.0, 1.0])
+    y = y.astype(object)
+    y[rng.random((n, 5)) < hidden] = MISSING
+    items = [(1e8 * (z + 3.0), parents) for z in Z]
+    model = CRFClassifier("tree", C=1e3, random_state=0).fit(items, [*y])
+    assert model.dual_gap_ <= model.tol
+    if not hidden:
+        value = 0.5 * model.coef_ @ model.coef_ / (1e3 * n)
+        value -= model.log_likelihood(items, [*y]).mean()
+        assert model.objective_ == pytest.approx(value, rel=1e-6)

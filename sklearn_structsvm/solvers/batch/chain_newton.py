@@ -56,8 +56,9 @@ class ChainNewtonSteps(ModelSteps):
     -> its second derivatives. Where the difference is not convex, steps are those for its
     tangent plane, which bounds the difference from above.
 
-    `centered` (CenteredWeights) or None, with ρ = 0: the variables of the steps, if
-    `hessian` and `bend` are those of centered features.
+    `centered` (CenteredWeights) or None, with ρ = 0: the variables of the steps, and of
+    `hessian` and `bend`. `n_passes`: what a Hessian costs. `most_passes`: what all of
+    them may cost.
     """
 
     def __init__(
@@ -74,11 +75,14 @@ class ChainNewtonSteps(ModelSteps):
         concave=None,
         bend=None,
         centered=None,
+        n_passes=1,
+        most_passes=np.inf,
     ):
         self.objective = SparseLogLoss(
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding, concave
         )
         self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
+        self.n_passes, self.most_passes = n_passes, most_passes
         self.bend, self.centered = bend, centered
         self.largest = np.zeros(len(self.objective.weights))
 
@@ -88,11 +92,14 @@ class ChainNewtonSteps(ModelSteps):
 
     def row(self):
         row = self.objective.row()
-        row["n_oracle_calls"] += self.n_hessians * np.count_nonzero(self.objective.p)
+        n_passes = self.n_hessians * self.n_passes
+        row["n_oracle_calls"] += n_passes * np.count_nonzero(self.objective.p)
         return row
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
+        if (self.n_hessians + 1) * self.n_passes > self.most_passes:
+            return False
         H, ridge = self._hessian(self.hessian), self.objective.ridge
         if self.centered is not None:
             H += ridge * self.centered.more
@@ -113,8 +120,7 @@ class ChainNewtonSteps(ModelSteps):
 
     def _hessian(self, of):
         self.n_hessians += 1
-        H = of(self.objective.weights)
-        return H if self.centered is None else self.centered.hessian(H)
+        return of(self.objective.weights)
 
     def _slopes(self):
         slopes = super()._slopes()
@@ -225,3 +231,22 @@ class CenteredWeights:
         moves = (target[:size] - w[:size]).reshape(-1, k)
         target[size : size + k] -= self.means @ moves
         return target
+
+    def differences(self, gradient, w, squares):
+        """Second derivatives by the variables, by differences of derivatives.
+
+        `gradient`: w -> derivatives by the weights. `squares` (n_weights,): the sizes of
+        second derivatives by the weights.
+        """
+        # The best steps for slopes with errors as large, for variables of size one.
+        steps = np.cbrt(SUM_ROUNDING) / np.sqrt(np.maximum(squares, 1.0))
+        steps[: len(self.rotation) * self.n_classes] = np.cbrt(SUM_ROUNDING)
+        H = np.empty((len(w), len(w)))
+        for j, step in enumerate(steps):
+            change = np.zeros(len(w))
+            change[j] = step
+            ahead, behind = (
+                self.slopes(gradient(self.moved(w, sign * change))) for sign in (1, -1)
+            )
+            H[j] = (ahead - behind) / (2.0 * step)
+        return 0.5 * (H + H.T)
