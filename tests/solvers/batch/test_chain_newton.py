@@ -129,6 +129,9 @@ def test_weights_of_centered_features_are_an_exact_change_of_variables(means):
     found = own.hessian(centered) + ridge * (own.more + np.eye(len(w)))
     expected = map_.T @ (H + ridge * np.eye(len(w))) @ map_
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    oracle, squares = structure.make_oracle(X, y), structure._mean_squares(X, p)
+    slopes = own.differences(lambda w: oracle.log_loss(p, w)[1], w, squares)
+    np.testing.assert_allclose(slopes, own.hessian(centered), atol=1e-6)
     gradient = rng.normal(size=len(w))
     np.testing.assert_allclose(own.slopes(gradient), map_.T @ gradient, atol=1e-9)
     assert np.linalg.matrix_rank(map_) == len(w)
