@@ -17,6 +17,11 @@ from sklearn_structsvm._utils.weights import effective_weights
 # The smallest distance of a probability from 0.
 NEAREST = 1e-9
 
+# Smallest values of probabilities, among which the most probable one is chosen. Naive
+# Bayes with many features may return 1e-60, and there may be information in how far below
+# 1e-9 a value is.
+FLOORS = (NEAREST, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
+
 # The prior of a sigmoid's two parameters: its inverse variance, alone and around the
 # sigmoid of all labels.
 PRIOR_PRECISION, PRIOR_PRECISION_AROUND = 1.0, 5.0
@@ -33,6 +38,9 @@ OWN_SHARES = np.linspace(0.0, 1.0, 11)
 
 NEWTON_TOLERANCE = 1e-8
 
+# 1 less this is the largest number below 1.
+LEAST_BELOW_ONE = float(np.finfo(np.float64).epsneg)
+
 
 def nearest_to_zero(*probabilities, at_least=NEAREST):
     """The replacement for 0: half of the smallest positive probability, if not too small.
@@ -44,8 +52,9 @@ def nearest_to_zero(*probabilities, at_least=NEAREST):
 
 
 def log_odds(eta, floor=NEAREST):
-    """log η / (1 - η), for η at least `floor` away from 0 and 1."""
-    eta = np.clip(np.asarray(eta, dtype=np.float64), floor, 1.0 - floor)
+    """log η / (1 - η), for η at least `floor` away from 0 and, as far as that is, 1."""
+    most = min(1.0 - floor, 1.0 - LEAST_BELOW_ONE)
+    eta = np.clip(np.asarray(eta, dtype=np.float64), floor, most)
     return np.log(eta) - np.log1p(-eta)
 
 

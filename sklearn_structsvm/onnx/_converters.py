@@ -4,6 +4,7 @@ import numpy as np
 
 from sklearn_structsvm.confusion.lmo._costs import reduce_costs
 from sklearn_structsvm.confusion.lmo.plugin import by_pair
+from sklearn_structsvm.confusion.smoothing import LEAST_BELOW_ONE
 from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
 from sklearn_structsvm.estimators.complex_metric.correction import balanced_gain
 from sklearn_structsvm.estimators.complex_metric.label_rules import ThresholdRule
@@ -202,10 +203,10 @@ def _calibrated(graph, P):
     if graph.model.label_sigmoids_ is None:
         return P
     a, b = graph.model.label_sigmoids_.T
-    floor, zero = np.array([graph.model.label_floor_]), np.array([0.0])
-    logs = [
-        graph.Log(graph.Max(part, floor)) for part in (P, graph.Sub(np.array([1.0]), P))
-    ]
+    floor, zero = graph.model.label_floor_, np.array([0.0])
+    least = np.array([floor]), np.array([max(floor, LEAST_BELOW_ONE)])
+    parts = P, graph.Sub(np.array([1.0]), P)
+    logs = [graph.Log(graph.Max(*pair)) for pair in zip(parts, least, strict=True)]
     q = graph.Sigmoid(graph.Add(graph.Mul(graph.Sub(*logs), a), b))
     return graph.Where(graph.Greater(P, zero), q, zero)
 

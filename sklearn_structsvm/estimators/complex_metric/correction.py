@@ -5,15 +5,10 @@ from scipy.special import xlogy
 
 from sklearn_structsvm._utils.weights import effective_number, effective_weights
 from sklearn_structsvm.confusion.smoothing import (
-    NEAREST,
+    FLOORS,
     fit_softmax,
     nearest_to_zero,
 )
-
-# Smallest values of probabilities, among which the most probable one is chosen. Naive
-# Bayes with many features may return 1e-60, and there may be information in how far below
-# 1e-9 a value is.
-FLOORS = (NEAREST, 1e-12, 1e-15, 1e-20, 1e-30, 1e-60, 1e-100)
 
 # With n examples of a class, its labels have the share n / (n + this) in the wanted
 # counts: recalls of few examples are noisy, and those of a wrong model are wrong. It is

@@ -33,6 +33,7 @@ from sklearn_structsvm.confusion.lmo.top_labels import (
 )
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.smoothing import (
+    FLOORS,
     fit_sigmoid,
     fit_sigmoids,
     log_odds,
@@ -254,12 +255,25 @@ class LabelSigmoids:
 def _fit_sigmoids(columns):
     """`LabelSigmoids` of `_label_columns`."""
     eta, hits, weights = list(zip(*columns, strict=True))[:3]
-    eta_of_all = np.concatenate(eta)
-    floor = nearest_to_zero(eta_of_all, 1.0 - eta_of_all)
-    z = [log_odds(own, floor) for own in eta]
-    if len(z) == 1:
-        return LabelSigmoids(fit_sigmoid(z[0], hits[0], weights[0])[None], floor)
-    return LabelSigmoids(fit_sigmoids(z, hits, weights), floor)
+    every = np.concatenate(eta)
+    floors = {nearest_to_zero(every, 1.0 - every, at_least=floor) for floor in FLOORS}
+    best, least = None, np.inf
+    for floor in sorted(floors, reverse=True):
+        z = [log_odds(own, floor) for own in eta]
+        if len(z) == 1:
+            values = fit_sigmoid(z[0], hits[0], weights[0])[None]
+        else:
+            values = fit_sigmoids(z, hits, weights)
+        loss = sum(map(_log_loss, values, z, hits, weights)) if len(floors) > 1 else 0.0
+        if loss < least:
+            best, least = LabelSigmoids(values, floor), loss
+    return best
+
+
+def _log_loss(sigmoid, z, hits, weights):
+    """The sum of the negative log-likelihoods of a label's rows."""
+    scores = sigmoid[0] * z + sigmoid[1]
+    return float(weights @ np.logaddexp(0.0, scores) - hits @ scores)
 
 
 def choose_top_labels(

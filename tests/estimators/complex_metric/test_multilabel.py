@@ -630,6 +630,18 @@ def test_sets_are_chosen_by_calibrated_probabilities(params):
 
 
 @pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
+def test_how_far_below_a_billionth_a_probability_is_tells_labels_apart():
+    # Naive Bayes of many features says such things, and they are in the right order.
+    rng = new_rng(22)
+    t = rng.uniform(30.0, 150.0, size=(400, 5))
+    Y = (rng.random(t.shape) < 1.0 / (1.0 + np.exp((t - 80.0) / 10.0))).astype(int)
+    model = prefit(metric="recall", average="micro", labels_per_row=1, confusion="auto")
+    eta = np.exp(-t)
+    predicted = model.fit(eta, Y).predict(eta)
+    assert model.label_floor_ < 1e-30
+    assert (predicted.argmax(axis=1) == eta.argmax(axis=1)).mean() > 0.8
+
+
 def test_labels_that_no_row_has_are_calibrated_all_the_same():
     eta, Y = given(new_rng(27))
     Y[:, 1], eta[:, 2] = 0, 0.0
