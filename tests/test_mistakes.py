@@ -151,7 +151,7 @@ MISTAKES = [
     ("SequenceTransformer().transform(S, scale=1)", TypeError, "no parameter 'scale'"),
     ("datasets.read_conll('a.conll', n_sentences=3)", TypeError,
      "read_conll has no parameter 'n_sentences'. It has file, columns"),
-    ("entity_f1_score(tags, tags, averge='macro')", TypeError, "mean 'average'?"),
+    ("entity_f1_score(tags, tags, averages='macro')", TypeError, "mean 'average'?"),
     ("g_mean_score(l, l, weights=l)", TypeError, "g_mean_score & It has y_true, y_pred"),
     ("ThresholdDisplay.from_estimator(fair, F)", TypeError,
      "ThresholdDisplay.from_estimator needs the argument 'y'"),
