@@ -12,7 +12,10 @@ from sklearn.base import clone
 
 from sklearn_structsvm import (
     BCFWClassifier,
+    BMRMClassifier,
     CRFClassifier,
+    PragamClassifier,
+    SlackRescaledSSVM,
 )
 from sklearn_structsvm.estimators.fingerprints import fingerprints
 from sklearn_structsvm.preprocessing import SplitMatrix
@@ -162,6 +165,35 @@ def test_steps_and_answers_are_those_of_one_matrix(name, kind, split):
                 own, of_one = getattr(other, ask)(forms[0]), getattr(other, ask)(X)
                 for one, two in zip(own, of_one, strict=True):
                     np.testing.assert_allclose(one, two, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BCFWClassifier(random_state=0),
+        BCFWClassifier(step="corrective", random_state=0),
+        BCFWClassifier(
+            step="pairwise", solver_options={"coef_bounds": (-0.2, 0.3)}, random_state=0
+        ),
+        BCFWClassifier(
+            solver_options={"algorithm": "batch"}, max_iter=50, random_state=0
+        ),
+        BCFWClassifier(n_jobs=2, random_state=0),
+        CRFClassifier(solver="dual", random_state=0),
+        CRFClassifier(solver="lbfgs"),
+        SlackRescaledSSVM(max_iter=30, random_state=0),
+        BMRMClassifier(max_iter=50),
+        PragamClassifier(max_iter=100),
+    ],
+    ids=repr,
+)
+def test_certificates_agree_with_those_of_one_matrix(model):
+    """The optimum is between each objective less its gap and the objective."""
+    *forms, y = make_data("chain", "sparse first")
+    fits = [clone(model).set_params(structure="chain").fit(X, y) for X in forms]
+    least = min(fit.objective_ for fit in fits)
+    for fit in fits:
+        assert fit.objective_ - fit.dual_gap_ <= least * (1 + 1e-9) + 1e-12
 
 
 def test_empty_items_take_the_columns_of_the_others():
