@@ -122,7 +122,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("model", "draw", "of"), CASES, ids=lambda own: getattr(own, "__name__", repr(own)))
+def name_of(own):
+    return getattr(own, "__name__", repr(own))
+
+
+@pytest.mark.parametrize(("model", "draw", "of"), CASES, ids=name_of)
 def test_numbers_in_float32_have_the_bits_of_the_same_in_float64(model, draw, of):
     X, y = draw(*of)
     single = clone(model).fit(X, y)
