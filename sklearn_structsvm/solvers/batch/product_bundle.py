@@ -7,22 +7,28 @@ from sklearn_structsvm.solvers.qp.bundle import Bundle
 
 # A bundle reads all its planes twice per iteration, for its Gram matrix and for its
 # minimizer. With about this many planes, that takes longer than two products with X if
-# rows have fewer entries, relative to the number of features, than one in this many. So
-# are methods slower that hold a few dozen vectors of this length or that need as many
-# more planes.
+# rows have fewer entries, relative to the number of features, than one in this many.
+TYPICAL_PLANES = 50
+
+# From this length on, methods are slower that hold a few dozen vectors of this length or
+# that need as many more planes, while the bundle itself is not.
 MANY_PLANES = 100
+
+# Shorter planes are no problem.
+LONG = 10_000
 
 
 def make_bundle(risk, lam):
     """An empty bundle for the planes of a risk, of the faster kind."""
-    if has_long_planes(risk) and not risk.is_remote:
+    if has_long_planes(risk, TYPICAL_PLANES) and not risk.is_remote:
         return ProductBundle(risk, lam)
     return Bundle(risk.n_weights, lam)
 
 
-def has_long_planes(risk):
-    """Whether reading many planes takes longer than a product with X."""
-    return MANY_PLANES * risk.n_weights > risk.n_entries * risk.n_scores
+def has_long_planes(risk, typical=MANY_PLANES):
+    """Whether reading this many planes takes longer than a product with X."""
+    long = risk.n_weights >= LONG
+    return long and typical * risk.n_weights > risk.n_entries * risk.n_scores
 
 
 class ProductBundle(Bundle):

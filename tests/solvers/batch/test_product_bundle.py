@@ -76,9 +76,13 @@ def test_a_plane_without_coefficients_is_refused():
 
 
 def test_long_planes_of_sparse_rows_are_kept_as_coefficients(monkeypatch):
-    assert type(make_bundle(text_risk(3), LAM)) is ProductBundle
+    risk = text_risk(3)
+    assert type(make_bundle(risk, LAM)) is Bundle
+    monkeypatch.setattr(product_bundle, "LONG", 100)
+    assert type(make_bundle(risk, LAM)) is ProductBundle
     dense = MulticlassHinge(np.ones((60, 3)), np.arange(60) % 3, np.ones(60))
-    monkeypatch.setattr(product_bundle, "MANY_PLANES", 5)
+    monkeypatch.setattr(product_bundle, "LONG", 1)
+    monkeypatch.setattr(product_bundle, "TYPICAL_PLANES", 5)
     assert type(make_bundle(dense, LAM)) is Bundle
 
 
@@ -91,17 +95,19 @@ def test_long_planes_of_sparse_rows_are_kept_as_coefficients(monkeypatch):
         (run_sublbfgs, {"hybrid": True}),
     ],
 )
-def test_solvers_reach_the_same_optimum_with_it(n_classes, run, options):
+def test_solvers_reach_the_same_optimum_with_it(monkeypatch, n_classes, run, options):
     risk = text_risk(n_classes)
     expected = optimum(n_classes)
+    monkeypatch.setattr(product_bundle, "LONG", 100)
     result = run(risk, LAM, tol=1e-8, max_iter=20_000, **options)
     assert result.status == "converged"
     assert result.objective == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_quasi_newton_steps_are_bounded_by_it(n_classes):
+def test_quasi_newton_steps_are_bounded_by_it(monkeypatch, n_classes):
     risk = text_risk(n_classes)
     expected = optimum(n_classes)
+    monkeypatch.setattr(product_bundle, "LONG", 100)
     result = run_sublbfgs(risk, LAM, max_iter=30)
     assert result.dual_objective <= expected <= result.objective
