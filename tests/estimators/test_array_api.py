@@ -215,13 +215,13 @@ def test_what_else_takes_none_says_so_too(dispatch):
         lambda: labels.predict_proba(rows),
         lambda: bcfw_path(rows, y),
     ):
-        with pytest.raises(TypeError, match=r"X is a .* give np\.asarray\(X\)"):
+        with pytest.raises(TypeError, match=r"X is a .* pass np\.asarray\(X\)"):
             call()
     for call in (
         lambda: crf.score(X, xp.asarray(y)),
         lambda: crf.log_likelihood(X, xp.asarray(y)),
     ):
-        with pytest.raises(TypeError, match=r"y is a .* give np\.asarray\(y\)"):
+        with pytest.raises(TypeError, match=r"y is a .* pass np\.asarray\(y\)"):
             call()
     problem = make_problem("chain")
     foreign = [xp.asarray(x) for x in problem.X]
