@@ -62,7 +62,7 @@ CASES = [
 
 
 def draw(columns, form, k):
-    rng, n = new_rng(6), 200
+    rng, n = new_rng(5), 200
     Z = rng.normal(size=(n, 300 if columns.startswith("many") else 7))
     X = COLUMNS[columns](rng, Z)
     score = Z[:, 0] - Z[:, 1] + rng.logistic(size=n)

@@ -192,13 +192,23 @@ class PlaneMixture:
         for _ in range(MAX_INNER):
             local = Bundle.of(*mapping.planes(images, losses, sides))
             local.solve()
+            target = mapping.target(local, images, sides)
             change = local.alpha - shares
-            along, gain = mapping.target(local, images, sides) - u, change @ losses
+            along, gain = target - u, change @ losses
             step, sides = mapping.search(u, along, float(gain))
             if step == 0.0:
+                # Next to large columns, w changes by what is rounding in the dual value.
+                if self._is_as_good(local.alpha, target, shares, u):
+                    return local.alpha, target
                 break
             shares, u = shares + step * change, u + step * along
         return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), u
+
+    def _is_as_good(self, shares, u, other_shares, other):
+        """Whether the dual value at u is that at another one, or above, up to rounding."""
+        losses, value = self.bundle.offsets, self.iterate.dual_value_of
+        least = value(other, float(other_shares @ losses))
+        return value(u, float(shares @ losses)) >= least - VALUE_ROUNDING * abs(least)
 
     def _is_nearer(self, u, value, before):
         """Whether w is nearer to that minimum, while the dual value stays as it is.
