@@ -105,7 +105,8 @@ def test_a_search_that_ends_early_still_has_a_bound(monkeypatch):
     monkeypatch.setattr(rule_search, "MAX_ENUMERATED", 4)
     monkeypatch.setattr(rule_search, "MAX_AROUND", 8)
     for max_boxes in (0, 1, 3):
-        monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", max_boxes * len(points.sizes))
+        most = max_boxes * len(points.sizes)
+        monkeypatch.setattr(rule_search, "MAX_BOXES_OF_CELLS", most)
         found = search_rules(problem, points)
         if exact.points is None:
             assert found.points is None
