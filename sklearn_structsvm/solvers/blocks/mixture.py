@@ -205,7 +205,7 @@ class PlaneMixture:
         return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), u
 
     def _is_as_good(self, shares, u, other_shares, other):
-        """Whether the dual value at u is that at another one, or above, up to rounding."""
+        """Whether the dual value at u is at least that of another, up to rounding."""
         losses, value = self.bundle.offsets, self.iterate.dual_value_of
         least = value(other, float(other_shares @ losses))
         return value(u, float(shares @ losses)) >= least - VALUE_ROUNDING * abs(least)
