@@ -32,7 +32,7 @@ from sklearn_structsvm.estimators.named_structures import (
     wants_indicator,
 )
 from sklearn_structsvm.estimators.options import check_dask_options
-from sklearn_structsvm.reading.examples import Examples
+from sklearn_structsvm.reading.fit_data import FitData
 from sklearn_structsvm.reading.targets import Targets, read_targets
 from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures import ChainStructure, Structure
@@ -49,10 +49,10 @@ def bind_data(estimator, X, y, sample_weight=None):
 
     Returns a LocalProblem or RemoteProblem, a context that releases remote data.
     """
-    examples = Examples(X, y, sample_weight)
-    if examples.is_remote:
-        return bind_remote(estimator, examples)
-    return _bind(estimator, examples)
+    data = FitData(X, y, sample_weight)
+    if data.is_remote:
+        return bind_remote(estimator, data)
+    return _bind(estimator, data)
 
 
 def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
@@ -60,16 +60,16 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
 
     With ``warns=False`` labels that look wrong are not said, as in the folds of a fit.
     """
-    return _bind(estimator, Examples(X, y, sample_weight), warns)
+    return _bind(estimator, FitData(X, y, sample_weight), warns)
 
 
-def _bind(estimator, examples, warns=True):
-    examples.check_local()
+def _bind(estimator, data, warns=True):
+    data.check_local()
     structure = named_structure(estimator.structure)
-    flat = not examples.has_items if structure is None else structure.flat
+    flat = not data.has_items if structure is None else structure.flat
     if flat:
-        examples.check_rows(estimator, wants_indicator(estimator.structure))
-    X, y, sample_weight = examples.X, examples.y, examples.sample_weight
+        data.check_rows(estimator, wants_indicator(estimator.structure))
+    X, y, sample_weight = data.X, data.y, data.sample_weight
     if structure is None:
         classes = estimator._options.classes
         structure = estimator._infer_structure(not flat, y, classes)
@@ -103,12 +103,12 @@ def _bind(estimator, examples, warns=True):
     return problem
 
 
-def bind_remote(estimator, examples):
+def bind_remote(estimator, data):
     """The `RemoteProblem` of Dask collections.
 
     These are chunked rows, or else bags or lists of delayed parts of examples.
     """
-    X, y, sample_weight = examples.X, examples.y, examples.sample_weight
+    X, y, sample_weight = data.X, data.y, data.sample_weight
     estimator._check_dask()
     structure = named_structure(estimator.structure)
     has_rows = hasattr(X, "chunks") or hasattr(X, "divisions")

@@ -37,7 +37,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     prefit_classes,
 )
-from sklearn_structsvm.reading.examples import Examples
+from sklearn_structsvm.reading.fit_data import FitData
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # In a smaller group, one example moves a rate by more than the default slack of 0.05.
@@ -257,7 +257,7 @@ def _refuse_several(estimator, X, y):
         return
     name = type(estimator).__name__
     given = f"{name} needs one label per row, but y[0] has {n_labels}"
-    if Examples(X, y).has_items:
+    if FitData(X, y).has_items:
         raise ValueError(
             f"{given}. For sequences there are CRFClassifier and BCFWClassifier."
         )

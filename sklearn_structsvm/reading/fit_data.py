@@ -22,7 +22,7 @@ from sklearn_structsvm.distributed.dask_workers import holds_dask
 from sklearn_structsvm.structures.validation import refuse_tokens
 
 
-class Examples:
+class FitData:
     """X, y and sample_weight of a fit.
 
     `is_remote`: whether they are Dask collections, or lists of their parts.
