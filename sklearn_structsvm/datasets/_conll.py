@@ -146,7 +146,8 @@ def _read_lines(lines, columns, target):
     for number, line in enumerate(lines, 1):
         # Files that were joined have byte order marks within.
         line = line.rstrip("\r\n").removeprefix("\ufeff")
-        if not line.strip():
+        # A line between documents may have fewer columns, or blanks instead of tabs.
+        if not line.strip() or line.split(maxsplit=1)[0] == DOCUMENT:
             end_sentence()
             continue
         if line.startswith("# global.columns ="):
@@ -159,9 +160,6 @@ def _read_lines(lines, columns, target):
         if layout.has_comments and line.startswith("#"):
             continue
         fields = layout.split(line)
-        if fields[0] == DOCUMENT:
-            end_sentence()
-            continue
         if len(fields) != layout.width:
             faults.append((number, len(fields)))
             continue

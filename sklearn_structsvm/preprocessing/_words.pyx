@@ -311,9 +311,10 @@ def shapes(list words, bint is_short):
                 kind = shape_of_letter(letter)
                 if letter < u"\u0250":
                     SHAPES[letter] = kind
-            if not is_short or kind != last:
+            # A mark, which has none, belongs to the run of its letter.
+            if kind and not (is_short and kind == last):
                 shape += kind
-            last = kind
+                last = kind
         result.append(shape)
     return result
 

@@ -61,6 +61,14 @@ def test_columns_before_the_tags_are_those_of_words():
     assert y == [["I-ORG", "O"], ["I-MISC", "I-MISC", "I-ORG"]]
 
 
+@pytest.mark.parametrize("start", ["-DOCSTART-", "-DOCSTART- O", "-DOCSTART- -X- O O O"])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_lines_between_documents_may_have_any_number_of_columns(start, separator):
+    lines = [line.replace(" ", separator) for line in CONLL2003.splitlines()]
+    lines = [start if line.startswith("-DOCSTART-") else line for line in lines]
+    assert read("\n".join(lines)) == read(CONLL2003)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("separator", [" ", "\t", "   "])

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+import unicodedata
 from types import SimpleNamespace
 
 import numpy as np
@@ -246,6 +247,14 @@ def test_letters_keep_their_marks(word, prefixes, suffixes):
     names = WordFeatures(affixes=2, window=0).fit([[word]]).get_feature_names_out()
     assert {f"prefix={own}" for own in prefixes} <= set(names)
     assert {f"suffix={own}" for own in suffixes} <= set(names)
+
+
+@pytest.mark.parametrize("word", ["qu\u0301quqx\u0301X", "مُحَمَّد", "กำลัง", "e\u0301\u0302"])
+def test_marks_neither_are_nor_break_a_run_of_letters(word):
+    bare = "".join(letter for letter in word if unicodedata.category(letter)[0] != "M")
+    features = WordFeatures(affixes=0, window=0)
+    shapes = [features.fit([[own]]).get_feature_names_out()[-2:] for own in (word, bare)]
+    assert shapes[0].tolist() == shapes[1].tolist()
 
 
 def test_hashed_features_need_no_vocabulary_and_few_collide():
