@@ -28,6 +28,7 @@ from sklearn_structsvm._utils.compat import (
     accepts_weights,
 )
 from sklearn_structsvm._utils.labels import listed
+from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.scorers import by_name, refuse_scores_of_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Fit, fit_aside
@@ -96,6 +97,7 @@ class CrossValidatedMixin:
         """
         self.scores_path_ = scores_path[0]
 
+    @with_plain_calls
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any
     ) -> Self:

@@ -1,6 +1,7 @@
 """A structure on top of any classifier of rows."""
 
 from functools import wraps
+from itertools import permutations
 from numbers import Integral, Number
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,12 +10,17 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import HasMethods, StrOptions, available_if
-from sklearn_structsvm._utils.labels import encode, split_weights, unique
+from sklearn_structsvm._utils.labels import (
+    check_node_weights,
+    encode,
+    split_weights,
+    unique,
+)
 from sklearn_structsvm._utils.sequences import (
     kind_of_items,
     one_table,
@@ -25,6 +31,7 @@ from sklearn_structsvm._utils.sequences import (
 from sklearn_structsvm._utils.snapshots import of_one_fit, snapshot
 from sklearn_structsvm._utils.tables import rows_at, split_rows
 from sklearn_structsvm._utils.weights import check_weights
+from sklearn_structsvm.confusion.lmo.weighted import fit_weighted
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.inner import feature_attributes, learned, supports
@@ -150,8 +157,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     is so for many rows. A likelihood that counts all rows trusts it too little for that,
     and short segments are lost. So by default an item counts as one row: ``C`` is the
     number of items over the weight of their labels; and ``decoding="mbr"`` errs on the
-    fewest rows that can be expected. Ten rows, or ``decoding="map"``, are taken if the
-    score over the same folds is then higher by more than a standard error.
+    fewest rows that can be expected. Ten rows, or ``decoding="map"``, are taken if their
+    score is higher by more than a standard error on the items of the same folds, each
+    labeled by a fit to the other half of the folds.
 
     The certificate says that no other weights of the structure have a better objective
     for the same scores by more than `dual_gap_`. It says nothing about the classifier. On
@@ -217,10 +225,11 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             trees, a tuple (features, edges) or (features, parents) as of
             :class:`GraphStructure` and :class:`TreeStructure`.
         y : sequence of n arrays of shape (T_i,)
-            The label of each row. Labels may be MISSING, or sets of labels, if the final
-            estimator takes them.
+            The label of each row, or pairs (labels, weights). Labels may be MISSING, or
+            sets of labels, if the final estimator takes them. In the structure weights
+            multiply costs of errors, see :class:`ChainStructure`.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the items, and of their rows.
+            Weights of the items, and of their rows. Those of rows in y multiply them.
         groups : array-like of shape (n,) or None, default=None
             Groups of the items, for splitters such as ``GroupKFold``.
 
@@ -235,15 +244,16 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         require_y(self, y)
         table, lengths, rests = one_table(X)
         X, y = list(X), list(as_list(y, "y"))
-        labels, known = _labels_of_rows(y, lengths)
+        labels, known, weights = _labels_of_rows(y, lengths)
         self.classes_ = _all_labels(labels, y)
-        weights = None
-        if sample_weight is not None:
-            weights = np.repeat(check_weights(sample_weight, len(X)), lengths)[known]
-            used = weights > 0.0
-            if not used.any():
-                raise ValueError("sample_weight must not be zero for all labels.")
-            labels, known, weights = labels[used], known[used], weights[used]
+        of_items = np.repeat(check_weights(sample_weight, len(X)), lengths)[known]
+        total, weights = of_items.sum(), of_items * weights
+        used = weights > 0.0
+        if not used.any():
+            raise ValueError("Weights must not be zero for all labels.")
+        labels, known, weights = labels[used], known[used], weights[used]
+        if sample_weight is None and (weights == 1.0).all():
+            weights = None
         task = self._task(table, 0.0, known, labels, weights)
         labeled = np.unique(np.repeat(np.arange(len(X)), lengths)[known])
         folds = self._folds(X, y, groups, labeled)
@@ -266,11 +276,12 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         beside = {} if sample_weight is None else {"sample_weight": sample_weight}
         items = self._items(X, scores, lengths, rests)
         if self.final_estimator is None:
-            scored = [own for own in folds or () if np.isin(own[1], labeled).any()]
-            total = len(known) if weights is None else float(weights.sum())
+            parts = [test for _, test in folds or () if np.isin(test, labeled).any()]
             # Times the weights of the items, so that their scale does not matter.
             per_row = len(labeled) / total
-            _set_best(final, per_row, items, y, beside, scored)
+            _set_best(final, per_row, items, y, beside, parts)
+            # A likelihood counts all rows alike.
+            y = [split_weights(own)[0] for own in y]
         self.final_estimator_ = final.fit(items, y, **beside)
 
     def _folds(self, X, y, groups, labeled):
@@ -402,12 +413,10 @@ class RowTask:
         known, labels = self.known[own], self.labels[own]
         if not len(labels):
             raise ValueError("A fold has no item with a label outside its test part.")
-        beside = {}
-        if self.weights is not None:
-            if not has_fit_parameter(model, "sample_weight"):
-                raise ValueError(f"{model!r} does not take sample_weight.")
-            beside["sample_weight"] = self.weights[own]
-        return model.fit(rows_at(self.table, known), labels, **beside)
+        table = rows_at(self.table, known)
+        if self.weights is None:
+            return model.fit(table, labels)
+        return fit_weighted(model, table, labels, self.weights[own])
 
     def scores(self, model, rows):
         """A score for each of these rows and each class."""
@@ -465,11 +474,12 @@ def _scored_by_others(task, model, train, test):
     return task.scores(task.fitted(model, train), test)
 
 
-def _set_best(final, per_row, items, y, beside, folds):
-    """Set C and decoding of a CRF: the first way, or one that folds are sure is better.
+def _set_best(final, per_row, items, y, beside, parts):
+    """Set C and decoding of a CRF: the first way, or one that is surely better.
 
     `per_row`: C with which an item counts as one row. The rows of an item depend on each
-    other: together they count as one, or as ten, but not as all that they are.
+    other: together they count as one, or as ten, but not as all that they are. `parts`:
+    places of items. A fit to each half of the parts is scored on each of the others.
     """
     ways = [
         {"C": C, "solver_options__decoding": decoding}
@@ -477,24 +487,25 @@ def _set_best(final, per_row, items, y, beside, folds):
         for decoding in ("mbr", "map")
     ]
     final.set_params(**ways[0])
-    if len(folds) < 2:
+    if len(parts) < 2:
         return
 
-    def part(places):
+    def given(places):
         own = {name: np.asarray(values)[places] for name, values in beside.items()}
-        return [items[i] for i in places], [y[i] for i in places], own
+        return {"X": [items[i] for i in places], "y": [y[i] for i in places], **own}
 
-    scores = np.empty((len(folds), len(ways)))
-    for own, (train, test) in zip(scores, folds, strict=True):
-        X, labels, weights = part(train)
-        X_test, labels_test, weights_test = part(test)
-        for k, way in enumerate(ways):
+    middle, scores = len(parts) // 2, []
+    for near, far in permutations((parts[:middle], parts[middle:])):
+        half, others = given(np.concatenate(near)), list(map(given, far))
+        half["y"] = [split_weights(own)[0] for own in half["y"]]
+        for way in ways:
             if way["solver_options__decoding"] == "mbr":
-                model = clone(final).set_params(**way).fit(X, labels, **weights)
+                model = clone(final).set_params(**way).fit(**half)
             model.set_params(**way)
-            own[k] = model.score(X_test, labels_test, **weights_test)
-    gains = scores - scores[:, :1]
-    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(folds))
+            scores.append([model.score(**own) for own in others])
+    scores = np.hstack([scores[: len(ways)], scores[len(ways) :]])
+    gains = scores - scores[0]
+    mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(len(parts))
     final.set_params(**ways[int(np.argmax(np.where(mean > error, mean, 0.0)))])
 
 
@@ -504,16 +515,17 @@ def _structure_of(rests):
 
 
 def _labels_of_rows(y, lengths):
-    """The labels of all rows that have one, and the places of these rows."""
-    parts, places, start = [], [], 0
+    """The labels of all rows that have one, the places of these rows, and weights."""
+    parts, places, weights, start = [], [], [], 0
     if len(y) != len(lengths):
         raise ValueError(f"X has {len(lengths)} items, but y has {len(y)}.")
     for i, (own, n) in enumerate(zip(y, lengths.tolist(), strict=True)):
-        own = split_weights(own)[0]
+        own, of_rows = split_weights(own)
         entries = as_entries(own)
         own = np.asarray(own) if entries is None else entries
         if len(own) != n:
             raise ValueError(f"y[{i}] has {len(own)} labels, but X[{i}] has {n} rows.")
+        of_rows = check_node_weights(f"y[{i}][1]", of_rows, n)
         kept = np.arange(n)
         if entries is not None:
             kept = np.array([t for t in kept if _is_label(own[t])], np.intp)
@@ -521,6 +533,7 @@ def _labels_of_rows(y, lengths):
         if len(kept):
             parts.append(own)
             places.append(kept + start)
+            weights.append(np.ones(len(kept)) if of_rows is None else of_rows[kept])
         start += n
     if not parts:
         raise ValueError("y has no label: there is nothing to learn.")
@@ -528,7 +541,7 @@ def _labels_of_rows(y, lengths):
     if labels.dtype == object and all(isinstance(own, Number) for own in labels):
         # Numbers beside hidden labels, which classifiers of rows refuse as objects.
         labels = np.asarray(labels.tolist())
-    return labels, np.concatenate(places)
+    return labels, np.concatenate(places), np.concatenate(weights)
 
 
 def _is_label(entry):

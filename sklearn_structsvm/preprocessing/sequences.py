@@ -180,13 +180,13 @@ class SequenceTransformer(  # type: ignore[call-arg]
             Fitted estimator.
         """
         if self._reads_pieces(X):
-            self.fit_transform(X)
+            self.fit_transform(X, **params)
             return self
+        transformer = self._unfitted(params)
         rows, lengths, rests = one_table(X)
         edges = self._unfitted_edges()
         if edges is not None:
             edges.fit(_edges_of(rests))
-        transformer = self._unfitted()
         call = partial(transformer.fit, **params)
         _placed(call, rows, lengths, *row_labels(y, lengths))
         self._set_fitted(transformer, edges)
@@ -194,7 +194,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
-        transformer, edges = self._unfitted(), self._unfitted_edges()
+        transformer, edges = self._unfitted(params), self._unfitted_edges()
         if self._reads_pieces(X):
             pieces = _Pieces(X)
             out = _placed(transformer.fit_transform_pieces, pieces, pieces.lengths)
@@ -296,9 +296,11 @@ class SequenceTransformer(  # type: ignore[call-arg]
             transformer.set_output(transform=transform)
         return self
 
-    def _unfitted(self):
+    def _unfitted(self, params):
         """The transformer to fit, which takes the place of `transformer_` afterwards."""
         given = self.transformer
+        if given is None and params:
+            raise TypeError(f"Parameters of fit need a transformer; got {list(params)}.")
         return TokenVectorizer() if given is None else clone(given)
 
     def _unfitted_edges(self):

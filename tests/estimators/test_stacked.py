@@ -120,12 +120,17 @@ def test_an_item_counts_as_one_row_or_ten_by_the_folds():
         own = np.isin(items, test)
         logs[own] = np.log(np.maximum(base.predict_proba(rows[own]), least))
     logs = np.split(logs, 24)
-    for own, (train, test) in zip(scores, KFold(5).split(X), strict=True):
+    tests = [test for _, test in KFold(5).split(X)]
+    for half, others in ((tests[:2], tests[2:]), (tests[2:], tests[:2])):
+        train = np.concatenate(half)
         for k, (C, decoding) in enumerate(ways):
             final = CRFClassifier(ChainStructure(emission="given"), C=C)
             final.set_params(solver_options__decoding=decoding)
             final.fit([logs[i] for i in train], [y[i] for i in train])
-            own[k] = final.score([logs[i] for i in test], [y[i] for i in test])
+            for test in others:
+                where = next(f for f, own in enumerate(tests) if own is test)
+                own = [logs[i] for i in test], [y[i] for i in test]
+                scores[where, k] = final.score(*own)
     gains = scores - scores[:, :1]
     mean = gains.mean(axis=0)
     is_sure = mean > gains.std(axis=0, ddof=1) / np.sqrt(5)
@@ -307,6 +312,50 @@ def test_items_without_weight_labels_or_rows_count_as_no_row():
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_weights_of_rows_multiply_those_of_their_items(given):
+    X, y = series()
+    rng = new_rng(8)
+    of_items = rng.integers(1, 4, size=12).astype(float) if given else None
+    of_rows = [rng.integers(0, 3, size=25) if i % 3 else None for i in range(12)]
+    pairs = [
+        labels if own is None else (labels, own.tolist())
+        for labels, own in zip(y, of_rows, strict=True)
+    ]
+    base = make_pipeline(StandardScaler(), LogisticRegression())
+    cv = [(np.arange(6, 12), np.arange(6)), (np.arange(6), np.arange(6, 12))]
+    final = BCFWClassifier("chain", random_state=0)
+    model = StackedStructureClassifier(base, final, cv=cv).fit(X, pairs, of_items)
+    weights = np.concatenate([np.ones(25) if own is None else own for own in of_rows])
+    weights *= np.repeat(np.ones(12) if of_items is None else of_items, 25)
+    rows, labels, logs = np.vstack(X), np.concatenate(y), []
+
+    def fitted(first, last):
+        used = np.arange(300)[25 * first : 25 * last]
+        used = used[weights[used] > 0.0]
+        beside = {"logisticregression__sample_weight": weights[used]}
+        return clone(base).fit(rows[used], labels[used], **beside)
+
+    for first, last in ((6, 12), (0, 6)):
+        logs.append(fitted(first, last).predict_log_proba(rows[25 * (6 - first) :][:150]))
+    np.testing.assert_array_equal(model.estimator_[-1].coef_, fitted(0, 12)[-1].coef_)
+    items = np.split(np.maximum(np.vstack(logs), np.log(model.least_probability_)), 12)
+    by_hand = clone(final).set_params(structure=ChainStructure(emission="given"))
+    by_hand.fit(items, pairs, of_items)
+    np.testing.assert_array_equal(model.final_estimator_.coef_, by_hand.coef_)
+    # The likelihood counts all rows, so that their weights do not change the default C.
+    C = StackedStructureClassifier(base).fit(X, pairs).final_estimator_.C
+    assert C in (pytest.approx(1 / 25), pytest.approx(10 / 25))
+    none = [(labels, np.zeros(25)) for labels in y]
+    with pytest.raises(ValueError, match="Weights must not be zero for all labels"):
+        clone(model).fit(X, none)
+    with pytest.raises(ValueError, match=r"y\[1\]\[1\] has the weight -1"):
+        clone(model).fit(X, [y[0], (y[1], -np.ones(25)), *y[2:]])
+    by_neighbors = StackedStructureClassifier(KNeighborsClassifier())
+    with pytest.raises(TypeError, match="accepts neither sample_weight"):
+        by_neighbors.fit(X, pairs)
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_decision_functions_are_scores(k):
     X, y = series()
@@ -409,7 +458,7 @@ class Silent(ClassifierMixin, BaseEstimator):
          {}, ValueError, "final_estimator must have a ChainStructure"),
         (StackedStructureClassifier(KNeighborsClassifier()),
          {"sample_weight": np.ones(12)},
-         ValueError, "does not take sample_weight"),
+         TypeError, "accepts neither sample_weight"),
         (StackedStructureClassifier(LogisticRegression(), cv=[([0], [1])]), {},
          ValueError, "each item in the test part"),
         (StackedStructureClassifier(LogisticRegression(), cv="prefit"), {},

@@ -150,8 +150,8 @@ def fit_weighted(classifier, X, y, weights):
     """Fit a classifier with a weight for each example, in any way it supports.
 
     `weights` (n,). `classifier`: it will be fitted. `X` as `classifier` takes it. `y`
-    (n,): labels 0, 1, ... TypeError if it takes neither `sample_weight` nor, if these
-    are equal within each class, `class_weight`.
+    (n,): any labels. TypeError if it takes neither `sample_weight` nor, if these are
+    equal within each class, `class_weight`.
     """
     if has_fit_parameter(classifier, "sample_weight"):
         return classifier.fit(X, y, sample_weight=weights)
@@ -167,11 +167,11 @@ def fit_weighted(classifier, X, y, weights):
         raise TypeError(
             f"{classifier} accepts neither sample_weight in fit nor class_weight."
         )
-    first = np.unique(y, return_index=True)[1]
-    if not np.allclose(weights, weights[first][y], rtol=SAME, atol=0.0):
+    classes, first, codes = np.unique(y, return_index=True, return_inverse=True)
+    if not np.allclose(weights, weights[first][codes], rtol=SAME, atol=0.0):
         raise TypeError(
             f"{classifier} accepts only class_weight, but these costs and sample weights "
             "require a weight per example."
         )
-    by_class = dict(enumerate(weights[first].tolist()))
+    by_class = dict(zip(classes.tolist(), weights[first].tolist(), strict=True))
     return classifier.set_params(**{f"{prefix}class_weight": by_class}).fit(X, y)
