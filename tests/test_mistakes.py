@@ -29,7 +29,7 @@ from sklearn_structsvm.structures import ChainStructure, grid_edges
 
 # Base classes, paths of modules, and what Python prints of objects without a name.
 UNTYPED = re.compile(
-    r"RateConstraint|GroupParity|Mixin|__init__|<class|object at 0x"
+    r"RateConstraint|GroupParity|TokenVectorizer|Mixin|__init__|<class|object at 0x"
     r"|np\.(str|int|float)\w+\(|sklearn_structsvm\.(?!metrics|preprocessing|structures\.MISSING)"
 )
 
@@ -149,6 +149,10 @@ MISTAKES = [
     ("fair.fit(F, l, sensitive_features=g).score(F)", TypeError,
      "ComplexMetricClassifier.score needs the argument 'y'"),
     ("SequenceTransformer().transform(S, scale=1)", TypeError, "no parameter 'scale'"),
+    ("SequenceTransformer().fit_transform(S, scale=1)", TypeError,
+     "Parameters of fit need a transformer; got ['scale']"),
+    ("SequenceTransformer().fit(iter(S), scale=1)", TypeError, "need a transformer"),
+    ("CRFClassifierCV('chain').fit(X)", TypeError, "CRFClassifierCV.fit needs & 'y'"),
     ("datasets.read_conll('a.conll', n_sentences=3)", TypeError,
      "read_conll has no parameter 'n_sentences'. It has file, columns"),
     ("entity_f1_score(tags, tags, averages='macro')", TypeError, "mean 'average'?"),
