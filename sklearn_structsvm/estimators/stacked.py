@@ -1,7 +1,6 @@
 """A structure on top of any classifier of rows."""
 
 from functools import wraps
-from itertools import permutations
 from numbers import Integral, Number
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,12 +28,17 @@ from sklearn_structsvm._utils.sequences import (
     stacked,
 )
 from sklearn_structsvm._utils.snapshots import of_one_fit, snapshot
-from sklearn_structsvm._utils.tables import rows_at, split_rows
+from sklearn_structsvm._utils.tables import n_rows, rows_at, split_rows
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import fit_weighted
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
-from sklearn_structsvm.estimators.inner import feature_attributes, learned, supports
+from sklearn_structsvm.estimators.inner import (
+    class_scores,
+    feature_attributes,
+    learned,
+    supports,
+)
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
 from sklearn_structsvm.structures import MISSING
 from sklearn_structsvm.structures.base import as_list
@@ -158,8 +162,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     and short segments are lost. So by default an item counts as one row: ``C`` is the
     number of items over the weight of their labels; and ``decoding="mbr"`` errs on the
     fewest rows that can be expected. Ten rows, or ``decoding="map"``, are taken if their
-    score is higher by more than a standard error on the items of the same folds, each
-    labeled by a fit to the other half of the folds.
+    score is higher by more than a standard error on the same folds, where each third of
+    the folds is labeled by a fit to the others.
 
     The certificate says that no other weights of the structure have a better objective
     for the same scores by more than `dual_gap_`. It says nothing about the classifier. On
@@ -420,19 +424,16 @@ class RowTask:
 
     def scores(self, model, rows):
         """A score for each of these rows and each class."""
-        method = self.method_of(model)
         table = self.table if isinstance(rows, slice) else rows_at(self.table, rows)
-        found, columns = getattr(model, method)(table), len(model.classes_)
-        if columns == 2 and np.ndim(found) == 1:
-            found = np.column_stack([-0.5 * found, 0.5 * found])
-        answer, n = Answer(method, model), len(found)
-        if method == "predict_proba":
-            found = answer.probabilities(found, n, columns)
+        n, columns = n_rows(table), len(model.classes_)
+        if self.method_of(model) == "predict_proba":
+            found = model.predict_proba(table)
+            found = Answer("predict_proba", model).probabilities(found, n, columns)
             with np.errstate(divide="ignore"):
                 found = np.log(np.maximum(found, self.least))
                 missing = np.log(self.least)
         else:
-            found = answer.array(found, n, columns)
+            found = class_scores(model, table, n)
             missing = found.min() if found.size else 0.0
         classes = np.asarray(model.classes_)
         shared = np.isin(classes, self.classes)
@@ -471,6 +472,11 @@ def _dealt(folds, labeled, n):
 
 
 def _scored_by_others(task, model, train, test):
+    labels = task.labels[np.isin(task.known, train)]
+    if len(labels) and (labels == labels[0]).all():
+        # Most classifiers refuse a single class.
+        other = -np.inf if task.method_of(model) == "predict_proba" else 0.0
+        return np.tile(np.where(task.classes == labels[0], 0.0, other), (len(test), 1))
     return task.scores(task.fitted(model, train), test)
 
 
@@ -479,7 +485,7 @@ def _set_best(final, per_row, items, y, beside, parts):
 
     `per_row`: C with which an item counts as one row. The rows of an item depend on each
     other: together they count as one, or as ten, but not as all that they are. `parts`:
-    places of items. A fit to each half of the parts is scored on each of the others.
+    places of items. Three fits, each to two thirds of them, are scored on the others.
     """
     ways = [
         {"C": C, "solver_options__decoding": decoding}
@@ -494,16 +500,16 @@ def _set_best(final, per_row, items, y, beside, parts):
         own = {name: np.asarray(values)[places] for name, values in beside.items()}
         return {"X": [items[i] for i in places], "y": [y[i] for i in places], **own}
 
-    middle, scores = len(parts) // 2, []
-    for near, far in permutations((parts[:middle], parts[middle:])):
-        half, others = given(np.concatenate(near)), list(map(given, far))
-        half["y"] = [split_weights(own)[0] for own in half["y"]]
-        for way in ways:
+    scores = np.empty((len(ways), len(parts)))
+    for k in range(min(3, len(parts))):
+        train = np.concatenate([own for i, own in enumerate(parts) if i % 3 != k])
+        fitted_to, others = given(train), list(map(given, parts[k::3]))
+        fitted_to["y"] = [split_weights(own)[0] for own in fitted_to["y"]]
+        for own, way in zip(scores, ways, strict=True):
             if way["solver_options__decoding"] == "mbr":
-                model = clone(final).set_params(**way).fit(**half)
+                model = clone(final).set_params(**way).fit(**fitted_to)
             model.set_params(**way)
-            scores.append([model.score(**own) for own in others])
-    scores = np.hstack([scores[: len(ways)], scores[len(ways) :]])
+            own[k::3] = [model.score(**part) for part in others]
     gains = scores - scores[0]
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(len(parts))
     final.set_params(**ways[int(np.argmax(np.where(mean > error, mean, 0.0)))])

@@ -17,7 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import (
@@ -121,16 +121,15 @@ def test_an_item_counts_as_one_row_or_ten_by_the_folds():
         logs[own] = np.log(np.maximum(base.predict_proba(rows[own]), least))
     logs = np.split(logs, 24)
     tests = [test for _, test in KFold(5).split(X)]
-    for half, others in ((tests[:2], tests[2:]), (tests[2:], tests[:2])):
-        train = np.concatenate(half)
+    for held in ([0, 3], [1, 4], [2]):
+        train = np.concatenate([tests[f] for f in range(5) if f not in held])
         for k, (C, decoding) in enumerate(ways):
             final = CRFClassifier(ChainStructure(emission="given"), C=C)
             final.set_params(solver_options__decoding=decoding)
             final.fit([logs[i] for i in train], [y[i] for i in train])
-            for test in others:
-                where = next(f for f, own in enumerate(tests) if own is test)
-                own = [logs[i] for i in test], [y[i] for i in test]
-                scores[where, k] = final.score(*own)
+            for f in held:
+                own = [logs[i] for i in tests[f]], [y[i] for i in tests[f]]
+                scores[f, k] = final.score(*own)
     gains = scores - scores[:, :1]
     mean = gains.mean(axis=0)
     is_sure = mean > gains.std(axis=0, ddof=1) / np.sqrt(5)
@@ -266,6 +265,26 @@ def test_each_fold_has_items_with_labels_wherever_they_stand():
         assert model.score(X, y) > 0.4
 
 
+@pytest.mark.parametrize("base", [LogisticRegression(), LinearSVC()])
+def test_a_fold_may_lack_all_classes_but_one(base):
+    """Of sensor data, what happens to one person only."""
+    X, y = series(n=2)
+    y = [np.full(25, "walk"), np.repeat(["walk", "fall"], [20, 5])]
+    cv = [([0], [1]), ([1], [0])]
+    final = CRFClassifier(ChainStructure(emission="given"), random_state=0)
+    model = StackedStructureClassifier(base, final, cv=cv).fit(X, y)
+    fitted = clone(base).fit(X[1], y[1])
+    if hasattr(base, "predict_proba"):
+        least = np.log(model.least_probability_)
+        logs = fitted.predict_log_proba(X[0]), np.tile([-np.inf, 0.0], (25, 1))
+        items = [np.maximum(own, least) for own in logs]
+    else:
+        distances = fitted.decision_function(X[0])[:, np.newaxis]
+        items = [0.5 * distances * [-1, 1], np.zeros((25, 2))]
+    coef = final.fit(items, y).coef_
+    np.testing.assert_allclose(model.final_estimator_.coef_, coef, atol=1e-9)
+
+
 def test_classes_of_a_fitted_classifier_that_y_lacks_are_left_out():
     X, y = series()
     prefit = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
@@ -310,6 +329,17 @@ def test_items_without_weight_labels_or_rows_count_as_no_row():
     )
     assert other.C == pytest.approx(2.0**7 * one.C)
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_scores_of_pairs_of_classes_are_refused():
+    """Three classes have three pairs, so that their number tells nothing."""
+    X, y = series()
+    base, rows = SVC(decision_function_shape="ovo"), (np.vstack(X), np.concatenate(y))
+    stacked = StackedStructureClassifier(base)
+    sets = ConformalClassifier(base, confidence_level=0.5, conformity_score="margin")
+    for model, given in ((stacked, (X, y)), (sets, rows)):
+        with pytest.raises(ValueError, match=r"each class; got one for each pair"):
+            model.fit(*given)
 
 
 @pytest.mark.parametrize("given", [False, True])

@@ -15,7 +15,7 @@ from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.labels import refuse_missing, split_weights, unique
 from sklearn_structsvm._utils.tables import n_rows
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import unwrapped
-from sklearn_structsvm.estimators.inner import learned, supports
+from sklearn_structsvm.estimators.inner import class_scores, learned, supports
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
 from sklearn_structsvm.structures.hidden_labels import as_entries
@@ -153,13 +153,7 @@ class ClassOutputs(Outputs):
     def ask(self, model, X, score, classes, shares, params):
         n, k = _num_samples(X), len(model.classes_)
         if score == "margin":
-            answer = Answer("decision_function", model)
-            values = model.decision_function(X, **params)
-            if np.ndim(values) == 1:
-                values = answer.array(values, n)
-                # Of one class, if it has seen no other, there is one column.
-                values = np.column_stack([-values, values])[:, -k:] / 2.0
-            found = margin(_doubles(answer.array(values, n, k)))
+            found = margin(_doubles(class_scores(model, X, n, **params)))
         else:
             answer = Answer("predict_proba", model)
             told = model.predict_proba(X, **params)
