@@ -247,43 +247,47 @@ class Master:
         Returns `weights` (T,): α, whose sum is 1 up to the program's tolerance;
         `multipliers`: multipliers of the pieces, then of the constraints.
         """
-        values, halves = np.zeros((0, len(c))), np.zeros(0, dtype=int)
+        values = np.zeros((0, len(c)))
         if self.constrained:
             # The values of all linear constraints and cuts at the columns, (p, T).
             values = np.concatenate([s.values() for s in (self.rows, *self.cuts)])
-            halves = self._halves(len(values))
-        counts, tight = _counting(values, halves)
+        self.bars = np.zeros(len(values), dtype=bool)
+        return self._program_of(self.weights, c, Q, pieces, offsets, tol, values)
+
+    def _program_of(self, weights, c, Q, pieces, offsets, tol, values):
+        """`_program` of some columns, from given weights."""
+        counts, tight = _counting(values, self._halves(len(values)))
         # A mixture that meets a condition that no column meets with a margin has none of
         # the columns that violate it. At a price they would spoil the scale of the rest.
         barred = (values[tight] > FEASIBILITY_TOL).any(axis=0)
         if barred.all() or not barred.any():
-            self.bars = np.zeros(len(values), dtype=bool)
-            weights = START_SHARE / len(c) + (1.0 - START_SHARE) * self.weights
-            return self._program_of(weights, c, Q, pieces, offsets, tol, values, counts)
+            weights = START_SHARE / len(c) + (1.0 - START_SHARE) * weights
+            return self._priced(
+                weights / weights.sum(), c, Q, pieces, offsets, tol, values, counts
+            )
         kept = ~barred
-        weights = START_SHARE / kept.sum() + (1.0 - START_SHARE) * self.weights[kept]
-        part, y = self._program_of(
-            weights / weights.sum(),
+        x = np.zeros(len(c))
+        # The rest may be without a margin for other conditions.
+        x[kept], y = self._program_of(
+            weights[kept],
             c[kept],
             None if Q is None else Q[np.ix_(kept, kept)],
             pieces[:, kept] if len(offsets) else pieces,
             offsets,
             tol,
-            values[:, kept],
-            counts & ~tight,
+            np.where(tight[:, None], 0.0, values[:, kept]),
         )
-        x = np.zeros(len(c))
-        x[kept] = part
         slopes = c + y @ np.concatenate([pieces.reshape(-1, len(c)), values])
         slopes = slopes if Q is None else slopes + Q @ x
         # Multipliers with which these columns are no better than the others.
         worse = np.maximum(values[tight], 0.0).sum(axis=0)[barred]
         most = float(((slopes[kept].min() - slopes[barred]) / worse).max())
-        self.bars, y[len(offsets) :][tight] = tight, max(most, 0.0)
+        self.bars |= tight
+        y[len(offsets) :][tight] = max(most, 0.0)
         return x, y
 
-    def _program_of(self, weights, c, Q, pieces, offsets, tol, values, counts):
-        """`_program` of some columns from given weights, with conditions that count."""
+    def _priced(self, weights, c, Q, pieces, offsets, tol, values, counts):
+        """`_program_of` columns with a price for the conditions that count."""
         epigraphs, halves = [], self._halves(len(values))
         if len(offsets):
             # v is measured from below all pieces, so it is positive.

@@ -70,6 +70,7 @@ cdef class InteriorPoint:
     """
 
     cdef readonly double gap, residual
+    cdef double least
     cdef readonly int n_steps
     cdef int n, p
     cdef bint bends
@@ -88,7 +89,7 @@ cdef class InteriorPoint:
         self.Q = np.ascontiguousarray(Q if self.bends else np.zeros((1, 1)))
         self.point = np.concatenate([x, z, s, y])
         self.at = self._parts(&self.point[0])
-        self.level = 0.0
+        self.level, self.least = 0.0, INFINITY
         self.dual, self.along, self.for_x = np.zeros((3, n))
         self.primal, self.for_s = np.zeros((2, p + 1))
         self.room = np.zeros(n + p)
@@ -275,6 +276,11 @@ cdef class InteriorPoint:
             ahead += (self.at.s[i] + near[0] * step.s[i]) * (
                 self.at.y[i] + far[0] * step.y[i])
         target = fmax((ahead / self.gap) ** 3 * self.gap / (self.n + self.p), floor)
+        # A gap that was smaller before has grown on the way back to balance. Steps that
+        # aim far below it again may go on so in a circle.
+        if self.gap > self.least:
+            target = fmax(target, self.gap / BALANCE / (self.n + self.p))
+        self.least = fmin(self.least, self.gap)
         # If the predicted step is short, it says little about the second-order terms that
         # remain, and full corrections would point far beyond the border, back and forth.
         believed = near[0] * far[0]
