@@ -38,7 +38,8 @@ class RecallMetric(ConfusionMetric):
         # Gradients are computed with all recalls at least this large. The slope of the
         # G-mean at 0 is infinite. Here it is at most 1e4 times that of a plain recall,
         # and no useful classifier has such a low recall.
-        recalls = np.maximum(C.diagonal()[present] / priors[present], 1e-4)
+        recalls = C.diagonal()[present] / priors[present]
+        recalls = np.where(recalls > 0.0, recalls, 1e-4)
         slopes = self.slopes(recalls)
         G = np.zeros_like(C, dtype=np.float64)
         G[present, present] = slopes / priors[present]

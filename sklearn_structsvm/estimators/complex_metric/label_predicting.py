@@ -83,9 +83,9 @@ class LabelPredictor(OverProbabilities):
         if self.average == "samples":
             return choose_sets(rows, weights, self.labels_per_row, metric.beta)
         if self.labels_per_row is None:
-            constraints = read_constraints(self.constraints)
+            options = read_constraints(self.constraints), self.label_names_, shrink
             return choose_thresholds(
-                rows, weights, truth, metric, self.average, constraints, shrink
+                rows, weights, truth, metric, self.average, *options
             )
         return choose_top_labels(
             rows, weights, self.labels_per_row, metric, self.average, shrink, on_pass,

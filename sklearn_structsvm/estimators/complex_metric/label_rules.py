@@ -160,13 +160,15 @@ class Choice:
     history: dict | None = None
 
 
-def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink=False):
+def choose_thresholds(
+    rows, weights, truth, metric, average, constraints, names, shrink=False
+):
     """A threshold for each label (or one for all, if "micro"), by exhaustive search.
 
     `weights` (n,), `average` ({"macro", "weighted", "micro"}). `truth` (CSR (n, L)):
-    labels to count; None counts the probabilities. `shrink`: whether the counted labels
-    are moved toward the probabilities, rare labels most, and precisions of few rows
-    toward the label's share. Returns a `Choice`.
+    labels to count; None counts the probabilities. `names`: of the labels, for errors.
+    `shrink`: whether the counted labels are moved toward the probabilities, rare labels
+    most, and precisions of few rows toward the label's share. Returns a `Choice`.
     """
     weights = effective_weights(weights)
     columns = list(_label_columns(rows, weights, truth))
@@ -184,7 +186,7 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, shrink
             support=min(SUPPORT, hits.sum() + rest) if shrink else 0.0,
         )  # fmt: skip
         if not losses[j] < np.inf:
-            of = "of all labels together" if average == "micro" else f"of label {j}"
+            of = "of all labels together" if average == "micro" else f"of label {names[j]!r}"
             raise InfeasibleConstraintError(
                 f"No threshold {of} meets the constraints: the smallest violation is "
                 f"{violation:.3g}.",

@@ -12,7 +12,7 @@ from sklearn_structsvm._utils.conditions import (
 )
 from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import FINAL_SHARE, INNER_SHARE, ROUGH_SHARE
-from sklearn_structsvm.solvers.confusion.bounds import Minorant
+from sklearn_structsvm.solvers.confusion.bounds import Minorant, toward_interior
 from sklearn_structsvm.solvers.confusion.incumbent import Incumbent
 from sklearn_structsvm.solvers.confusion.master import (
     FINEST_PROGRAM,
@@ -157,22 +157,44 @@ class ColumnGeneration(ConfusionSolver):
         return None
 
     def leave_plateau(self):
-        """Go to the mean of all columns and of constants. Returns whether it is better.
+        """Go, within the constraints, where slopes nearby point to, half of the way.
 
         The harmonic and the geometric mean of recalls is the same wherever one is 0. If
-        several are, no way from one column to another leaves that.
+        several are, no way from one column to another leaves that. If one is 0 wherever
+        the constraints hold, slopes ever nearer to 0 prove it. Returns whether the new
+        place is better.
         """
+        problem, incumbent = self.problem, self.incumbent
         if not self.bounds.known or not isinstance(self.master, SmoothMaster):
             return False
-        for minorant in self.constants():
-            self.incumbent.ask(minorant.L)
-        weights = np.full(len(self.columns), 1.0 / len(self.columns))
-        merit, _, _ = self.master.merit(self.columns.mix(weights))
-        if merit >= self.merit - VALUE_ROUNDING:
-            return False
-        self.master.weights, self.master.n_still = weights, 0
-        self.note()
-        return True
+        weights, gap = self.weights_of(incumbent.best.parts()), min(incumbent.gap, 1.0)
+        for _ in range(problem.shape[-1]):
+            C = toward_interior(problem, self.columns.mix(weights), gap)
+            L, h = problem.tangent(C)
+            found = ColumnGeneration.run(
+                problem.linearized(L),
+                tol=self.tol,
+                max_iter=MAX_INNER_CALLS,
+                max_time=incumbent.seconds_left,
+            )
+            incumbent.n_calls += found.n_oracle_calls
+            incumbent.note_dual(found.dual_objective + h, h)
+            to = self.weights_of(found.solution.parts())
+            weights = 0.5 * (np.pad(weights, (0, len(to) - len(weights))) + to)
+            if self.master.merit(self.columns.mix(weights))[0] < self.merit - VALUE_ROUNDING:
+                self.master.weights, self.master.n_still = weights, 0
+                self.note()
+                return True
+            gap *= FINAL_SHARE**2
+        return False
+
+    def weights_of(self, classifiers):
+        """Weights of all columns, for (weight, C, handle) of some, which are added."""
+        added = [(weight, self.columns.add(*rest)[0]) for weight, *rest in classifiers]
+        weights = np.zeros(len(self.columns))
+        for weight, index in added:
+            weights[index] += weight
+        return weights / weights.sum()
 
     def begin_parts(self):
         """Go on with a `PartsMaster`, from the classifiers found."""
@@ -238,12 +260,7 @@ class ColumnGeneration(ConfusionSolver):
 
     def take_parts(self):
         """Add the classifiers that the mixture of the parts consists of."""
-        weights = np.zeros(len(self.columns))
-        for weight, C, handle in self.parts.classifiers():
-            index, is_new = self.columns.add(C, handle)
-            weights = np.append(weights, 0.0) if is_new else weights
-            weights[index] += weight
-        self.incumbent.take(weights / weights.sum())
+        self.incumbent.take(self.weights_of(self.parts.classifiers()))
 
     def go_on_from(self, C, index, low):
         """Without convexity, descend from each start. Returns whether all are done."""

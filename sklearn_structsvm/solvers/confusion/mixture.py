@@ -56,6 +56,10 @@ class Mixture:
         """Σ_t weights[t] confusions[t]."""
         return np.tensordot(self.weights, self.confusions, axes=1)
 
+    def parts(self):
+        """(weight, C, handle) of each classifier."""
+        return zip(self.weights, self.confusions, self.handles, strict=True)
+
 
 class Columns:
     """The classifiers found so far, with a row for the confusion tensor of each."""

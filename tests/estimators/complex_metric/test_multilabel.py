@@ -693,6 +693,9 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
     )
     with pytest.raises(InfeasibleConstraintError, match="of label 0"):
         model.fit(eta, Y)
+    named = pd.DataFrame(Y, columns=[f"tag {j}" for j in range(Y.shape[1])])
+    with pytest.raises(InfeasibleConstraintError, match="of label 'tag 0' meets"):
+        model.fit(eta, named)
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     assert fitted == {name: before[name] for name in fitted}
     assert np.array_equal(model.predict(eta), (eta > model.thresholds_).astype(int))
