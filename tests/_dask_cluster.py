@@ -51,7 +51,7 @@ def start_client():
 
 
 class Scheduler:
-    """A scheduler with a process of its own and two workers, which can be restarted."""
+    """A scheduler with a process of its own and one worker, which can be restarted."""
 
     def __init__(self):
         with socket.socket() as chosen:
@@ -65,7 +65,7 @@ class Scheduler:
         place = ["--host", "127.0.0.1", "--port", str(self.port)]
         for kind, *options in (
             ["scheduler", *place],
-            *[["worker", self.address, "--nthreads", "1", "--no-nanny"]] * 2,
+            ["worker", self.address, "--nthreads", "1", "--no-nanny"],
         ):
             command = [sys.executable, "-m", f"distributed.cli.dask_{kind}"]
             self.processes.append(

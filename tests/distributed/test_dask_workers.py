@@ -194,14 +194,14 @@ def test_a_scheduler_that_restarts_is_an_error_and_the_next_fit_the_same(monkeyp
             ) as client,
             client.as_current(),
         ):
-            client.wait_for_workers(2)
+            client.wait_for_workers(1)
             expected = clone(model).fit(X, y)
             with monkeypatch.context() as patch:
                 each_message(patch, 4, restart)
                 with pytest.raises(RuntimeError, match="stopped or restarted.*Fit again"):
                     model.fit(X, y)
             assert not hasattr(model, "coef_")
-            client.wait_for_workers(2)
+            client.wait_for_workers(1)
             np.testing.assert_array_equal(model.fit(X, y).coef_, expected.coef_)
     finally:
         scheduler.stop()

@@ -24,8 +24,8 @@ class Table(Structure):
     Parameters
     ----------
     features : list of ndarrays of shape (number of labelings, n_weights)
-    losses : list of ndarrays of shape (number of labelings, number of labelings)
-        From the first labeling, which is true, to the second.
+    losses : list of ndarrays of shape (number of labelings,)
+        From the true labeling.
     """
 
     def __init__(self, features=(), losses=()):
@@ -35,14 +35,13 @@ class Table(Structure):
         return self.features[x][y[1]]
 
     def loss(self, y_true, y):
-        return float(self.losses[y_true[0]][y_true[1], y[1]])
+        return float(self.losses[y_true[0]][y[1]])
 
     def decode(self, x, w):
         return x, int((self.features[x] @ w).argmax())
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        losses = self.losses[x][y_true[1]]
-        return x, int((self.features[x] @ w + lam * losses).argmax())
+        return x, int((self.features[x] @ w + lam * self.losses[x]).argmax())
 
 
 def as_table(structure, X, y):
@@ -54,11 +53,10 @@ def as_table(structure, X, y):
         if len(found) > MAX_LISTED:
             return None
         features.append(np.array([structure.joint_feature(x, own) for own in found]))
-        losses.append([[structure.loss(a, b) for b in found] for a in found])
+        losses.append(np.array([structure.loss(truth, own) for own in found]))
         same = [np.array_equal(own, truth) for own in found]
         outputs.append((i, same.index(True)))
-    table = Table(features, [np.array(own) for own in losses])
-    return table, list(range(len(X))), outputs
+    return Table(features, losses), list(range(len(X))), outputs
 
 
 def in_parts(rng, X, y, options):

@@ -251,6 +251,8 @@ class MetricMinimizer:
                     self._add(*self._metric_tangent(xi))
                 xi, bound = self._piecewise_step(multipliers, mu, best[1])
                 low = max(low, bound)
+                if xi is best[1]:  # The same program would come again.
+                    break
         return best[1], best[0], low
 
     def _curved_step(self, multipliers, mu, xi, slopes):
@@ -279,13 +281,13 @@ class MetricMinimizer:
         return target, float(bound)
 
     def _fall(self, multipliers, mu, xi, target):
-        """The first of successively halved steps to the target that lowers the value."""
+        """The first of successively halved steps to the target that lowers the value, or ξ."""
         before = self.lagrangian.value(xi, mu) - multipliers @ xi
         for k in range(MAX_HALVINGS):
             point = xi + 0.5**k * (target - xi)
             if self.lagrangian.value(point, mu) - multipliers @ point < before:
-                break
-        return point
+                return point
+        return xi
 
     def _metric_tangent(self, xi):
         """The tangent of ψ alone."""
