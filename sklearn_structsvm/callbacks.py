@@ -25,9 +25,9 @@ class EarlyStopping:
 
     The score is computed after each pass that has new weights. The fit stops if the best
     score has not improved by more than `tol` in `n_iter_no_change` scores in a row, as in
-    `MLPClassifier`. A fit that meets its own `tol` or `max_iter` earlier
-    ends there. Quasi-Newton and bundle solvers may have new weights at gap checks only,
-    which are up to ten passes apart.
+    `MLPClassifier`. A fit that meets its own `tol` or `max_iter` earlier ends there.
+    Quasi-Newton and bundle solvers may have new weights at gap checks only, which are up
+    to ten passes apart.
 
     The estimator keeps the weights that it ends with, and `dual_gap_` is their
     certificate. `best_estimator_` has the weights of the best pass and no certificate.

@@ -46,10 +46,9 @@ class WindowFeatures(  # type: ignore[call-arg]
         window less that of the row and those before it.
     time : str, int or None, default=None
         Name or place of a column with the times of the rows, as numbers, which are not
-        decreasing.
-        Lengths are then in its unit: a window has the rows whose time differs from that
-        of the row by at most half of its length. None means lengths in rows. The column
-        itself is kept, and has no other features.
+        decreasing. Lengths are then in its unit: a window has the rows whose time differs
+        from that of the row by at most half of its length. None means lengths in rows.
+        The column itself is kept, and has no other features.
 
     Attributes
     ----------
