@@ -1,18 +1,14 @@
 """Oracle of chains whose edges have features.
 
-With z_t the features of the edge from position t - 1 to t, preceded by the number 1, the
+The features of the edge from position t - 1 to t are preceded by the number 1. The
 weights are read as
 
     [those of a chain without transitions]
-    [pairs (1 + n_edge_features, k, k), previous label first],
+    [pairs (1 + n_edge_features, k, k), previous label first].
 
-so that the scores of the pairs at this edge are the k x k table Σ_f z_t[f] pairs[f]. The
-marginals of a block are those of its nodes, and Σ_t z_t ⊗ μ_t for its edges, which has
-the length of their weights. So do its log factors.
+The log factors of a block have the lengths of its marginals: see `_edge_features`.
 """
 import numpy as np
-
-from sklearn_structsvm._utils.borders import as_tuple, restore
 
 from libc.math cimport INFINITY, isnan, log
 from libc.string cimport memcpy, memset
@@ -21,6 +17,7 @@ from sklearn_structsvm._contract._oracle cimport Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm.structures._chain cimport ChainOracle
 from sklearn_structsvm.structures._chain_blocks cimport add, dot
+from sklearn_structsvm.structures._edge_features cimport EdgeFeatureOracle
 from sklearn_structsvm.structures._edge_sums cimport Table, table_fill
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._pareto cimport forest_front
@@ -46,7 +43,7 @@ cdef extern from "structures/_sum_product.h" nogil:
         const double* nu, double* z, double* before, double* after) noexcept
 
 
-cdef class EdgeChainOracle(ChainOracle):
+cdef class EdgeChainOracle(EdgeFeatureOracle):
     """Chains over k labels, with features of their edges.
 
     Parameters
@@ -58,14 +55,8 @@ cdef class EdgeChainOracle(ChainOracle):
         first column is the number 1.
     """
 
-    cdef Features edge_features
-    cdef Py_ssize_t n_pairs, n_sums
-    # Places of the parts in w; in `work`: the tables of the edges and their weights, then
-    # tables for sums, the probabilities of pairs, and the tables of a front; and in a
-    # direction.
-    cdef Py_ssize_t pair_weights_at, tables_at, weights_at, tilted_at, likely_at
-    cdef Py_ssize_t front_tables_at, edge_sums_at, delta_at
-    cdef double[:, ::1] edge_sums
+    # Places in `work`: tables for sums, probabilities of pairs, and tables of a front.
+    cdef Py_ssize_t tilted_at, likely_at, front_tables_at
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  Features edge_features, const int[::1] y, const double[:, ::1] costs, *,
@@ -74,69 +65,21 @@ cdef class EdgeChainOracle(ChainOracle):
         super().__init__(
             features, offsets, y, costs, bias=bias, first=first, last=last,
             transition=False, normalize=normalize, allowed=allowed, cost_rows=cost_rows)
-        cdef Py_ssize_t k = self.k, n_edges = features.n_rows - self.n_blocks, room
+        cdef Py_ssize_t n_edges = features.n_rows - self.n_blocks, room
         cdef bint is_own = type(self) is EdgeChainOracle
         if edge_features.n_rows != n_edges:
             raise ValueError(
                 f"edge_features must have {n_edges} rows; got {edge_features.n_rows}.")
-        self.edge_features = edge_features
-        self.n_pairs = k * k
-        self.n_sums = edge_features.n_features * self.n_pairs
-        self.pair_weights_at = self.n_weights
-        self.n_weights += self.n_sums
+        starts = np.asarray(offsets) - np.arange(self.n_blocks + 1)
+        self.bind_edges(edge_features, starts, self.k * self.k, y is not None)
         room = max(self.max_labels - 1, 0) * self.n_pairs
-        self.tables_at = self.work_size
-        self.weights_at = self.tables_at + room
-        self.tilted_at = self.weights_at + self.n_sums
+        self.tilted_at = self.work_size
         self.likely_at = self.tilted_at + room
         self.front_tables_at = self.likely_at + room
         self.work_size = self.front_tables_at + self.has_forbidden * room
-        self.edge_sums_at = self.direction_size
-        self.delta_at = self.edge_sums_at + self.n_sums
-        self.direction_size = self.delta_at + room
-        self.edge_sums = np.zeros((self.n_blocks * (y is not None), self.n_sums))
         self.relative_cost = self.counted_cost(n_edges)
         self.thread_safe = self.has_marginals = self.has_sums = is_own
         self.has_candidates = is_own
-
-    cdef Py_ssize_t n_edges(self, Py_ssize_t i) noexcept nogil:
-        return self.n_nodes(i) - 1
-
-    cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil:
-        """The row of the first edge of chain i."""
-        return self.offsets[i] - i
-
-    cdef const double* pairs(self, const double* work) noexcept nogil:
-        """The scores of pairs of labels, a table for each edge."""
-        return work + self.tables_at
-
-    cdef Py_ssize_t n_pair_scores(self, Py_ssize_t i) noexcept nogil:
-        return self.n_edges(i) * self.n_pairs
-
-    cdef int find_tables(
-            self, Py_ssize_t i, const double* weights, double* tables) except -1 nogil:
-        cdef Py_ssize_t first = self.first_edge(i)
-        return self.edge_features.scores(
-            first, first + self.n_edges(i), weights, self.n_pairs, tables)
-
-    cdef int set_weights(
-            self, Py_ssize_t i, const double* weights, double* work) except -1 nogil:
-        """Keep the weights of pairs in `work`, and the tables that they give."""
-        memcpy(work + self.weights_at, weights, self.n_sums * sizeof(double))
-        return self.find_tables(i, weights, work + self.tables_at)
-
-    cdef int sum_up(
-            self, Py_ssize_t i, const double* of_pairs, double* out) except -1 nogil:
-        """out = Σ_t z_t ⊗ (the numbers of pairs at edge t)."""
-        cdef Py_ssize_t first = self.first_edge(i)
-        memset(out, 0, self.n_sums * sizeof(double))
-        return self.edge_features.add_rows(
-            first, first + self.n_edges(i), 1.0, of_pairs, self.n_pairs, out)
-
-    cdef int potentials(
-            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        ChainOracle.potentials(self, i, w, work)
-        return self.set_weights(i, w + self.pair_weights_at, work)
 
     cdef Forest forest(self, Py_ssize_t i, const double* work) noexcept nogil:
         cdef Forest result = ChainOracle.forest(self, i, work)
@@ -342,12 +285,6 @@ cdef class EdgeChainOracle(ChainOracle):
 
     # ------------------------------------------------------------------- blocks
 
-    cdef int block_score(
-            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
-        ChainOracle.block_score(self, i, work, score)
-        score[0] += dot(self.n_sums, work + self.weights_at, &self.edge_sums[i, 0])
-        return 0
-
     cdef void add_atoms(
             self, Py_ssize_t i, Py_ssize_t n, const double* a, const int* s,
             double* out) noexcept nogil:
@@ -366,55 +303,3 @@ cdef class EdgeChainOracle(ChainOracle):
                     own[labels[t] * k + labels[t + 1]] += a[j]
                     own[y[t] * k + y[t + 1]] -= a[j]
                 own += self.n_pairs
-
-    cdef int direction(
-            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
-            double* out, double* squared_norm) except -1 nogil:
-        memset(out + self.delta_at, 0, self.n_pair_scores(i) * sizeof(double))
-        # `add_atoms` comes before the sums that `complete` needs.
-        ChainOracle.direction(self, i, c, n, a, s, out, NULL)
-        self.sum_up(i, out + self.delta_at, out + self.edge_sums_at)
-        if c != 0.0:
-            add(self.n_sums, c, &self.edge_sums[i, 0], out + self.edge_sums_at)
-        return 0 if squared_norm == NULL else self.complete(i, out, squared_norm)
-
-    cdef int complete(
-            self, Py_ssize_t i, double* out, double* squared_norm) except -1 nogil:
-        cdef const double* sums = out + self.edge_sums_at
-        ChainOracle.complete(self, i, out, squared_norm)
-        if squared_norm != NULL:
-            squared_norm[0] += dot(self.n_sums, sums, sums)
-        return 0
-
-    cdef int image(
-            self, Py_ssize_t i, const double* direction, double* work
-            ) except -1 nogil:
-        ChainOracle.image(self, i, direction, work)
-        return self.set_weights(i, direction + self.edge_sums_at, work)
-
-    cdef int move(
-            self, Py_ssize_t i, double gamma, const double* direction
-            ) except -1 nogil:
-        ChainOracle.move(self, i, gamma, direction)
-        add(self.n_sums, gamma, direction + self.edge_sums_at, &self.edge_sums[i, 0])
-        return 0
-
-    cdef int scatter(
-            self, Py_ssize_t i, double coef, const double* direction,
-            double* target) except -1 nogil:
-        ChainOracle.scatter(self, i, coef, direction, target)
-        add(self.n_sums, coef, direction + self.edge_sums_at,
-            target + self.pair_weights_at)
-        return 0
-
-    def get_blocks(self):
-        return np.array(self.nodes), np.array(self.edge_sums)
-
-    def set_blocks(self, blocks):
-        nodes, sums = as_tuple("blocks", blocks, 2)
-        restore("nodes of the blocks", self.nodes, nodes)
-        restore("edges of the blocks", self.edge_sums, sums)
-
-    def scale_blocks(self, double rho):
-        np.asarray(self.nodes)[...] *= rho
-        np.asarray(self.edge_sums)[...] *= rho

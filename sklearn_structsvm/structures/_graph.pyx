@@ -1,13 +1,12 @@
 """Oracle of graphs: labels of nodes, and scores of the pairs of labels along edges.
 
-With x_v the features of node v and z_e those of edge e, the weights are read as
+The weights are read as
 
     [emission (n_features, k)] [bias (k,)] [transition (n_edge_features, n_pairs)],
 
 where each part may be absent. A table says which of the `n_pairs` weights of an edge
 feature, if any, belongs to the labels (a, b) of an edge's two ends. So one oracle covers
-Potts terms, symmetric tables and directed tables. The marginals of a block are those of
-its nodes, and Σ_e z_e ⊗ μ_e for its edges, which has the length of their weights.
+Potts terms, symmetric tables and directed tables.
 
 *Forests* are decoded by max-sum from the leaves to the roots. If all graphs are forests,
 slack rescaling uses their Pareto fronts (see _pareto.pyx). *Other graphs of two labels*
@@ -22,8 +21,7 @@ upper bound on its score, which `upper_bound` returns.
 """
 import numpy as np
 
-from sklearn_structsvm._utils.borders import (
-    as_tuple, check_indices, check_shape, check_starts, restore)
+from sklearn_structsvm._utils.borders import check_indices, check_shape
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc
@@ -32,8 +30,8 @@ from libc.string cimport memcpy, memset
 from sklearn_structsvm._contract._oracle cimport CALL, LANES, Plane
 from sklearn_structsvm._utils._matrix._features cimport Features
 from sklearn_structsvm._utils._memory cimport no_memory
-from sklearn_structsvm.structures._chain cimport ChainOracle
-from sklearn_structsvm.structures._chain_blocks cimport add, dot
+from sklearn_structsvm.structures._chain_blocks cimport add
+from sklearn_structsvm.structures._edge_features cimport EdgeFeatureOracle
 from sklearn_structsvm.structures._edge_sums cimport Table, table_fill
 from sklearn_structsvm.structures._forest cimport Forest
 from sklearn_structsvm.structures._messages cimport (
@@ -72,7 +70,7 @@ cdef enum:
     LARGE = 1000
 
 
-cdef class GraphOracle(ChainOracle):
+cdef class GraphOracle(EdgeFeatureOracle):
     """Graphs over k labels.
 
     Parameters
@@ -104,12 +102,9 @@ cdef class GraphOracle(ChainOracle):
         Whether graphs of more than two labels are decoded by expansion, not by messages.
     """
 
-    cdef Features edge_features
-    cdef const Py_ssize_t[::1] edge_offsets
     cdef const int[:, ::1] ends
     cdef const int[:, ::1] pair_of
     cdef bint relaxed, expands
-    cdef Py_ssize_t n_pairs, n_sums
     # The rows of `parents`, for all nodes; the place of each parent among these; and how
     # each graph is decoded.
     cdef int[::1] order, parent, parent_edge
@@ -117,11 +112,8 @@ cdef class GraphOracle(ChainOracle):
     cdef const signed char[::1] kind
     # The slots of all nodes: see `Graph`.
     cdef int[::1] first, other, reverse, pair
-    # Places of the parts in w, in `work` and in a direction.
-    cdef Py_ssize_t pair_at, tables_at, weights_at, bound_at, scratch_at, cut_at
-    cdef Py_ssize_t forest_at
-    cdef Py_ssize_t sums_at, delta_at
-    cdef double[:, ::1] sums
+    # Places in `work`.
+    cdef Py_ssize_t bound_at, scratch_at, cut_at, forest_at
 
     def __init__(self, Features features, const Py_ssize_t[::1] offsets,
                  Features edge_features, const Py_ssize_t[::1] edge_offsets,
@@ -134,26 +126,20 @@ cdef class GraphOracle(ChainOracle):
         cdef Py_ssize_t k = self.k, n = self.n_blocks, most
         cdef double search, evaluation
         sizes = np.diff(offsets)
-        check_starts("edge_offsets", edge_offsets, n, edge_features.n_rows)
-        check_shape("edges", edges, edge_features.n_rows, 2)
         check_shape("pair_of", pair_of, k, k)
+        self.bind_edges(
+            edge_features, edge_offsets, np.asarray(pair_of).max() + 1, True)
+        check_shape("edges", edges, edge_features.n_rows, 2)
         if len(parents) != n:
             raise ValueError(f"parents must have {n} items; got {len(parents)}.")
         for i in range(n):
             check_indices("edges", edges[edge_offsets[i]:edge_offsets[i + 1]], sizes[i])
-        self.edge_features, self.edge_offsets, self.ends = (
-            edge_features, edge_offsets, edges)
+        self.ends = edges
         self.pair_of, self.relaxed, self.expands = pair_of, relaxed, expands
-        self.n_pairs = np.asarray(pair_of).max() + 1
         self._lay_out(parents)
         self.n_values = max(k, HALF + 1)
-        self.pair_at = self.n_weights
-        self.n_sums = edge_features.n_features * self.n_pairs
-        self.n_weights += self.n_sums
         most = int(np.diff(edge_offsets).max()) if n else 0
-        self.tables_at = self.work_size
-        self.weights_at = self.tables_at + most * self.n_pairs
-        self.bound_at = self.weights_at + self.n_sums
+        self.bound_at = self.work_size
         self.scratch_at = self.bound_at + 1
         self.cut_at = self.scratch_at
         if np.any(np.asarray(self.kind) >= MESSAGES):
@@ -169,9 +155,6 @@ cdef class GraphOracle(ChainOracle):
             self.work_size += self.max_labels * ((k + 1) * (k + 1))
         self.max_labels = max(
             (int(self.n_labels(i)) for i in range(n)), default=0)
-        self.sums_at = self.direction_size
-        self.delta_at = self.sums_at + self.n_sums
-        self.direction_size = self.delta_at + most * self.n_pairs
         evaluation = CALL * n + features.n_rows + edge_features.n_rows
         search = features.n_rows * (2.0 * k + (k + LANES - 1) // LANES)
         if np.any(np.asarray(self.kind) == CUT):
@@ -184,7 +167,6 @@ cdef class GraphOracle(ChainOracle):
             search += edge_features.n_rows * (CALL + k * ((k + LANES - 1) // LANES))
         self.relative_cost = (search + evaluation) / evaluation
         self.thread_safe = type(self) is GraphOracle
-        self.sums = np.zeros((n, self.n_sums))
 
     def _lay_out(self, parents):
         """The order of forests, and the adjacency of the other graphs."""
@@ -223,9 +205,6 @@ cdef class GraphOracle(ChainOracle):
         self.first, self.other, self.reverse, self.pair = first, other, reverse, pair
         self.kind = kind
 
-    cdef Py_ssize_t n_edges(self, Py_ssize_t i) noexcept nogil:
-        return self.edge_offsets[i + 1] - self.edge_offsets[i]
-
     cdef Py_ssize_t n_labels(self, Py_ssize_t i) noexcept nogil:
         if self.relaxed and self.kind[i] == CUT:
             return self.n_nodes(i) + self.n_edges(i)
@@ -241,20 +220,6 @@ cdef class GraphOracle(ChainOracle):
         return &self.ends[self.edge_offsets[i] + e, 0]
 
     # --------------------------------------------------------------- potentials
-
-    cdef int potentials(
-            self, Py_ssize_t i, const double* w, double* work) except -1 nogil:
-        ChainOracle.potentials(self, i, w, work)
-        return self._set_tables(i, w + self.pair_at, work)
-
-    cdef int _set_tables(
-            self, Py_ssize_t i, const double* weights, double* work) except -1 nogil:
-        """Scores of the pairs of labels of each edge, and the weights themselves."""
-        self.edge_features.scores(
-            self.edge_offsets[i], self.edge_offsets[i + 1], weights, self.n_pairs,
-            work + self.tables_at)
-        memcpy(work + self.weights_at, weights, self.n_sums * sizeof(double))
-        return 0
 
     cdef ScoredGraph scored(self, Py_ssize_t i, const double* work) noexcept nogil:
         cdef ScoredGraph result
@@ -548,65 +513,6 @@ cdef class GraphOracle(ChainOracle):
         cdef int place = self.pair_of[a, b]
         if place >= 0:
             edge[place] += coef
-
-    cdef int block_score(
-            self, Py_ssize_t i, const double* work, double* score) except -1 nogil:
-        ChainOracle.block_score(self, i, work, score)
-        if self.n_sums:
-            score[0] += dot(self.n_sums, work + self.weights_at, &self.sums[i, 0])
-        return 0
-
-    cdef int direction(
-            self, Py_ssize_t i, double c, Py_ssize_t n, const double* a, const int* s,
-            double* out, double* squared_norm) except -1 nogil:
-        cdef double* sums = out + self.sums_at
-        cdef double* delta = out + self.delta_at
-        if self.n_sums == 0:
-            return ChainOracle.direction(self, i, c, n, a, s, out, squared_norm)
-        memset(sums, 0, self.n_sums * sizeof(double))
-        memset(delta, 0, self.n_edges(i) * self.n_pairs * sizeof(double))
-        ChainOracle.direction(self, i, c, n, a, s, out, squared_norm)
-        if c != 0.0:
-            add(self.n_sums, c, &self.sums[i, 0], sums)
-        self.edge_features.add_rows(
-            self.edge_offsets[i], self.edge_offsets[i + 1], 1.0, delta, self.n_pairs,
-            sums)
-        if squared_norm != NULL:
-            squared_norm[0] += dot(self.n_sums, sums, sums)
-        return 0
-
-    cdef int image(
-            self, Py_ssize_t i, const double* direction, double* work
-            ) except -1 nogil:
-        ChainOracle.image(self, i, direction, work)
-        return self._set_tables(i, direction + self.sums_at, work)
-
-    cdef int move(
-            self, Py_ssize_t i, double gamma, const double* direction
-            ) except -1 nogil:
-        ChainOracle.move(self, i, gamma, direction)
-        if self.n_sums:
-            add(self.n_sums, gamma, direction + self.sums_at, &self.sums[i, 0])
-        return 0
-
-    cdef int scatter(
-            self, Py_ssize_t i, double coef, const double* direction,
-            double* target) except -1 nogil:
-        ChainOracle.scatter(self, i, coef, direction, target)
-        add(self.n_sums, coef, direction + self.sums_at, target + self.pair_at)
-        return 0
-
-    def get_blocks(self):
-        return np.array(self.nodes), np.array(self.sums)
-
-    def set_blocks(self, blocks):
-        nodes, sums = as_tuple("blocks", blocks, 2)
-        restore("nodes of the blocks", self.nodes, nodes)
-        restore("edges of the blocks", self.sums, sums)
-
-    def scale_blocks(self, double rho):
-        np.asarray(self.nodes)[...] *= rho
-        np.asarray(self.sums)[...] *= rho
 
     def labeling_from_object(self, Py_ssize_t i, saved):
         labels = super().labeling_from_object(i, saved)
