@@ -30,8 +30,11 @@ PROBLEMS = {
     "binary": 0.01, "multiclass": 1.0, "multilabel": 0.3, "chain": 3.0, "custom": 1.0,
 }  # fmt: skip
 SAMPLINGS = ("gap", "uniform", "permuted")
-STEPS_WITH_CACHES = [*product(("fw", "pairwise", "away"), (0, CACHE_SIZE))]
-STEPS_WITH_CACHES += [("corrective", 0)]
+STEPS_WITH_CACHES = [
+    (step, size)
+    for step in CODES
+    for size in (0, CACHE_SIZE)[: 1 + STEPS[step].takes_cache]
+]
 
 
 def by_blocks(step, sampling="gap", cache_size=0, **options):
@@ -62,13 +65,11 @@ def by_exact_steps(sampling):
 # Methods with their tolerance, as a share of the optimum. Batch steps are n times
 # shorter: a less exact optimum for the same time, which is as 1 / tol.
 ANY = {
-    f"{step}, accelerated": (by_blocks(step, "permuted", acceleration=True), tol)
-    for step, tol in (
-        ("fw", 1e-3),
-        ("pairwise", 1e-6),
-        ("away", 1e-6),
-        ("corrective", 1e-6),
+    f"{step}, accelerated": (
+        by_blocks(step, "permuted", acceleration=True),
+        1e-3 if STEPS[step].is_plain else 1e-6,
     )
+    for step in CODES
 }
 ANY |= {step: (by_blocks(step), 1e-6) for step in CODES}
 ANY |= {"batch": (by_blocks("fw", "permuted", algorithm="batch"), 1e-3)}
@@ -114,7 +115,7 @@ def test_every_method_reaches_the_optimum_and_certifies_it(kind, layout, name):
     assert (np.diff(history["n_oracle_calls"]) >= 0).all()
 
 
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
+@pytest.mark.parametrize("step", [step for step, size in STEPS_WITH_CACHES if size])
 def test_a_cache_saves_calls_of_the_oracle(step):
     problem = random_problem("chain")
     calls = []
