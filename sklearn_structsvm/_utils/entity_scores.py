@@ -1,6 +1,5 @@
 """Scores of the entities that IOB tags spell, as by conlleval."""
 
-import warnings
 from collections import defaultdict
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from sklearn_structsvm._utils.borders import check_choice, check_zero_division
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.sequence_scores import paired_sequences, sequence_weights
 from sklearn_structsvm._utils.tags import entities_of, named_scheme
@@ -56,10 +56,10 @@ def _entity_score(
     check_choice("average", average, ("micro", "macro", "weighted", None))
     check_zero_division(zero_division)
     _, counts = _entity_counts(y_true, y_pred, sample_weight, scheme, strict)
-    return _averaged(metric, counts, average, zero_division, stacklevel=4)
+    return _averaged(metric, counts, average, zero_division)
 
 
-def _averaged(metric, counts, average, zero_division, stacklevel):
+def _averaged(metric, counts, average, zero_division):
     """A score of these counts (3, n_types), of each type or averaged."""
     filler = check_zero_division(zero_division)
     if average == "micro" or (average is not None and not counts[2].any()):
@@ -75,12 +75,11 @@ def _averaged(metric, counts, average, zero_division, stacklevel):
     undefined = denominator == 0
     if undefined.any() and isinstance(zero_division, str):
         lack = {"precision": "predicted", "recall": "true"}
-        warnings.warn(
+        warn_caller(
             f"Entity {metric} is ill-defined and set to 0.0 where there is no "
             f"{lack.get(metric, 'true nor predicted')} entity. Use the parameter "
             "zero_division to control this.",
             UndefinedMetricWarning,
-            stacklevel=stacklevel,
         )
     scores = np.full(len(numerator), filler)
     np.divide(numerator, denominator, out=scores, where=~undefined)
@@ -349,11 +348,11 @@ def entity_report(
         ("recall", "recall"),
         ("f1-score", "f1"),
     ):
-        own = _averaged(metric, counts, None, zero_division, 3) if names else []
+        own = _averaged(metric, counts, None, zero_division) if names else []
         for name, score in zip(names, own, strict=True):
             rows.setdefault(name, {})[key] = float(score)
         for average in ("micro", "macro", "weighted"):
-            score = _averaged(metric, counts, average, zero_division, 3)
+            score = _averaged(metric, counts, average, zero_division)
             rows.setdefault(f"{average} avg", {})[key] = score
     for name, n in zip(names, counts[2], strict=True):
         rows[name]["support"] = float(n)

@@ -4,7 +4,6 @@ Most are made from the metrics and constraints of the same name, by `_measure` a
 Those with parameters of their own, or without such an object, are written out.
 """
 
-import warnings
 from collections.abc import Callable
 from inspect import cleandoc
 from typing import Any, Literal, TypeVar
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
 from sklearn_structsvm._utils.borders import check_zero_division
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm.confusion.costs import ExpectedCost
 from sklearn_structsvm.confusion.counts import confusion_tensor
@@ -336,11 +336,10 @@ def micro_f1_score(
     if np.vdot(B, cells.total(C)) > 0.0:
         return metric.score_of(cells.total(C))
     if isinstance(zero_division, str):
-        warnings.warn(
+        warn_caller(
             "Micro-F1 is ill-defined and set to 0.0: all labels and predictions are the "
             "default class. Use the parameter zero_division to control this.",
             UndefinedMetricWarning,
-            stacklevel=2,
         )
     return filler
 

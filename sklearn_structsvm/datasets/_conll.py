@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any, TextIO
 from xml.etree import ElementTree
 
 from sklearn_structsvm._utils.borders import check_sequence
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tags import BEYOND, LETTERS, may_follow, tag_parts
@@ -266,7 +266,7 @@ def _warn_of_odd_tags(y, places):
     if odd:
         found.append(f"tags cannot stand where they are in {scheme!r} ({_listed(odd)})")
     if found:
-        warnings.warn(f"Some {'; some '.join(found)}.", UserWarning, stacklevel=3)
+        warn_caller(f"Some {'; some '.join(found)}.", UserWarning)
 
 
 def _odd_pairs(y, places):

@@ -1,6 +1,5 @@
 """How an iterative fit converged."""
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils.borders import check_choice
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.plotting._common import (
     Display,
@@ -183,12 +183,11 @@ class ConvergenceDisplay(Display):
         scale = np.max(np.abs(values["objective"])) or 1.0
         negative = np.flatnonzero(gap < -SAME * scale)
         if negative.size:
-            warnings.warn(
+            warn_caller(
                 f"history['dual_gap'][{negative[0]}] is {gap[negative[0]]:.3g}: "
                 "negative beyond rounding, so it is no certificate. Is the max-oracle "
                 "exact?",
                 UserWarning,
-                stacklevel=3,
             )
         floor = np.finfo(np.float64).eps * scale
         lost = gap <= 0

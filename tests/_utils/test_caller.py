@@ -25,6 +25,8 @@ from sklearn_structsvm import (
     bcfw_path,
 )
 from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm.datasets import read_conll
+from sklearn_structsvm.metrics import entity_f1_score, entity_report, micro_f1_score
 
 CHAIN, ROWS = make_problem("chain"), make_problem("binary", n=40)
 SHORT = {"max_iter": 1, "tol": 1e-12}
@@ -129,6 +131,10 @@ OTHERS = {
     "never": ("never", lambda: NEVER.fit(*RARE)),
     "weights": ("sample_weight", lambda: UNWEIGHTED.fit(*PLAIN, np.ones(40))),
     "fold": ("A fold has no training", lambda: METRIC(cv=KFold(3)).fit(*LACKING)),
+    "file": ("occur only once", lambda: read_conll(["a O"])),
+    "entities": ("ill-defined", lambda: entity_f1_score([["O"]], [["O"]])),
+    "report": ("ill-defined", lambda: entity_report([["O"]], [["B-X"]])),
+    "micro": ("ill-defined", lambda: micro_f1_score([0, 0], [0, 0], labels=[0, 1])),
 }
 
 
