@@ -40,9 +40,12 @@ from sklearn_structsvm.estimators.inner import (
     supports,
 )
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
-from sklearn_structsvm.structures import MISSING
 from sklearn_structsvm.structures.base import as_list
-from sklearn_structsvm.structures.hidden_labels import SETS, as_entries
+from sklearn_structsvm.structures.hidden_labels import (
+    as_entries,
+    known_places,
+    members_of,
+)
 from sklearn_structsvm.structures.nodes import NodeStructure
 
 METHODS = ("predict_proba", "decision_function")
@@ -248,8 +251,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         require_y(self, y)
         table, lengths, rests = one_table(X)
         X, y = list(X), list(as_list(y, "y"))
-        labels, known, weights = _labels_of_rows(y, lengths)
-        self.classes_ = _all_labels(labels, y)
+        labels, known, weights, self.classes_ = _labels_of_rows(y, lengths)
         of_items = np.repeat(check_weights(sample_weight, len(X)), lengths)[known]
         total, weights = of_items.sum(), of_items * weights
         used = weights > 0.0
@@ -258,7 +260,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         labels, known, weights = labels[used], known[used], weights[used]
         if sample_weight is None and (weights == 1.0).all():
             weights = None
-        task = self._task(table, 0.0, known, labels, weights)
+        task = RowTask(table, self.stack_method, self.classes_, known, labels, weights)
         labeled = np.unique(np.repeat(np.arange(len(X)), lengths)[known])
         folds = self._folds(X, y, groups, labeled)
         final = self._final(rests)
@@ -280,7 +282,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         beside = {} if sample_weight is None else {"sample_weight": sample_weight}
         items = self._items(X, scores, lengths, rests)
         if self.final_estimator is None:
-            parts = [test for _, test in folds or () if np.isin(test, labeled).any()]
+            parts = [test for _, test in folds if np.isin(test, labeled).any()]
             # Times the weights of the items, so that their scale does not matter.
             per_row = len(labeled) / total
             _set_best(final, per_row, items, y, beside, parts)
@@ -289,13 +291,12 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         self.final_estimator_ = final.fit(items, y, **beside)
 
     def _folds(self, X, y, groups, labeled):
-        """The folds of items, each in one test part; None if there can be none."""
-        cv = min(5, len(labeled)) if self.cv == "prefit" else self.cv
-        if cv == 1 and self.cv == "prefit":
-            return None
-        if isinstance(cv, Integral):
-            return _dealt(checked_folds(cv, labeled, None), labeled, len(X))
-        folds = checked_folds(cv, X, y, groups=groups)
+        """The folds of items, each in one test part; for "prefit" test parts alone."""
+        if self.cv == "prefit":
+            return [((), own) for own in np.array_split(labeled, min(5, len(labeled)))]
+        if isinstance(self.cv, Integral):
+            return _dealt(checked_folds(self.cv, labeled, None), labeled, len(X))
+        folds = checked_folds(self.cv, X, y, groups=groups)
         test = np.concatenate([test for _, test in folds])
         if not np.array_equal(np.sort(test), np.arange(len(X))):
             raise ValueError("cv must have each item in the test part of one fold.")
@@ -303,13 +304,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 
     def _final(self, rests):
         """The final estimator, not yet fitted, over a structure that takes scores."""
-        final = self.final_estimator
-        if final is None:
-            options = {"classes": self.classes_}
-            final = CRFClassifier(
-                _structure_of(rests), random_state=0, solver_options=options
-            )
-        final = clone(final)
+        final = CRFClassifier(random_state=0, solver_options={"classes": self.classes_})
+        if self.final_estimator is not None:
+            final = clone(self.final_estimator)
         if "structure" not in final.get_params(deep=False):
             raise TypeError(
                 "final_estimator must be an estimator over a structure, such as "
@@ -318,7 +315,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             )
         structure = named_structure(final.structure)
         if structure is None:
-            structure = _structure_of(rests)
+            structure = STRUCTURES[kind_of_items(rests)]()
         if not isinstance(structure, NodeStructure):
             raise ValueError(
                 "final_estimator must have a ChainStructure, TreeStructure or "
@@ -331,19 +328,14 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
     def _out_of_fold(self, task, lengths, folds):
         """Scores of all rows, each by a fit to the rows of other items."""
         of_row = np.repeat(np.arange(len(lengths)), lengths)
-        pairs = [
-            tuple(np.flatnonzero(np.isin(of_row, part)) for part in fold)
-            for fold in folds
-        ]
+        pairs = [[np.flatnonzero(np.isin(of_row, own)) for own in fold] for fold in folds]
+        pairs = [pair for pair in pairs if len(pair[1])]
         ask = delayed(_scored_by_others)
         found = Parallel(n_jobs=self.n_jobs)(
-            ask(task, clone(self.estimator), *pair) for pair in pairs if len(pair[1])
+            ask(task, clone(self.estimator), *pair) for pair in pairs
         )
-        scores = np.empty((len(of_row), len(self.classes_)), found[0].dtype)
-        places = [rows for _, rows in pairs if len(rows)]
-        for rows, own in zip(places, found, strict=True):
-            scores[rows] = own
-        return scores
+        rows = np.concatenate([test for _, test in pairs])
+        return np.concatenate(found)[np.argsort(rows)]
 
     def _items(self, X, scores, lengths, rests):
         """Items of the structure: the scores of their rows, and what stands beside."""
@@ -353,10 +345,6 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             features = [_numbers(own, i) for i, own in enumerate(rows)]
             items = list(zip(features, items, strict=True))
         return list(map(put_back, items, rests))
-
-    def _task(self, table, least, known=None, labels=None, weights=None):
-        scoring = self.stack_method, self.classes_, least
-        return RowTask(table, known, labels, weights, *scoring)
 
     def _scored(self, X):
         """The items of the final estimator."""
@@ -369,7 +357,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             scores = np.empty((0, len(self.classes_)))
         else:
             table, lengths = stacked(items)
-            task = self._task(table, vars(self).get("least_probability_", 0.0))
+            task = RowTask(table, self.stack_method, self.classes_)
+            task.least = vars(self).get("least_probability_", 0.0)
             scores = task.scores(snapshot(self.estimator_), slice(None))
         return self._items(X, scores, lengths, rests)
 
@@ -404,16 +393,15 @@ class RowTask:
     `least`: what probabilities are raised to.
     """
 
-    def __init__(self, table, known, labels, weights, method, classes, least):
-        self.table = table
+    least = 0.0
+
+    def __init__(self, table, method, classes, known=None, labels=None, weights=None):
+        self.table, self.method, self.classes = table, method, classes
         self.known, self.labels, self.weights = known, labels, weights
-        self.method, self.classes, self.least = method, classes, least
 
     def fitted(self, model, rows):
         """The model, fitted to those of these rows that have a label."""
-        own = rows
-        if not isinstance(rows, slice):
-            own = np.flatnonzero(np.isin(self.known, rows))
+        own = rows if isinstance(rows, slice) else np.isin(self.known, rows)
         known, labels = self.known[own], self.labels[own]
         if not len(labels):
             raise ValueError("A fold has no item with a label outside its test part.")
@@ -439,9 +427,8 @@ class RowTask:
         shared = np.isin(classes, self.classes)
         if 0 < shared.sum() < columns:  # the structure has no class that y lacks
             classes, found = classes[shared], found[:, shared]
-        columns = len(classes)
         places = encode(classes, self.classes, "classes_ of the estimator")
-        if columns == len(self.classes) and np.array_equal(places, np.arange(columns)):
+        if np.array_equal(places, np.arange(len(self.classes))):
             return found
         scores = np.full((n, len(self.classes)), missing, found.dtype)
         scores[:, places] = found
@@ -464,8 +451,7 @@ class RowTask:
 
 def _dealt(folds, labeled, n):
     """Folds of the labeled items, as folds of all n: each gets its part of the rest."""
-    rest = np.setdiff1d(np.arange(n), labeled)
-    parts = np.array_split(rest, len(folds))
+    parts = np.array_split(np.setdiff1d(np.arange(n), labeled), len(folds))
     pairs = zip(folds, parts, strict=True)
     tests = [np.union1d(labeled[test], part) for (_, test), part in pairs]
     return [(np.setdiff1d(np.arange(n), test), test) for test in tests]
@@ -515,31 +501,27 @@ def _set_best(final, per_row, items, y, beside, parts):
     final.set_params(**ways[int(np.argmax(np.where(mean > error, mean, 0.0)))])
 
 
-def _structure_of(rests):
-    """The structure that items have, by what stands beside their features."""
-    return STRUCTURES[kind_of_items(rests)]()
-
-
 def _labels_of_rows(y, lengths):
-    """The labels of all rows that have one, the places of these rows, and weights."""
-    parts, places, weights, start = [], [], [], 0
+    """The labels of all rows that have one, their places and weights, and all labels."""
+    parts, places, weights, others, start = [], [], [], set(), 0
     if len(y) != len(lengths):
         raise ValueError(f"X has {len(lengths)} items, but y has {len(y)}.")
     for i, (own, n) in enumerate(zip(y, lengths.tolist(), strict=True)):
-        own, of_rows = split_weights(own)
+        own, weight = split_weights(own)
         entries = as_entries(own)
         own = np.asarray(own) if entries is None else entries
         if len(own) != n:
             raise ValueError(f"y[{i}] has {len(own)} labels, but X[{i}] has {n} rows.")
-        of_rows = check_node_weights(f"y[{i}][1]", of_rows, n)
+        weight = check_node_weights(f"y[{i}][1]", weight, n)
         kept = np.arange(n)
         if entries is not None:
-            kept = np.array([t for t in kept if _is_label(own[t])], np.intp)
+            kept = known_places(entries)
             own = np.asarray([own[t] for t in kept])
+            others |= members_of([entries])
         if len(kept):
             parts.append(own)
             places.append(kept + start)
-            weights.append(np.ones(len(kept)) if of_rows is None else of_rows[kept])
+            weights.append(np.ones(len(kept)) if weight is None else weight[kept])
         start += n
     if not parts:
         raise ValueError("y has no label: there is nothing to learn.")
@@ -547,24 +529,10 @@ def _labels_of_rows(y, lengths):
     if labels.dtype == object and all(isinstance(own, Number) for own in labels):
         # Numbers beside hidden labels, which classifiers of rows refuse as objects.
         labels = np.asarray(labels.tolist())
-    return labels, np.concatenate(places), np.concatenate(weights)
-
-
-def _is_label(entry):
-    return entry is not None and entry is not MISSING and not isinstance(entry, SETS)
-
-
-def _all_labels(labels, y):
-    """All labels, sorted, also those that stand in sets only."""
-    alternatives = [
-        label
-        for own in y
-        for entry in as_entries(split_weights(own)[0]) or ()
-        if isinstance(entry, SETS)
-        for label in entry
-    ]
-    known = unique(labels, "y")
-    return known if not alternatives else unique([*known.tolist(), *alternatives], "y")
+    classes = unique(labels, "y")
+    if others:  # in sets only
+        classes = unique([*classes.tolist(), *others], "y")
+    return labels, np.concatenate(places), np.concatenate(weights), classes
 
 
 def _numbers(rows, i):
