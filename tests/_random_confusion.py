@@ -216,7 +216,7 @@ class Programs:
         """(min, weights) of costs · α + max(pieces α) under the constraints.
 
         With `relaxed`, constraints ("all", or those that are "curved") may be exceeded by
-        a common amount, which is minimized as well, down to -1 ("curved": to half of what
+        a common amount, which is minimized as well, down to -1 (below 0 to half of what
         is possible). `curve` is a function of
         C whose tangents are added to the pieces. Weights are None if there are none, or
         if the minimum is known to be `enough`.
@@ -247,7 +247,7 @@ class Programs:
                 inner = self._inner(relaxed, pieces, curve)
             if inner is not None:
                 point, outer = self._between(inner, outer, crossed)
-                if relaxed == "curved" and point[-1] <= 0.5 * found.fun < 0.0:
+                if relaxed is not None and point[-1] <= 0.5 * found.fun < 0.0:
                     return point[-1], point[:-2]
                 value = np.dot(np.broadcast_to(costs, len(self.tensors)), point[:-2])
                 if value + point[-2:].sum() <= found.fun + 1e-9:

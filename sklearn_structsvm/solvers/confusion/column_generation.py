@@ -95,6 +95,9 @@ class ColumnGeneration(ConfusionSolver):
         super().__init__(problem, tol, max_iter, options)
         self.incumbent = _Finishing(self, problem, tol)
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
+        if problem.constrained and self.bounds.below is not None and not self.bounds.below[0]:
+            # Minorants may give none, and programs are as exact as a gap requires.
+            self.incumbent.bound_by_ratios()
         self.master = make_master(problem, self.columns)
         self.parts, self.may_part, self.share = None, mixes_parts(problem), 1.0
         self.sharpness = 1.0
@@ -239,7 +242,7 @@ class ColumnGeneration(ConfusionSolver):
         before = len(parts.cells), parts.price, parts.value
         C, index, _, _ = self.incumbent.certify(self.minorants.pop(0))
         parts.add(C, self.columns.handles[index])
-        if parts.merit - self.bounds.value <= self.tol:
+        if parts.merit - self.incumbent.bound <= self.tol:
             self.take_parts()
             if self.incumbent.gap <= self.tol:
                 return None
@@ -304,7 +307,7 @@ class ColumnGeneration(ConfusionSolver):
             if self.merit - low <= gap / sharpness or is_stuck:
                 break
         if self.bounds.known:
-            self.gap = max(self.merit - self.bounds.value, 0.0)
+            self.gap = max(self.merit - self.incumbent.bound, 0.0)
         self.master.set_price(self.gap)
         self.highest_price = max(self.highest_price, self.master.price)
         old = self.bounds.minorant

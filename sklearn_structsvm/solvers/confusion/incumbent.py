@@ -225,10 +225,16 @@ class Incumbent:
         self.C = self._mixture.confusion
         self.value = self.problem.value(self.C)
         self.violation = self.problem.violation(self.C)
-        if self.problem.exact and not (self.bounds.known and self.gap <= self.tol):
-            by = bound_without_constraints if self.bounds.known else bound_by_terms
-            value, n_calls = by(self.problem, self.tol)
-            self.n_calls += n_calls
-            self.note_dual(value)
-            if self.problem.constrained:
-                self.note_dual(trivial_bound(self.problem))
+        if not (self.bounds.known and self.gap <= self.tol):
+            self.bound_by_ratios()
+
+    def bound_by_ratios(self):
+        """Add bounds other than minorants, of an exact oracle."""
+        if not self.problem.exact:
+            return
+        by = bound_without_constraints if self.bounds.known else bound_by_terms
+        value, n_calls = by(self.problem, self.tol)
+        self.n_calls += n_calls
+        self.note_dual(value)
+        if self.problem.constrained:
+            self.note_dual(trivial_bound(self.problem))
