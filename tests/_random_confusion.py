@@ -4,6 +4,7 @@ import numpy as np
 from _confusion_problems import FiniteOracle, check_result, random_tensors
 from scipy.optimize import linprog
 
+from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
@@ -208,8 +209,8 @@ class Programs:
         return np.tensordot(weights, self.tensors, axes=1)
 
     def scaled(self, weights):
-        """Weights that sum to 1 in each unit."""
-        weights = np.maximum(weights, 0.0)
+        """Weights that sum to 1 in each unit, without what HiGHS leaves of zeros."""
+        weights = np.where(weights > SAME, weights, 0.0)
         return weights / np.bincount(self.units, weights)[self.units]
 
     def solve(self, costs=0.0, pieces=None, relaxed=None, enough=np.inf, curve=None):
@@ -311,7 +312,7 @@ class Programs:
         weights, excess = self.scaled(np.ones(len(self.tensors))), 0.0
         if relaxed == "curved":
             weights = self._least_of("all")[1]
-        elif relaxed is None and self.problem.convex_constraints:
+        elif relaxed is None and self.problem.constrained:
             least, weights = self._least_of("all")
             if least > -UNDECIDED:
                 least, weights = self._least_of("curved")

@@ -171,7 +171,7 @@ class ColumnGeneration(ConfusionSolver):
         if not self.bounds.known or not isinstance(self.master, SmoothMaster):
             return False
         weights, gap = self.weights_of(incumbent.best.parts()), min(incumbent.gap, 1.0)
-        for _ in range(problem.shape[-1]):
+        for _ in range(2 * problem.shape[-1]):
             C = toward_interior(problem, self.columns.mix(weights), gap)
             L, h = problem.tangent(C)
             found = ColumnGeneration.run(
@@ -188,7 +188,7 @@ class ColumnGeneration(ConfusionSolver):
                 self.master.weights, self.master.n_still = weights, 0
                 self.note()
                 return True
-            gap *= FINAL_SHARE**2
+            gap *= FINAL_SHARE
         return False
 
     def weights_of(self, classifiers):
