@@ -149,8 +149,8 @@ class LabelPredictor(OverProbabilities):
         correct; those of sets are calibrated by `label_sigmoids_`. This helps if `fit`
         had few rows or a different label distribution. The labels of a row then depend on
         the other rows. For very few rows and a ratio such
-        as F1, sets of `labels_per_row` labels are the best of all. For "samples" the
-        result is that of `predict`.
+        as F1, sets of `labels_per_row` labels are the best of all. The result is that of
+        `predict` for "samples", and where `fit` chose the most probable labels.
 
         Parameters
         ----------
@@ -165,6 +165,10 @@ class LabelPredictor(OverProbabilities):
             Label indicator matrix, sparse if the y of `fit` was.
         """
         _, rows = self._found("predict", X, params)
+        is_auto = self.labels_per_row is not None and self.confusion == "auto"
+        if is_auto and self.label_sigmoids_ is None:
+            # On labels, they are better than what is best by the probabilities.
+            return self._output(self.label_rule_.indicator(rows))
         choice = self._choose(
             rows, check_weights(sample_weight, len(rows)), None, self.metric_
         )
@@ -217,7 +221,10 @@ class LabelPredictor(OverProbabilities):
             raise ValueError(
                 f"y has {truth.shape[1]} labels, but fit had {len(self.classes_)}."
             )
-        weights = check_weights(sample_weight, len(rows))
+        return self._value(predicted, truth, check_weights(sample_weight, len(rows)))
+
+    def _value(self, predicted, truth, weights):
+        """The score of predictions."""
         if self.average == "samples":
             beta2 = self.metric_.beta**2
             hits = predicted.multiply(truth).sum(axis=1)

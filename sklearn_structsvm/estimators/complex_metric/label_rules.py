@@ -24,6 +24,7 @@ from sklearn_structsvm.confusion.label_metric import (
     LabelMean,
     label_weights,
 )
+from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
 from sklearn_structsvm.confusion.lmo.top_labels import (
     LabelSets,
@@ -36,6 +37,7 @@ from sklearn_structsvm.confusion.smoothing import (
     FLOORS,
     fit_sigmoid,
     fit_sigmoids,
+    left_out_scores,
     log_odds,
     nearest_to_zero,
     shrunk_hits,
@@ -253,6 +255,17 @@ class LabelSigmoids:
         a, b = self.values[rows.labels].T
         return replace(rows, eta=expit(a * log_odds(rows.eta, floor) + b))
 
+    def left_out(self, rows, weights, truth):
+        """`LabelRows` where no row's own labels have a say, of the arguments of `fit`."""
+        columns = _label_columns(rows, effective_weights(weights), truth)
+        found = rows.matrix().tocsc()
+        scores = [
+            left_out_scores(log_odds(eta, self.floor), hits, own, sigmoid)
+            for (eta, hits, own, *_), sigmoid in zip(columns, self.values, strict=True)
+        ]
+        found.data = expit(np.concatenate(scores))
+        return LabelRows.of(found)
+
 
 def _fit_sigmoids(columns):
     """`LabelSigmoids` of `_label_columns`."""
@@ -292,10 +305,7 @@ def choose_top_labels(
     lmo = TopLabelsLMO(rows, k, weights)
     if average == "micro":
         return _choose_most_probable(lmo, metric)
-    n = effective_number(weights)
-    supports = np.minimum(SUPPORT / n, lmo.prior) if shrink else np.zeros(len(lmo.prior))
-    found = [LabelLoss(metric, *both) for both in zip(lmo.prior, supports, strict=True)]
-    of_labels = label_weights(average, lmo.prior)
+    found, of_labels = _losses_of_labels(lmo, weights, metric, average, shrink)
     if any(loss.coefficients is None for loss in found):
         return _choose_by_mixture(lmo, metric, of_labels, on_pass, limits)
     coefficients = np.array([loss.coefficients.ravel() for loss in found])
@@ -325,6 +335,28 @@ def choose_top_labels(
     if mean_loss(coefficients, choice.sets) <= loss:
         sets = choice.sets
     return replace(choice, rule=other.rule, objective=loss, sets=sets)
+
+
+def _losses_of_labels(lmo, weights, metric, average, shrink):
+    """`LabelLoss` of each label, and their weights."""
+    support = SUPPORT / effective_number(weights) if shrink else 0.0
+    pairs = zip(lmo.prior, np.minimum(support, lmo.prior), strict=True)
+    return [LabelLoss(metric, *pair) for pair in pairs], label_weights(average, lmo.prior)
+
+
+def most_probable_instead(choice, raw, rows, weights, metric, average):
+    """A `choose_top_labels`, but of the most probable labels of `raw`.
+
+    `average` ({"macro", "weighted"}). Its objective counts the probabilities of `rows`,
+    as the bound does.
+    """
+    gains = np.tile([0.0, 1.0], (rows.n_labels, 1))
+    labels, _ = best_labels(raw, gains, choice.rule.k)
+    lmo = TopLabelsLMO(rows, choice.rule.k, weights)
+    eta = rows.matrix()[np.arange(len(rows))[:, None], labels].toarray()
+    found, of_labels = _losses_of_labels(lmo, weights, metric, average, True)
+    loss = _mean(found, lmo.counted(labels, eta), of_labels)
+    return replace(choice, rule=TopLabelsRule(gains, choice.rule.k), objective=loss)
 
 
 def _weigh(coefficients, weights):

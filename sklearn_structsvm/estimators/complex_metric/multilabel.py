@@ -46,6 +46,7 @@ from sklearn_structsvm.estimators.complex_metric.label_predicting import (
 )
 from sklearn_structsvm.estimators.complex_metric.label_rules import (
     LabelSigmoids,
+    most_probable_instead,
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     refuse_misspelt,
@@ -390,11 +391,10 @@ class MultilabelMetricClassifier(LabelPredictor):
         )
 
     def _fit_within(self, fit, X, y, sample_weight, fit_params):
-        rows, weights, truth = self._find_rows(X, y, sample_weight, fit_params)
-        self._decide(fit, rows, weights, truth)
+        self._decide(fit, *self._find_rows(X, y, sample_weight, fit_params))
 
     def _find_rows(self, X, y, sample_weight, fit_params):
-        """The data by which rules decide: `LabelRows`, weights and labels."""
+        """`LabelRows` of the classifier, those by which rules decide, weights, labels."""
         refuse_misspelt(self, fit_params)
         require_y(self, y)
         refuse_foreign(X=X, y=y, sample_weight=sample_weight)
@@ -436,7 +436,7 @@ class MultilabelMetricClassifier(LabelPredictor):
             truth, weights = truth[found.rows], weights[found.rows]
             if not weights.any():
                 raise ValueError("All held-out examples have a weight of zero.")
-        rows = as_rows(found.P, classifier)
+        rows = raw = as_rows(found.P, classifier)
         self.label_sigmoids_ = None
         if self.confusion == "auto" and (
             not self._counts_labels() or self.average == "micro"
@@ -447,13 +447,15 @@ class MultilabelMetricClassifier(LabelPredictor):
         self.classes_ = np.arange(n_labels)
         self.label_names_ = self.classes_.tolist() if names is None else names
         vars(self).update(feature_attributes(self.estimator_))
-        return rows, weights, truth
+        return raw, rows, weights, truth
 
-    def _decide(self, fit, rows, weights, truth):
+    def _decide(self, fit, raw, rows, weights, truth):
         """Choose the rule; report, store and warn."""
         counted = truth if self._counts_labels() else None
         reporter = fit.reporter()
         choice = self._choose_and_tell(reporter, rows, weights, counted, self.metric_)
+        if raw is not rows and self.labels_per_row is not None:
+            choice, rows = self._or_most_probable(choice, raw, rows, weights, truth)
         vars(self).update(_rule_attributes(choice.rule))
         self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
         self.diagnostics_ = label_diagnostics(
@@ -488,6 +490,29 @@ class MultilabelMetricClassifier(LabelPredictor):
                 f"{self.dual_gap_:.3g}. Increase {limit}.",
                 ConvergenceWarning,
             )
+
+    def _or_most_probable(self, choice, raw, rows, weights, truth):
+        """The choice or, if labels say that these are better, the most probable labels.
+
+        Returns the rows as well by which it decides.
+        """
+        judged = rows
+        if choice.history is None:
+            # A search makes labels tie. Without a row's own labels, the others would win.
+            sigmoids = LabelSigmoids(self.label_sigmoids_, self.label_floor_)
+            judged = sigmoids.left_out(raw, weights, truth)
+        if self.average in ("micro", "samples"):
+            plain = self._choose(raw, weights, None, self.metric_)
+        else:
+            plain = most_probable_instead(
+                choice, raw, rows, weights, self.metric_, self.average
+            )
+        pairs = (choice.rule, judged), (plain.rule, raw)
+        own, other = (self._value(r.indicator(of), truth, weights) for r, of in pairs)
+        if own >= other:
+            return choice, rows
+        self.label_sigmoids_ = None
+        return plain, raw
 
     def _warn_of_left_out(self):
         """UserWarning for labels of which constraints say nothing; these labels."""

@@ -629,6 +629,32 @@ def test_sets_are_chosen_by_calibrated_probabilities(params):
     assert np.array_equal(found.predict(as_csr(bent)).toarray(), model.predict(bent))
 
 
+ONE_OF_EACH_ROW = [
+    {"average": "micro"},
+    {"average": "samples"},
+    {"metric": "recall", "average": "weighted"},
+    {"metric": "f1"},
+    {"metric": "min_max"},
+]
+
+
+@pytest.mark.parametrize("params", ONE_OF_EACH_ROW, ids=str)
+def test_the_most_probable_label_is_chosen_where_labels_say_that_it_is_better(params):
+    # The most probable label of a row is the right one, but how probable depends on the
+    # row, so that sigmoids of labels see little but how often each occurs.
+    rng = new_rng(56)
+    truth = rng.choice(3, p=[0.5, 0.3, 0.2], size=400)
+    Y = np.eye(3, dtype=int)[truth]
+    eta = 1.0 / (1.0 + np.exp(-rng.uniform(-25, 25, size=(400, 1)) - 3.0 * Y))
+    model = prefit(labels_per_row=1, confusion="auto", **params)
+    model.fit(eta[:200], Y[:200])
+    assert np.array_equal(model.predict(eta[200:]), Y[200:])
+    assert np.array_equal(model.predict_batch(eta[200:]), Y[200:])
+    assert model.label_sigmoids_ is None
+    assert model.dual_objective_ <= model.objective_
+    assert "the 1 most probable labels" in str(model.rule_)
+
+
 @pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
 def test_how_far_below_a_billionth_a_probability_is_tells_labels_apart():
     # Naive Bayes of many features says such things, and they are in the right order.
