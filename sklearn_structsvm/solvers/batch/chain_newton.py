@@ -30,6 +30,7 @@ def run_chain_newton(
     rounding=None,
     nodes=None,
     centered=None,
+    coupled=(0, 1),
     **limits,
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
@@ -40,13 +41,14 @@ def run_chain_newton(
     as for `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w.
     `nodes` or None: w -> the positions as rows of a `SmoothRisk` in the first weights,
     its response at w, and the sum of their weights. They decide whether dual points are
-    feasible if columns are so large that λ is a rounding error. `centered`: as for
-    `ChainNewtonSteps`. Returns a `SolverResult`: "stalled" if no step decreases the
+    feasible if columns are so large that λ is a rounding error. `centered`, `coupled`: as
+    for `ChainNewtonSteps`. Returns a `SolverResult`: "stalled" if no step decreases the
     objective beyond rounding. Oracle calls are sums over the labelings of an example;
     the Hessian counts as one for each.
     """
     data = oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes
-    return run_steps(ChainNewtonSteps(*data, centered=centered), **limits)
+    steps = ChainNewtonSteps(*data, centered=centered, coupled=coupled)
+    return run_steps(steps, **limits)
 
 
 class ChainNewtonSteps(ModelSteps):
@@ -77,13 +79,14 @@ class ChainNewtonSteps(ModelSteps):
         centered=None,
         n_passes=1,
         most_passes=np.inf,
+        coupled=(0, 1),
     ):
         self.objective = SparseLogLoss(
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding, concave
         )
         self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
         self.n_passes, self.most_passes = n_passes, most_passes
-        self.bend, self.centered = bend, centered
+        self.bend, self.centered, self.coupled = bend, centered, coupled
         self.largest = np.zeros(len(self.objective.weights))
 
     @property
@@ -131,27 +134,23 @@ class ChainNewtonSteps(ModelSteps):
             return super()._moved(own, change)
         return self.centered.moved(self.objective.weights, change)
 
-    def _value_error(self):
-        # Of the scores of columns as large as Unix time, more is lost.
-        own = 0.0 if self.centered is None else self.objective.error
-        return max(super()._value_error(), own)
-
-    def _gap(self):
+    def _sizes(self):
         if self.centered is None:
-            return super()._gap()
+            return super()._sizes()
         # The best bound may be that no loss is negative.
-        return self.objective.square_of(self.objective.smooth_gradient)
+        return (self.objective.square_of(self.objective.smooth_gradient),)
 
     def _fit_bounds(self):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
         objective = self.objective
         lam, errors = objective.lam, objective.rounding.of_means
-        is_rough = self.nodes is not None and np.max(errors) > UNNOTICED * lam
-        if objective.ridge or not is_rough:
+        is_rough = self.nodes is not None and np.max(errors) > UNNOTICED * lam > 0.0
+        if not is_rough:
             return False
         risk, response, total = self.nodes(objective.weights)
         n, B = risk.n_weights, risk.coefficients(response)
-        found = feasible_point(risk, response, B, objective.weights[:n], lam / total)
+        penalties = lam / total, objective.ridge / total
+        found = feasible_point(risk, response, B, objective.weights[:n], *penalties)
         if found is None:
             return False
         # The probabilities of pairs change by no more than twice as much as those of
@@ -159,8 +158,8 @@ class ChainNewtonSteps(ModelSteps):
         entropy, image = objective.point
         moved = total * float(np.abs(found[0] - B).sum())
         others = np.abs(image[n:]) + errors[n:] + 2.0 * moved
-        largest = max(total * found[1], others.max(initial=0.0))
-        return objective.raise_bound(entropy - MOST_SURPRISE * 3.0 * moved, largest)
+        sizes = np.append(total * found[1], others)
+        return objective.raise_bound(entropy - MOST_SURPRISE * 3.0 * moved, sizes)
 
 
 class CenteredWeights:

@@ -123,14 +123,14 @@ class SparseComposite(Composite):
         """The sizes of a dual point's image, raised by their rounding errors."""
         return np.abs(u) + self.rounding.of_means
 
-    def scale(self, u):
-        """The largest scale of a dual point for which no entry of u exceeds λ."""
-        largest = float(self.sizes(u).max(initial=0.0))
+    def scale(self, sizes):
+        """The largest scale of a dual point for which no size exceeds λ."""
+        largest = float(sizes.max(initial=0.0))
         return min(1.0, self.lam / largest) if largest > 0.0 else 1.0
 
-    def scales(self, u):
+    def scales(self, sizes):
         """Scales of a dual point that may be the best."""
-        feasible = self.scale(u)
+        feasible = self.scale(sizes)
         if self.ridge == 0.0 or feasible == 1.0:
             return (feasible,)
         return (1.0, 0.5 * (1.0 + feasible), feasible)

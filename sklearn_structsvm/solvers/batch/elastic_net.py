@@ -118,7 +118,7 @@ class SparseLogLoss(SparseComposite):
             self.note(value - self.square_of(self.smooth_gradient))
             return
         point = self.point = loss - float(w @ gradient) - self.error, gradient
-        bound = self.dual(*point)
+        bound = self.dual(point)
         if self.mean is None:
             self.mean = point
         else:
@@ -127,26 +127,27 @@ class SparseLogLoss(SparseComposite):
                 (entropy + s * (point[0] - entropy), image + s * (point[1] - image))
                 for s in SHARES
             ]
-            values = [self.dual(*mean) for mean in means]
+            values = [self.dual(mean) for mean in means]
             self.mean = means[int(np.argmax(values))]
             bound = max(bound, *values)
         self.dual_objective = max(self.dual_objective, bound)
 
-    def dual(self, entropy, image):
+    def dual(self, point):
         """The best objective over scaled versions of a dual point."""
-        sizes, best = self.sizes(image), -np.inf
-        for share in self.scales(image):
+        entropy, image = point
+        return self.bound(entropy, self.sizes(image))
+
+    def bound(self, entropy, sizes):
+        """The same from sizes of the image that have their rounding errors already."""
+        best = -np.inf
+        for share in self.scales(sizes):
             conjugate = self.conjugate(share * sizes)
             error = self.rounding.of_values(0.0, conjugate)
             best = max(best, share * entropy - conjugate - error)
         return best
 
-    def raise_bound(self, entropy, largest):
-        """Use distributions whose image has no larger entry, without squares.
-
-        Returns whether the gap halves.
-        """
+    def raise_bound(self, entropy, sizes):
+        """Use distributions whose image is no larger. Returns whether the gap halves."""
         gap = self.value - self.dual_objective
-        bound = min(1.0, self.lam / largest) * entropy
-        self.dual_objective = max(self.dual_objective, bound)
+        self.dual_objective = max(self.dual_objective, self.bound(entropy, sizes))
         return self.value - self.dual_objective < 0.5 * gap

@@ -1,6 +1,7 @@
-"""Dual points of rows that satisfy the bounds of an L1 norm in spite of rounding.
+"""Dual points of rows whose images suit an elastic net in spite of rounding.
 
-The norm bounds the entries of an image u = Xᵀ B by λ. If columns are as large as 1e9, λ
+An L1 norm bounds the entries of an image u = Xᵀ B by λ, beyond which squares make them
+costly. If columns are as large as 1e9, λ
 may be less than a rounding error of the terms of u: then u is not known in double
 precision, and neither B nor the weights are fine enough for it. So here B is a sum of two
 doubles, and u is computed with twice the digits. The steps that bring u within its bounds
@@ -11,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
-from sklearn_structsvm._utils.tolerances import UNNOTICED
+from sklearn_structsvm._utils.tolerances import SAME, UNNOTICED
 from sklearn_structsvm.solvers.loop import ROUNDING, rounding_of
 from sklearn_structsvm.solvers.qp._simplex_qp import wide_combination
 
@@ -25,34 +26,34 @@ FARTHEST = 0.5
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def feasible_point(risk, response, B, w, lam):
-    """A dual point near B whose image has no entry beyond ±λ, or not by as much.
+def feasible_point(risk, response, B, w, lam, ridge=0.0):
+    """A dual point near B whose image has no entry beyond ±(λ + κ |w|), or not by as much.
 
     `risk`: its rows are in this process. `response`, `B` (n_samples, n_scores): `B` are
     the coefficients of the response, up to rounding. `w` (n_weights,): entries of the
-    image that belong to nonzero weights go to their bounds. Returns None if no entry is
-    rough, or the new `B`, rounded to doubles, and a bound on the entries of its image
-    before this rounding.
+    image that belong to nonzero weights go to their bounds. `lam`, `ridge`: λ and κ.
+    Returns None if no entry is rough, or the new `B`, rounded to doubles, and bounds on
+    the sizes of its image before this rounding.
     """
     image = _Image(risk, lam)
     if not len(image.rough):
         return None
     if risk.is_coupled:
-        # Adding a vector to the weights of all scores changes no loss. In the minimum of
-        # the norm the median of each feature's weights is zero, which rounding may hide.
-        W = w.reshape(-1, risk.n_scores)
-        w = (W - np.sort(W, axis=1)[:, [(risk.n_scores - 1) // 2]]).ravel()
+        w = least_penalized(w, risk.n_scores, lam, ridge)
     curvatures = risk.curvatures(response)
     high, low = risk.as_dual(B)
-    best, least = B, np.inf
+    best, least, bounds = None, np.inf, ridge * np.abs(w)
     for _ in range(MAX_STEPS):
         u, errors = image.of(high, low)
-        largest = float((np.abs(u) + errors).max())
-        if not largest < least:
-            # Rounding is all that is left, or products of huge columns overflow.
+        sizes = np.abs(u) + errors
+        largest = float((sizes - bounds).max())
+        # A step toward bounds that contradict each other may lead away first.
+        if largest < least:
+            best, least = (high, sizes), largest
+        if least <= (1.0 + SAME) * lam:
             break
-        best, least = high, largest
-        ends = np.where(w == 0.0, np.clip(u, -lam, lam), -lam * np.sign(w))
+        ends = -lam * np.sign(w) - ridge * w
+        ends = np.where(w == 0.0, np.clip(u, -lam, lam), ends)
         own = np.flatnonzero(u != ends)
         along = np.zeros_like(u)
         H = second_derivatives(risk, response, curvatures, own)
@@ -65,7 +66,24 @@ def feasible_point(risk, response, B, w, lam):
             room = np.minimum(room, risk.weights[:, np.newaxis] - room)
         step[(np.abs(step) > FARTHEST * room).any(axis=1)] = 0.0
         high, low = risk.as_dual(*_sum(high, low, step))
-    return best, least
+    return best
+
+
+def least_penalized(w, k, lam, ridge):
+    """Weights of features for k scores, after the best vector is added to all scores'.
+
+    That changes no loss, so rounding may hide what it does to the penalty.
+    """
+    W = w.reshape(-1, k)
+    if ridge:
+        middle = W.mean(axis=1, keepdims=True)
+        ends = middle + lam / (ridge * k) * np.arange(-k, k + 1, 2)
+        moved = np.median(np.hstack([W, ends]), axis=1, keepdims=True)
+    else:
+        # Zero is a median then, of which there are many between two middle weights.
+        middle = np.sort(W, axis=1)[:, [(k - 1) // 2, k // 2]]
+        moved = np.clip(0.0, middle[:, :1], middle[:, 1:])
+    return (W - moved).ravel()
 
 
 class _Image:

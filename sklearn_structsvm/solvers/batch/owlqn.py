@@ -105,36 +105,36 @@ class L1Risk(SparseComposite):
         self.n_planes += 1
         self.take_gradient(self.image)
         self._average()
+        points = (self.coef, self.image), self.mean
+        if self._note_bounds(*((coef, self.sizes(u)) for coef, u in points)) == -np.inf:
+            # The mean was lost together with a worker.
+            self.mean = None
+
+    def _note_bounds(self, *pairs):
+        """Use the best bounds of coefficients and sizes of images; returns the last."""
         points = [
-            (coef, share, self.conjugate(share * self.sizes(u)))
-            for coef, u in ((self.coef, self.image), self.mean)
-            for share in self.scales(u)
+            (coef, share, self.conjugate(share * sizes))
+            for coef, sizes in pairs
+            for share in self.scales(sizes)
         ]
         bounds = self.risk.dual_values([point[:2] for point in points])
         bounds = [
             bound - point[2] - self.rounding.of_values(0.0, bound, point[2])
             for bound, point in zip(bounds, points, strict=True)
         ]
-        if bounds[-1] == -np.inf:
-            # The mean was lost together with a worker.
-            self.mean = None
         self.note(max(bounds))
+        return bounds[-1]
 
     def at_zero(self, g):
         if self.rng is None:
             return super().at_zero(g)
         return g + self.lam * self.rng.uniform(-1.0, 1.0, size=len(g))
 
-    def raise_bound(self, B, largest):
-        """Use coefficients whose image has no larger entry, without squares.
-
-        Returns whether the gap halves.
-        """
+    def raise_bound(self, B, sizes):
+        """Use coefficients whose image is no larger. Returns whether the gap halves."""
         gap = self.value - self.dual_objective
-        self.fitted = B, min(1.0, self.lam / largest) if largest > 0.0 else 1.0
-        bound = self.risk.dual_value(*self.fitted)
-        bound -= self.error + self.rounding.of_values(0.0, bound)
-        self.dual_objective = max(self.dual_objective, bound)
+        self.fitted = B, self.scale(sizes)
+        self._note_bounds((B, sizes))
         return self.value - self.dual_objective < 0.5 * gap
 
     def _average(self):

@@ -7,6 +7,7 @@ from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch.feasible_image import (
     feasible_point,
+    least_penalized,
     second_derivatives,
 )
 from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
@@ -72,9 +73,11 @@ class ModelSteps:
     """Steps toward the minimum of the penalty and a quadratic model.
 
     A subclass has an `objective`, whose loss is modeled, and moves by `_step_to`.
+    `coupled`: the number of first weights that belong to features and to scores of which
+    only differences count, and the number of these scores.
     """
 
-    method, damping = "newton", LEAST_DAMPING
+    method, damping, coupled = "newton", LEAST_DAMPING, (0, 1)
 
     def _minimize_model(self, H, own, diagonal, most_damping=1.0):
         """Make a step, with more and more damping. Returns whether there was one.
@@ -105,15 +108,19 @@ class ModelSteps:
 
     def _damped_step(self, H, gradient, scales, start, own):
         """`_step_to` the minimum of one model, 0 if rounding has made H indefinite."""
+        objective = self.objective
         with np.errstate(over="ignore"):
             # With a λ beyond all gradients, no weight moves; penalties are multiplied.
             largest = 0.5 * np.finfo(np.float64).max
-            penalties = np.minimum(self.objective.lam * scales, largest)
+            penalties = np.minimum(objective.lam * scales, largest)
         try:
-            if self.objective.lam > 0.0:
+            if objective.lam > 0.0:
                 b = gradient - H @ start
-                target = self.objective.weights.copy()
+                target = objective.weights.copy()
                 target[own] = scales * minimize_sparse_quadratic(H, b, penalties, start)
+                # Damping is more than all that the loss says of columns like Unix time.
+                penalties, (n, k) = (objective.lam, objective.ridge), self.coupled
+                target[:n] = least_penalized(target[:n], k, *penalties)
             else:
                 # The change may be far smaller than rounding errors of H times weights.
                 factor = cho_factor(H, check_finite=False)
@@ -159,22 +166,25 @@ class ModelSteps:
 
     def _value_error(self):
         """The change of the objective that is lost in its rounding errors."""
-        return VALUE_ROUNDING * abs(self.objective.value)
+        # Of the scores of columns as large as Unix time, more is lost.
+        return max(VALUE_ROUNDING * abs(self.objective.value), self.objective.error)
 
     def _last_step(self, target):
-        """If the objective can no longer decide, the dual does."""
+        """If the objective can no longer decide, the dual or the gradient does."""
         objective = self.objective
         before = objective.weights, objective.found, objective.value
-        gap = self._gap()
+        sizes = self._sizes()
         found = objective.look(target)
         objective.go_to(target, found, objective.evaluate(target, found))
-        if self._gap() < 0.5 * gap:
+        if any(new < 0.5 * old for new, old in zip(self._sizes(), sizes, strict=True)):
             return 1.0
         objective.go_to(*before)
         return -1.0
 
-    def _gap(self):
-        return self.objective.value - self.objective.dual_objective
+    def _sizes(self):
+        """What is small near the optimum: the gap, and the largest slope."""
+        gap = self.objective.value - self.objective.dual_objective
+        return gap, float(np.abs(self.objective.gradient).max())
 
 
 class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
@@ -187,6 +197,8 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
     def __init__(self, risk, lam, l1_ratio, w0=None, most_modeled=None):
         super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
         self.most_modeled = MOST_MODELED if most_modeled is None else most_modeled
+        if risk.is_coupled:
+            self.coupled = risk.n_weights, risk.n_scores
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
@@ -208,11 +220,10 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
     def _fit_bounds(self, response):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
         objective, risk = self.objective, self.objective.risk
-        if objective.ridge or risk.is_remote:
+        if risk.is_remote:
             return False
-        point = feasible_point(
-            risk, response, objective.coef, objective.weights, objective.lam
-        )
+        at = objective.coef, objective.weights, objective.lam, objective.ridge
+        point = feasible_point(risk, response, *at)
         return point is not None and objective.raise_bound(*point)
 
     def _modeled(self, diagonal):
@@ -261,7 +272,7 @@ class MultiplierSteps:
             self.value, self.weights = value, point.weights
             self.error = point.rounding.of_values(self.weights, value)
         gradients = (point.coef, point.smooth_gradient), point.mean
-        points = [(coef, point.scale(gradient)) for coef, gradient in gradients]
+        points = [(coef, point.scale(point.sizes(u))) for coef, u in gradients]
         if point.fitted is not None:
             points.append(point.fitted)
         bounds = [risk.hinge_dual_value(*each) for each in points]

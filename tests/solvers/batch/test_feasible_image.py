@@ -103,11 +103,11 @@ def test_coefficients_stay_those_of_a_dual_point():
         w[: risk.n_scores] *= 1e-9
         _, response = risk.respond(risk.scores(w))
         B = risk.coefficients(response)
-        changed, largest = feasible_point(risk, response, B, w, 1e-6)
+        changed, sizes = feasible_point(risk, response, B, w, 1e-6)
         assert np.sign(changed).tolist() == np.sign(B).tolist()
         if risk.is_bounded:
             assert (np.abs(changed) <= risk.weights[:, np.newaxis]).all()
-        assert largest <= (1.0 + 1e-6) * np.abs(risk.gradient(B)).max()
+        assert sizes.max() <= (1.0 + 1e-6) * np.abs(risk.gradient(B)).max()
 
 
 def test_nothing_is_done_where_no_entry_is_rough():
