@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO
+from sklearn_structsvm.confusion.lmo.weighted import WeightedLMO, fit_weighted
 
 X, Y = load_iris(return_X_y=True)
 # One feature that tells little, so that costs matter.
@@ -152,6 +152,14 @@ def test_class_weights_do_where_they_are_all_that_is_needed(wrap):
         np.testing.assert_array_equal(lmo(L)[0], WeightedLMO().fit(X, Y)(L)[0])
     with pytest.raises(TypeError, match="a weight per example"):
         WeightedLMO(wrap(ClassWeighted())).fit(X, Y, np.arange(150.0))(L)
+
+
+def test_class_weights_go_by_the_names_of_the_classes():
+    names = np.array(["low", "middle", "top"])
+    by_name = {"low": 1.0, "middle": 2.0, "top": 4.0}
+    found = fit_weighted(ClassWeighted(), X, names[Y], 2.0**Y)
+    expected = LogisticRegression(class_weight=by_name).fit(X, names[Y])
+    np.testing.assert_array_equal(found.model_.coef_, expected.coef_)
 
 
 def test_a_classifier_without_weights_is_refused():
