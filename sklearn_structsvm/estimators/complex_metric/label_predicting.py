@@ -221,22 +221,22 @@ class LabelPredictor(OverProbabilities):
             raise ValueError(
                 f"y has {truth.shape[1]} labels, but fit had {len(self.classes_)}."
             )
-        return self._value(predicted, truth, check_weights(sample_weight, len(rows)))
+        loss = self._loss(predicted, truth, check_weights(sample_weight, len(rows)))
+        return 1.0 - loss if self.metric_.greater_is_better else -loss
 
-    def _value(self, predicted, truth, weights):
-        """The score of predictions."""
+    def _loss(self, predicted, truth, weights):
+        """The metric of predictions; `truth` may hold probabilities, unless of samples."""
         if self.average == "samples":
             beta2 = self.metric_.beta**2
             hits = predicted.multiply(truth).sum(axis=1)
             sizes = beta2 * truth.sum(axis=1) + predicted.sum(axis=1)
             f = (1.0 + beta2) * hits / np.where(sizes > 0.0, sizes, 1.0)
-            return float(np.average(f, weights=weights))
+            return 1.0 - float(np.average(f, weights=weights))
         C = label_confusions(truth, predicted, weights)
         if self.average == "micro":
             C = C.mean(axis=0, keepdims=True)
         of_labels = label_weights(self.average, C[:, 1].sum(axis=1))
-        loss = LabelMean(self.metric_, of_labels).value(C / len(C))
-        return 1.0 - loss if self.metric_.greater_is_better else -loss
+        return LabelMean(self.metric_, of_labels).value(C / len(C))
 
 
 def label_probabilities(classifier, X, n_labels, n_candidates=None, **params):

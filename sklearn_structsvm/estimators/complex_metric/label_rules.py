@@ -305,7 +305,10 @@ def choose_top_labels(
     lmo = TopLabelsLMO(rows, k, weights)
     if average == "micro":
         return _choose_most_probable(lmo, metric)
-    found, of_labels = _losses_of_labels(lmo, weights, metric, average, shrink)
+    support = SUPPORT / effective_number(weights) if shrink else 0.0
+    pairs = zip(lmo.prior, np.minimum(support, lmo.prior), strict=True)
+    found = [LabelLoss(metric, *pair) for pair in pairs]
+    of_labels = label_weights(average, lmo.prior)
     if any(loss.coefficients is None for loss in found):
         return _choose_by_mixture(lmo, metric, of_labels, on_pass, limits)
     coefficients = np.array([loss.coefficients.ravel() for loss in found])
@@ -335,28 +338,6 @@ def choose_top_labels(
     if mean_loss(coefficients, choice.sets) <= loss:
         sets = choice.sets
     return replace(choice, rule=other.rule, objective=loss, sets=sets)
-
-
-def _losses_of_labels(lmo, weights, metric, average, shrink):
-    """`LabelLoss` of each label, and their weights."""
-    support = SUPPORT / effective_number(weights) if shrink else 0.0
-    pairs = zip(lmo.prior, np.minimum(support, lmo.prior), strict=True)
-    return [LabelLoss(metric, *pair) for pair in pairs], label_weights(average, lmo.prior)
-
-
-def most_probable_instead(choice, raw, rows, weights, metric, average):
-    """A `choose_top_labels`, but of the most probable labels of `raw`.
-
-    `average` ({"macro", "weighted"}). Its objective counts the probabilities of `rows`,
-    as the bound does.
-    """
-    gains = np.tile([0.0, 1.0], (rows.n_labels, 1))
-    labels, _ = best_labels(raw, gains, choice.rule.k)
-    lmo = TopLabelsLMO(rows, choice.rule.k, weights)
-    eta = rows.matrix()[np.arange(len(rows))[:, None], labels].toarray()
-    found, of_labels = _losses_of_labels(lmo, weights, metric, average, True)
-    loss = _mean(found, lmo.counted(labels, eta), of_labels)
-    return replace(choice, rule=TopLabelsRule(gains, choice.rule.k), objective=loss)
 
 
 def _weigh(coefficients, weights):

@@ -1,6 +1,7 @@
 """Multilabel classifiers for metrics of many labels."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -46,7 +47,7 @@ from sklearn_structsvm.estimators.complex_metric.label_predicting import (
 )
 from sklearn_structsvm.estimators.complex_metric.label_rules import (
     LabelSigmoids,
-    most_probable_instead,
+    TopLabelsRule,
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     refuse_misspelt,
@@ -496,23 +497,21 @@ class MultilabelMetricClassifier(LabelPredictor):
 
         Returns the rows as well by which it decides.
         """
-        judged = rows
+        plain = TopLabelsRule(np.tile([0.0, 1.0], (raw.n_labels, 1)), self.labels_per_row)
+        judged, most_probable = rows, plain.indicator(raw)
         if choice.history is None:
-            # A search makes labels tie. Without a row's own labels, the others would win.
+            # A search makes labels tie: without a row's own labels, others would win.
             sigmoids = LabelSigmoids(self.label_sigmoids_, self.label_floor_)
             judged = sigmoids.left_out(raw, weights, truth)
-        if self.average in ("micro", "samples"):
-            plain = self._choose(raw, weights, None, self.metric_)
-        else:
-            plain = most_probable_instead(
-                choice, raw, rows, weights, self.metric_, self.average
-            )
-        pairs = (choice.rule, judged), (plain.rule, raw)
-        own, other = (self._value(r.indicator(of), truth, weights) for r, of in pairs)
-        if own >= other:
+        found = choice.rule.indicator(judged), most_probable
+        own, other = (self._loss(labels, truth, weights) for labels in found)
+        if own <= other:
             return choice, rows
         self.label_sigmoids_ = None
-        return plain, raw
+        if self.average in ("micro", "samples"):
+            return self._choose(raw, weights, None, self.metric_), raw
+        loss = self._loss(most_probable, rows.matrix(), weights)
+        return replace(choice, rule=plain, objective=loss), raw
 
     def _warn_of_left_out(self):
         """UserWarning for labels of which constraints say nothing; these labels."""
