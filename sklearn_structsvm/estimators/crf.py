@@ -429,7 +429,6 @@ class CRFClassifier(ProbabilisticClassifier):
             data = oracle, weights, hessian, lam, self.l1_ratio
             options["rounding"] = problem.rounding
             options["nodes"] = nodes_of(problem, curvature)
-            options["coupled"] = coupled_weights(problem.structure)
             solve = partial(run_chain_newton, *data, **options)
             return Method("Newton's method", solve, **kept)
         if solver == "newton":
@@ -552,9 +551,10 @@ class CRFClassifier(ProbabilisticClassifier):
         if concave is not None:
             _, bend = self._curvature(problem, centered, problem.allowed)
         data = oracle, weights, hessian, lam, self.l1_ratio
-        data += n_threads, w0, problem.rounding, nodes_of(problem, curvature)
-        coupled = coupled_weights(problem.structure)
-        return ChainNewtonSteps(*data, concave, bend, centered, coupled=coupled)
+        nodes = nodes_of(problem, curvature)
+        return ChainNewtonSteps(
+            *data, n_threads, w0, problem.rounding, nodes, concave, bend, centered
+        )
 
     def _differenced_newton(self, problem, lam, n_threads, w0, concave=None):
         """The same for other structures, by differences of slopes."""
@@ -723,12 +723,6 @@ def make_log_loss(problem, n_threads):
         options["n_classes"] = len(structure.classes_)
         return problem.make_risk(Multinomial, options)
     return problem.make_risk(Logistic, options)
-
-
-def coupled_weights(structure):
-    """Number of weights of features and biases of nodes, and of labels."""
-    k = len(structure.classes_)
-    return structure.n_weights_ - k * k * structure.transition, k
 
 
 def nodes_of(problem, curvature):

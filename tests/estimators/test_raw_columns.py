@@ -23,6 +23,7 @@ COLUMNS = {
     "offset": lambda rng, Z: np.c_[rng.normal(1e3, 1.0, len(Z)), Z],
     "time": lambda rng, Z: np.c_[1.7e9 + 3e7 * rng.random(len(Z)), Z],
     "time of labels": lambda rng, Z: COLUMNS["time"](rng, Z),
+    "times of labels": lambda rng, Z: 1.7e9 + 3e7 * rng.random(Z.shape),
     "large": lambda rng, Z: 1e8 * (Z + 3.0),
     "many": lambda rng, Z: Z,
     "many of all scales": lambda rng, Z: Z * np.logspace(-2, 3, Z.shape[1]),
@@ -50,6 +51,8 @@ CASES = [
     ([CRF], ["time of labels"], ["chains", "trees"], 3, (1.0, 1e3), 1000),
     ([CRF], ["many of all scales"], ["chains"], 3, (1.0, 1e3), 700),
     (with_l1(CRF, 1.0), ["scales and offsets"], ["chains"], 3, (0.1, 10.0), 400),
+    (with_l1(CRF, 0.5, 1.0), ["time", "time of labels", "times of labels"],
+     ["rows", "chains"], 3, (1.0, 1e3), 100),
     (with_l1(SVM, 0.0, 0.5, 0.9), ["time"], ["rows", "chains"], 2, (1e-3, 1.0, 1e3), 500),
     (with_l1(SVM, 0.0, 0.9), ["large"], ["rows"], 3, (1e-3, 1.0, 1e3), 500),
     (with_l1(SVM, 0.5), ["many"], ["rows"], 3, (1.0, 1e3), 200),
@@ -66,7 +69,7 @@ def draw(columns, form, k):
     Z = rng.normal(size=(n, 300 if columns.startswith("many") else 7))
     X = COLUMNS[columns](rng, Z)
     score = Z[:, 0] - Z[:, 1] + rng.logistic(size=n)
-    if columns == "time of labels":
+    if columns.endswith("of labels"):
         # A slope by the time itself is noise to L-BFGS.
         score += 4.0 * (X[:, 0] > 1.715e9)
     y = np.digitize(score, np.quantile(score, np.arange(1, k) / k))

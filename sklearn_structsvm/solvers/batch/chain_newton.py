@@ -30,7 +30,6 @@ def run_chain_newton(
     rounding=None,
     nodes=None,
     centered=None,
-    coupled=(0, 1),
     **limits,
 ):
     """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
@@ -41,14 +40,13 @@ def run_chain_newton(
     as for `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w.
     `nodes` or None: w -> the positions as rows of a `SmoothRisk` in the first weights,
     its response at w, and the sum of their weights. They decide whether dual points are
-    feasible if columns are so large that λ is a rounding error. `centered`, `coupled`: as
-    for `ChainNewtonSteps`. Returns a `SolverResult`: "stalled" if no step decreases the
+    feasible if columns are so large that λ is a rounding error. `centered`: as for
+    `ChainNewtonSteps`. Returns a `SolverResult`: "stalled" if no step decreases the
     objective beyond rounding. Oracle calls are sums over the labelings of an example;
     the Hessian counts as one for each.
     """
     data = oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes
-    steps = ChainNewtonSteps(*data, centered=centered, coupled=coupled)
-    return run_steps(steps, **limits)
+    return run_steps(ChainNewtonSteps(*data, centered=centered), **limits)
 
 
 class ChainNewtonSteps(ModelSteps):
@@ -79,14 +77,13 @@ class ChainNewtonSteps(ModelSteps):
         centered=None,
         n_passes=1,
         most_passes=np.inf,
-        coupled=(0, 1),
     ):
         self.objective = SparseLogLoss(
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding, concave
         )
         self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
         self.n_passes, self.most_passes = n_passes, most_passes
-        self.bend, self.centered, self.coupled = bend, centered, coupled
+        self.bend, self.centered = bend, centered
         self.largest = np.zeros(len(self.objective.weights))
 
     @property
@@ -134,18 +131,17 @@ class ChainNewtonSteps(ModelSteps):
             return super()._moved(own, change)
         return self.centered.moved(self.objective.weights, change)
 
-    def _sizes(self):
+    def _size(self):
         if self.centered is None:
-            return super()._sizes()
+            return super()._size()
         # The best bound may be that no loss is negative.
-        return (self.objective.square_of(self.objective.smooth_gradient),)
+        return self.objective.square_of(self.objective.smooth_gradient)
 
     def _fit_bounds(self):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
         objective = self.objective
         lam, errors = objective.lam, objective.rounding.of_means
-        is_rough = self.nodes is not None and np.max(errors) > UNNOTICED * lam > 0.0
-        if not is_rough:
+        if self.nodes is None or not np.max(errors) > UNNOTICED * lam > 0.0:
             return False
         risk, response, total = self.nodes(objective.weights)
         n, B = risk.n_weights, risk.coefficients(response)

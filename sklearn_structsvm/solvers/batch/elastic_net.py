@@ -118,7 +118,7 @@ class SparseLogLoss(SparseComposite):
             self.note(value - self.square_of(self.smooth_gradient))
             return
         point = self.point = loss - float(w @ gradient) - self.error, gradient
-        bound = self.dual(point)
+        bound = self.dual(point[0], self.sizes(gradient))
         if self.mean is None:
             self.mean = point
         else:
@@ -127,18 +127,13 @@ class SparseLogLoss(SparseComposite):
                 (entropy + s * (point[0] - entropy), image + s * (point[1] - image))
                 for s in SHARES
             ]
-            values = [self.dual(mean) for mean in means]
+            values = [self.dual(h, self.sizes(u)) for h, u in means]
             self.mean = means[int(np.argmax(values))]
             bound = max(bound, *values)
         self.dual_objective = max(self.dual_objective, bound)
 
-    def dual(self, point):
-        """The best objective over scaled versions of a dual point."""
-        entropy, image = point
-        return self.bound(entropy, self.sizes(image))
-
-    def bound(self, entropy, sizes):
-        """The same from sizes of the image that have their rounding errors already."""
+    def dual(self, entropy, sizes):
+        """The best objective over scaled versions of a dual point; `sizes` as below."""
         best = -np.inf
         for share in self.scales(sizes):
             conjugate = self.conjugate(share * sizes)
@@ -149,5 +144,5 @@ class SparseLogLoss(SparseComposite):
     def raise_bound(self, entropy, sizes):
         """Use distributions whose image is no larger. Returns whether the gap halves."""
         gap = self.value - self.dual_objective
-        self.dual_objective = max(self.dual_objective, self.bound(entropy, sizes))
+        self.dual_objective = max(self.dual_objective, self.dual(entropy, sizes))
         return self.value - self.dual_objective < 0.5 * gap

@@ -1,18 +1,18 @@
 """Dual points of rows whose images suit an elastic net in spite of rounding.
 
 An L1 norm bounds the entries of an image u = Xᵀ B by λ, beyond which squares make them
-costly. If columns are as large as 1e9, λ
-may be less than a rounding error of the terms of u: then u is not known in double
-precision, and neither B nor the weights are fine enough for it. So here B is a sum of two
-doubles, and u is computed with twice the digits. The steps that bring u within its bounds
-are those of Newton's method, but they change B alone.
+costly. If columns are as large as 1e9, λ may be less than a rounding error of the terms
+of u: then u is not known in double precision, and neither B nor the weights are fine
+enough for it. So here B is a sum of two doubles, and u is computed with twice the digits.
+The steps that bring u within its bounds are those of Newton's method, but they change B
+alone.
 """
 
 import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
-from sklearn_structsvm._utils.tolerances import SAME, UNNOTICED
+from sklearn_structsvm._utils.tolerances import HUGE, SAME, TINY, UNNOTICED
 from sklearn_structsvm.solvers.loop import ROUNDING, rounding_of
 from sklearn_structsvm.solvers.qp._simplex_qp import wide_combination
 
@@ -27,7 +27,7 @@ FARTHEST = 0.5
 
 @np.errstate(over="ignore", invalid="ignore")
 def feasible_point(risk, response, B, w, lam, ridge=0.0):
-    """A dual point near B whose image has no entry beyond ±(λ + κ |w|), or not by as much.
+    """A dual point near B with no entry of its image beyond λ + κ |w|, or not by as much.
 
     `risk`: its rows are in this process. `response`, `B` (n_samples, n_scores): `B` are
     the coefficients of the response, up to rounding. `w` (n_weights,): entries of the
@@ -39,7 +39,7 @@ def feasible_point(risk, response, B, w, lam, ridge=0.0):
     if not len(image.rough):
         return None
     if risk.is_coupled:
-        w = least_penalized(w, risk.n_scores, lam, ridge)
+        w = _least_penalized(w, risk.n_scores, lam, ridge)
     curvatures = risk.curvatures(response)
     high, low = risk.as_dual(B)
     best, least, bounds = None, np.inf, ridge * np.abs(w)
@@ -52,8 +52,7 @@ def feasible_point(risk, response, B, w, lam, ridge=0.0):
             best, least = (high, sizes), largest
         if least <= (1.0 + SAME) * lam:
             break
-        ends = -lam * np.sign(w) - ridge * w
-        ends = np.where(w == 0.0, np.clip(u, -lam, lam), ends)
+        ends = np.where(w == 0.0, np.clip(u, -lam, lam), -lam * np.sign(w) - ridge * w)
         own = np.flatnonzero(u != ends)
         along = np.zeros_like(u)
         H = second_derivatives(risk, response, curvatures, own)
@@ -69,20 +68,16 @@ def feasible_point(risk, response, B, w, lam, ridge=0.0):
     return best
 
 
-def least_penalized(w, k, lam, ridge):
+def _least_penalized(w, k, lam, ridge):
     """Weights of features for k scores, after the best vector is added to all scores'.
 
     That changes no loss, so rounding may hide what it does to the penalty.
     """
+    # Of the points between two middle weights, each is a median.
     W = w.reshape(-1, k)
-    if ridge:
-        middle = W.mean(axis=1, keepdims=True)
-        ends = middle + lam / (ridge * k) * np.arange(-k, k + 1, 2)
-        moved = np.median(np.hstack([W, ends]), axis=1, keepdims=True)
-    else:
-        # Zero is a median then, of which there are many between two middle weights.
-        middle = np.sort(W, axis=1)[:, [(k - 1) // 2, k // 2]]
-        moved = np.clip(0.0, middle[:, :1], middle[:, 1:])
+    ends = min(lam / (ridge * k + TINY), HUGE) * np.arange(-k, k + 1, 2)
+    ends = W.mean(axis=1, keepdims=True) + ends
+    moved = np.median(np.hstack([W, ends]), axis=1, keepdims=True)
     return (W - moved).ravel()
 
 

@@ -105,12 +105,12 @@ class L1Risk(SparseComposite):
         self.n_planes += 1
         self.take_gradient(self.image)
         self._average()
-        points = (self.coef, self.image), self.mean
-        if self._note_bounds(*((coef, self.sizes(u)) for coef, u in points)) == -np.inf:
+        pairs = (self.coef, self.image), self.mean
+        if self._note_bounds((coef, self.sizes(u)) for coef, u in pairs) == -np.inf:
             # The mean was lost together with a worker.
             self.mean = None
 
-    def _note_bounds(self, *pairs):
+    def _note_bounds(self, pairs):
         """Use the best bounds of coefficients and sizes of images; returns the last."""
         points = [
             (coef, share, self.conjugate(share * sizes))
@@ -134,7 +134,7 @@ class L1Risk(SparseComposite):
         """Use coefficients whose image is no larger. Returns whether the gap halves."""
         gap = self.value - self.dual_objective
         self.fitted = B, self.scale(sizes)
-        self._note_bounds((B, sizes))
+        self._note_bounds([(B, sizes)])
         return self.value - self.dual_objective < 0.5 * gap
 
     def _average(self):

@@ -7,7 +7,6 @@ from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch.feasible_image import (
     feasible_point,
-    least_penalized,
     second_derivatives,
 )
 from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
@@ -73,11 +72,9 @@ class ModelSteps:
     """Steps toward the minimum of the penalty and a quadratic model.
 
     A subclass has an `objective`, whose loss is modeled, and moves by `_step_to`.
-    `coupled`: the number of first weights that belong to features and to scores of which
-    only differences count, and the number of these scores.
     """
 
-    method, damping, coupled = "newton", LEAST_DAMPING, (0, 1)
+    method, damping = "newton", LEAST_DAMPING
 
     def _minimize_model(self, H, own, diagonal, most_damping=1.0):
         """Make a step, with more and more damping. Returns whether there was one.
@@ -108,19 +105,15 @@ class ModelSteps:
 
     def _damped_step(self, H, gradient, scales, start, own):
         """`_step_to` the minimum of one model, 0 if rounding has made H indefinite."""
-        objective = self.objective
         with np.errstate(over="ignore"):
             # With a λ beyond all gradients, no weight moves; penalties are multiplied.
             largest = 0.5 * np.finfo(np.float64).max
-            penalties = np.minimum(objective.lam * scales, largest)
+            penalties = np.minimum(self.objective.lam * scales, largest)
         try:
-            if objective.lam > 0.0:
+            if self.objective.lam > 0.0:
                 b = gradient - H @ start
-                target = objective.weights.copy()
+                target = self.objective.weights.copy()
                 target[own] = scales * minimize_sparse_quadratic(H, b, penalties, start)
-                # Damping is more than all that the loss says of columns like Unix time.
-                penalties, (n, k) = (objective.lam, objective.ridge), self.coupled
-                target[:n] = least_penalized(target[:n], k, *penalties)
             else:
                 # The change may be far smaller than rounding errors of H times weights.
                 factor = cho_factor(H, check_finite=False)
@@ -151,7 +144,8 @@ class ModelSteps:
         slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
         if not slope < 0.0:
             return -1.0
-        if -slope <= self._value_error():
+        # Of the scores of columns as large as Unix time, more is lost than of values.
+        if -slope <= max(VALUE_ROUNDING * abs(objective.value), objective.error):
             return self._last_step(target)
 
         there = objective.look(target)
@@ -164,27 +158,22 @@ class ModelSteps:
 
         return objective.search(target_of)
 
-    def _value_error(self):
-        """The change of the objective that is lost in its rounding errors."""
-        # Of the scores of columns as large as Unix time, more is lost.
-        return max(VALUE_ROUNDING * abs(self.objective.value), self.objective.error)
-
     def _last_step(self, target):
         """If the objective can no longer decide, the dual or the gradient does."""
         objective = self.objective
         before = objective.weights, objective.found, objective.value
-        sizes = self._sizes()
+        size = self._size()
         found = objective.look(target)
         objective.go_to(target, found, objective.evaluate(target, found))
-        if any(new < 0.5 * old for new, old in zip(self._sizes(), sizes, strict=True)):
+        if self._size() < 0.5 * size:
             return 1.0
         objective.go_to(*before)
         return -1.0
 
-    def _sizes(self):
-        """What is small near the optimum: the gap, and the largest slope."""
+    def _size(self):
+        """The gap times the largest slope, for one of them may stand still."""
         gap = self.objective.value - self.objective.dual_objective
-        return gap, float(np.abs(self.objective.gradient).max())
+        return gap * float(np.abs(self.objective.gradient).max())
 
 
 class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
@@ -197,8 +186,6 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
     def __init__(self, risk, lam, l1_ratio, w0=None, most_modeled=None):
         super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
         self.most_modeled = MOST_MODELED if most_modeled is None else most_modeled
-        if risk.is_coupled:
-            self.coupled = risk.n_weights, risk.n_scores
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""

@@ -176,7 +176,6 @@ def minimize_ratio(problem, A, B, *, tol):
     return RatioMinimum(best[1], best[2], float(best[0]), float(bound), n_calls)
 
 
-
 @dataclass
 class Minorant:
     """A linear function that is nowhere above the problem's objective.

@@ -139,9 +139,7 @@ class PartsMaster:
         m, n, n_pieces, p = len(self.rows), len(self.cells), len(ends), len(self.h)
         cells, tensors = np.array(self.cells), np.array(self.tensors)
         blocks = pieces.reshape(n_pieces, m, -1)
-        of_pieces = np.array(
-            [(block[cells] * tensors).sum(axis=1) for block in blocks]
-        )
+        of_pieces = np.array([(block[cells] * tensors).sum(axis=1) for block in blocks])
         counts = [len(value) for value in self.values]
         of_conditions = sparse.csc_array(
             (
