@@ -13,6 +13,7 @@ from sklearn.svm import l1_min_c
 from sklearn_structsvm import CRFClassifier, crf_path
 from sklearn_structsvm.structures import (
     MISSING,
+    ChainStructure,
     PairwiseMultilabelStructure,
 )
 
@@ -125,6 +126,18 @@ def test_weights_of_examples_count_them(kind):
     np.testing.assert_allclose(
         weighted.objectives, repeated.objectives, rtol=0.0, atol=TOL + ROUNDING
     )
+
+
+def test_zeros_are_a_path_where_no_weight_has_a_use():
+    X = [np.zeros((3, 2)), np.zeros((3, 2))]
+    y = [["a", "a", "b"], ["b", "b", "a"]]
+    structure = ChainStructure(
+        bias=False, first_bias=False, last_bias=False, transition=False
+    )
+    path = crf_path(X, y, structure=structure, Cs=3, l1_ratio=1.0)
+    np.testing.assert_allclose(path.Cs, np.geomspace(1e-3, 1e2, 3))
+    np.testing.assert_array_equal(path.n_nonzeros, 0)
+    np.testing.assert_allclose(path.objectives, 3.0 * np.log(2.0))
 
 
 def test_fits_that_are_cut_short_are_told_once():
