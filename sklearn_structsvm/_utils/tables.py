@@ -57,15 +57,15 @@ def column_at(table, j):
     return table.column(j) if hasattr(table, "column") else table[:, j]
 
 
-def places_by_name(name, found, expected, of):
+def places_by_name(name, found, expected, of, what="column"):
     """Places of the expected columns in a table, in the expected order.
 
     Columns that are numbered 0, 1, ... count as unnamed unless numbers are expected.
 
     `found`, `expected`: names of columns, or None if they have no names. `of`: words
-    for the owner of the expected names, for the message. Returns places, or None if
-    columns have no names, so that their places count. ValueError for missing, unknown
-    and repeated columns.
+    for the owner of the expected names, and `what` has names, for the message. Returns
+    places, or None if columns have no names, so that their places count. ValueError for
+    missing, unknown and repeated columns.
     """
     if found is None or expected is None or found == expected:
         return None
@@ -80,12 +80,40 @@ def places_by_name(name, found, expected, of):
         "has more than one": sorted({c for c in found if found.count(c) > 1}, key=str),
     }
     told = " and ".join(
-        f"{what} column{'s' if len(columns) > 1 else ''} {listed_names(columns)}"
-        for what, columns in faults.items()
+        f"{fault} {what}{'s' if len(columns) > 1 else ''} {listed_names(columns)}"
+        for fault, columns in faults.items()
         if columns
     )
-    told = told or f"has {len(found)} columns"
+    told = told or f"has {len(found)} {what}s"
     raise ValueError(f"{name} {told}. {of}: {listed_names(expected)}.")
+
+
+def places_of_labels(name, found, labels, what="column"):
+    """`places_by_name` of what labels are the names of."""
+    labels = np.asarray(labels).tolist()
+    # In polars, Arrow and files, names are strings, whatever the labels are.
+    if found is not None and all(isinstance(own, str) for own in found):
+        labels = [str(label) for label in labels]
+    of = f"Its {what}s must be the labels"
+    return places_by_name(name, found, labels, of, what)
+
+
+def square_by_label(name, table, labels):
+    """A table whose rows and columns are labels, with both in the order of `labels`.
+
+    Only data frames have names. Rows without names are in the order of the columns.
+    """
+    columns = column_names(table)
+    if columns is None:
+        return table
+    rows = list(getattr(table, "index", columns))
+    if rows == list(range(len(rows))) and set(rows) != set(np.asarray(labels).tolist()):
+        rows = columns
+    of_rows = places_of_labels(name, rows, labels, "row")
+    of_columns = places_of_labels(name, columns, labels)
+    values = np.asarray(table)
+    values = values if of_rows is None else values[of_rows]
+    return values if of_columns is None else values[:, of_columns]
 
 
 def from_column(values):

@@ -216,9 +216,7 @@ def cost_loss(
     ----------
     <SAMPLE>
     costs : array-like of shape (k, k) or dict
-        Cost matrix L: entry [i, j] is the cost of predicting class j for label i, in the
-        order of `labels`. Or a dict ``{(label, prediction): cost}``, in which missing
-        costs are 0.
+        As for `LinearLoss`.
 
     <WEIGHTS>
 

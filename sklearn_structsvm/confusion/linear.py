@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_structsvm._utils.borders import as_floats
+from sklearn_structsvm._utils.tables import square_by_label
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["LinearLoss", "Ordinal", "ZeroOne"]
@@ -51,8 +52,9 @@ class LinearLoss(CostMetric):
     ----------
     costs : array-like of shape (k, k), or dict
         Cost matrix L: entry [i, j] is the cost of predicting class j for label i, in the
-        order of the sorted labels. Or a dict ``{(label, prediction): cost}``, in which
-        missing costs are 0. Costs may be negative, and the diagonal may be nonzero.
+        order of the sorted labels; rows and columns of a data frame go by their names. Or
+        a dict ``{(label, prediction): cost}``, in which missing costs are 0. Costs may be
+        negative, and the diagonal may be nonzero.
 
     Examples
     --------
@@ -89,7 +91,8 @@ class LinearLoss(CostMetric):
                 i = self.index_of(label, "a label in costs")
                 L[i, self.index_of(prediction, "a prediction in costs")] = cost
         else:
-            L = self.costs
+            labels = range(n_classes) if self._classes is None else self._classes
+            L = square_by_label("costs", self.costs, labels)
         return as_floats("costs", L, n_classes, n_classes)
 
     def check(self, n_classes: int) -> None:

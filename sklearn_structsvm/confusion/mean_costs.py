@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array, as_floats
 from sklearn_structsvm._utils.labels import as_classes, encode, unique_of
-from sklearn_structsvm._utils.tables import column_names, places_by_name
+from sklearn_structsvm._utils.tables import column_names, places_of_labels
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.counts import as_labels
 
@@ -15,11 +15,7 @@ def check_costs(costs, n, classes):
     The columns of a data frame are labels, in any order.
     """
     k, shape = len(classes), as_array("costs", costs).shape
-    found, labels = column_names(costs), np.asarray(classes).tolist()
-    # In polars, Arrow and files, column names are strings, whatever the labels are.
-    if found is not None and all(isinstance(column, str) for column in found):
-        labels = [str(label) for label in labels]
-    places = places_by_name("costs", found, labels, "Its columns must be the labels")
+    places = places_of_labels("costs", column_names(costs), classes)
     if places is not None:
         costs = as_array("costs", costs)[:, places]
     if shape == (n, k):

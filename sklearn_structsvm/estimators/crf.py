@@ -16,6 +16,7 @@ from sklearn_structsvm._utils.labels import (
     label_cost_matrix,
     split_weights,
 )
+from sklearn_structsvm._utils.tables import square_by_label
 from sklearn_structsvm.estimators.base import fit_aside
 from sklearn_structsvm.estimators.constraints import (
     BLOCK_OPTIONS,
@@ -683,8 +684,8 @@ class CRFClassifier(ProbabilisticClassifier):
         if weight is not None:
             labels = problem.targets.known_labels(structure)
             weight = class_weight_vector(weight, structure.classes_, labels)
-        n_classes = len(structure.classes_)
-        problem.costs = label_cost_matrix(costs, n_classes, weight)
+        costs = square_by_label("label_costs", costs, structure.classes_)
+        problem.costs = label_cost_matrix(costs, len(structure.classes_), weight)
 
 
 def warn_of_weights(structure, y):

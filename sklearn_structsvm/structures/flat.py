@@ -39,6 +39,7 @@ from sklearn_structsvm._utils.labels import (
     unseen,
 )
 from sklearn_structsvm._utils.own_indices import with_own_indices
+from sklearn_structsvm._utils.tables import square_by_label
 from sklearn_structsvm.structures._flat import MulticlassOracle, MultilabelOracle
 from sklearn_structsvm.structures.base import Structure
 from sklearn_structsvm.structures.constrained import constrained_argmax
@@ -214,8 +215,8 @@ class _SingleLabel(FlatStructure):
             )
         self.classes_ = learn_classes(y, classes)
         self._class_weight = class_weight_vector(class_weight, self.classes_, y)
-        n = len(self.classes_)
-        self.label_costs_ = label_cost_matrix(self.label_costs, n)
+        costs = square_by_label("label_costs", self.label_costs, self.classes_)
+        self.label_costs_ = label_cost_matrix(costs, len(self.classes_))
 
     def _fitted_shapes(self):
         n = len(self.classes_)

@@ -38,6 +38,7 @@ from sklearn_structsvm._utils.labels import (
 )
 from sklearn_structsvm._utils.own_indices import with_own_indices
 from sklearn_structsvm._utils.sequence_scores import token_accuracy_score
+from sklearn_structsvm._utils.tables import square_by_label
 from sklearn_structsvm.structures import validation
 from sklearn_structsvm.structures._k_best import k_best, max_marginals
 from sklearn_structsvm.structures.allowed_labels import (
@@ -154,9 +155,8 @@ class NodeStructure(Structure):
         self.n_features_in_ = self._features(X[0]).shape[1]
         self.classes_ = learn_classes(labels, classes)
         weight = class_weight_vector(class_weight, self.classes_, labels)
-        self.label_costs_ = label_cost_matrix(
-            self.label_costs, len(self.classes_), weight
-        )
+        costs = square_by_label("label_costs", self.label_costs, self.classes_)
+        self.label_costs_ = label_cost_matrix(costs, len(self.classes_), weight)
         if self._is_given or self._has_both:
             self._check_scores(X)
         self.n_weights_ = self._count_weights()
