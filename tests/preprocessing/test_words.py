@@ -57,7 +57,7 @@ def shape_of(word):
     return "".join("d" if c.isdigit() else c for c in kinds)
 
 
-def expected(x, affixes=6, window=1, ngrams=2):
+def expected(x, affixes=5, window=1, ngrams=2):
     """Names of the default features, one word after another."""
     words = [own if isinstance(own, str) else own[0] for own in x]
     parts = None if x and isinstance(x[0], str) else [own[1] for own in x]
@@ -83,17 +83,8 @@ def expected(x, affixes=6, window=1, ngrams=2):
                 for k in range(1, min(affixes, len(word)) + 1):
                     add(d, f"prefix={low[:k]}")
                     add(d, f"suffix={low[-k:]}")
-            elif affixes >= 3 and len(low) >= 3:
-                add(d, f"suffix={low[-3:]}")
             add(d, f"shape={shape_of(word)}")
             add(d, "short=" + re.sub(r"(.)\1+", r"\1", shape_of(word)))
-
-        if window:
-            for d in (-window - 1, window + 1):
-                add(d, f"lower={at(lower, t + d)}")
-            if ngrams > 1:
-                pair = f"-1:lower={at(lower, t - 1)}|+1:lower={at(lower, t + 1)}"
-                names.append(pair)
 
         def runs(values, name, reach, longest, names=names, t=t):
             for size in range(2, longest + 1):
