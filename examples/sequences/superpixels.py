@@ -119,3 +119,4 @@ plt.show()
 final = model.final_estimator_
 print(f"inference_: {final.structure_.inference_}")
 print(f"dual_gap_ <= tol: {final.dual_gap_ <= final.tol}")
+# sphinx_gallery_thumbnail_path = "recorded/superpixels_3_1.svg"
