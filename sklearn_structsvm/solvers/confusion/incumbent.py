@@ -4,7 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import UNNOTICED
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, UNNOTICED
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import (
     LowerBounds,
@@ -133,7 +133,9 @@ class Incumbent:
 
     def take(self, weights):
         """Keep a mixture of the columns if it is the best so far."""
-        problem, C = self.problem, self.columns.mix(weights)
+        # The mixture will be without the others.
+        weights = np.where(weights > SUM_ROUNDING, weights, 0.0)
+        problem, C = self.problem, self.columns.mix(weights / weights.sum())
         excess, violation = problem.excess(C), problem.violation(C)
         # That takes a program, so it is for the mixtures that a run may end with.
         may_end = self.is_ending or problem.value(C) - self.bound <= self.tol

@@ -284,8 +284,16 @@ def test_an_interrupted_run_leaves_its_best_mixture_behind():
 
 
 @pytest.mark.parametrize("metric", ["h_mean", "g_mean"])
-@pytest.mark.parametrize("groups", [None, np.arange(2)])
-def test_means_of_recalls_leave_where_several_recalls_are_zero(metric, groups):
+@pytest.mark.parametrize(
+    ("groups", "constraints"),
+    [(None, []),
+     (np.arange(2), []),
+     (np.arange(2), [SelectionRate(at_most=0.0, group=1, label=2)]),
+     (np.arange(2), [Precision(at_most=0.05, group=1, label=2)])],
+)  # fmt: skip
+def test_means_of_recalls_leave_where_several_recalls_are_zero(
+    metric, groups, constraints
+):
     # No classifier predicts more than two of the five classes, and no line between two
     # classifiers leads to a better mean than the worst.
     rng = new_rng(31)
@@ -293,9 +301,11 @@ def test_means_of_recalls_leave_where_several_recalls_are_zero(metric, groups):
     P[0, [0, 2, 4]], P[1, [1, 2, 3]] = rng.dirichlet([4.0, 3.0, 1.0], size=2)
     weights = rng.uniform(0.4, 0.6, size=2)
     problem = ConfusionProblem.from_probabilities(
-        metric, P, None, sample_weight=weights, sensitive_features=groups
-    )
+        metric, P, None, sample_weight=weights, sensitive_features=groups,
+        constraints=constraints,
+    )  # fmt: skip
     result = run_column_generation(problem, tol=1e-6, max_iter=1000, max_time=None)
+    assert result.violation <= 0.0
     assert result.status == "converged" and result.gap <= 1e-6
     assert result.objective < 0.9
 
@@ -413,3 +423,29 @@ def test_a_rate_of_zero_beside_a_curved_constraint_is_certified():
         result = run_column_generation(problem, tol=1e-4)
         assert result.status == "converged"
         assert result.violation <= 1e-9
+
+
+def test_a_ratio_whose_denominator_may_vanish_ends_at_its_bound():
+    for seed in range(4):
+        problem = ConfusionProblem.from_probabilities(
+            Precision(pos_label=1),
+            new_rng(seed).dirichlet(np.full(3, 0.3), size=8),
+            constraints=[Quantification(at_most=10.0, per_group=True)],
+            sensitive_features=np.arange(8) % 2,
+        )
+        result = run_column_generation(problem, tol=1e-4)
+        assert result.status == "converged"
+        assert result.n_iter <= 15
+
+
+def test_what_a_negligible_weight_meets_is_not_met_without_it():
+    # The divergence of a class that is hardly in the group, and that is better never
+    # predicted there.
+    rng = np.random.default_rng(10)
+    problem = ConfusionProblem.from_probabilities(
+        Precision(pos_label=1),
+        rng.dirichlet(np.full(3, 0.3), size=8),
+        constraints=[Quantification(at_most=3.0, per_group=True)],
+        sensitive_features=np.arange(8) % 2,
+    )
+    assert run_column_generation(problem, tol=1e-4).violation <= 0.0

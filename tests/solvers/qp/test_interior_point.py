@@ -55,6 +55,26 @@ def test_a_quadratic_program_ends_at_its_optimum(rank):
         assert (D @ found.x - b).max() <= 1e-9
 
 
+def test_steps_do_not_go_in_a_circle():
+    # Where a step back to balance raises the gap, the next one must not undo it.
+    A = np.array(
+        [[-0.055, -0.029, 0.05, -0.062, -0.018, 0.03, 0.033, 0.0],
+         [0.024, -0.068, 0.075, 0.016, 0.023, -0.022, -0.072, 0.0],
+         [-0.06, 0.129, -0.004, -0.04, -0.153, 0.109, -0.237, 0.0],
+         [0.051, 0.098, -0.032, -0.262, 0.17, -0.115, -0.077, 0.0],
+         [-0.262, 0.791, 0.724, 0.377, 0.338, -0.103, 0.152, 0.0]]
+    )  # fmt: skip
+    D = np.array(
+        [[-0.489, -0.614, -0.614, -0.364, -0.614, -0.364, -0.489, -1.0],
+         [-0.614, 0.386, 0.136, -0.239, -0.239, -0.489, -0.364, -1.0],
+         [-0.364, -0.614, -0.614, -0.614, -0.364, -0.489, -0.364, -1.0]]
+    )  # fmt: skip
+    c = np.array([-0.335, -0.21, -0.252, -0.325, -0.332, -0.335, -0.346, 10.0])
+    x = np.array([0.178, 0.014, 0.014, 0.015, 0.283, 0.481, 0.014, 1.0])
+    found = solve_qp(c, np.append(np.ones(7), 0.0), D, np.zeros(3), x, Q=A.T @ A)
+    assert max(found.gap, found.residual) <= 1e-9
+
+
 def test_multipliers_are_those_of_the_middle_and_not_of_a_corner():
     # v >= x0 twice, and 1 - x0 is free: either row may have all of the multiplier.
     D = np.array([[1.0, 0.0, -1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0]])
