@@ -35,9 +35,7 @@ class RecallMetric(ConfusionMetric):
     def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         priors = C.sum(axis=1)
         present = np.flatnonzero(priors > 0.0)
-        # Gradients are computed with all recalls at least this large. The slope of the
-        # G-mean at 0 is infinite. Here it is at most 1e4 times that of a plain recall,
-        # and no useful classifier has such a low recall.
+        # The slope of the G-mean at 0 is infinite, so it is taken nearby.
         recalls = C.diagonal()[present] / priors[present]
         recalls = np.where(recalls > 0.0, recalls, 1e-4)
         slopes = self.slopes(recalls)
@@ -93,8 +91,8 @@ class GMean(RecallMetric):
        \qquad r_i = C_{ii} / \sum_j C_{ij}
 
     This is Example 3 of Narasimhan et al. (JMLR 2024). The loss is convex, since the
-    geometric mean is concave. Its slope is infinite where a
-    recall is 0; gradients are computed with recalls of at least 1e-4.
+    geometric mean is concave. Its slope is infinite where a recall is 0; gradients
+    there are those at a recall of 1e-4.
 
     Read more in the :ref:`User Guide <guide-metrics>`.
 

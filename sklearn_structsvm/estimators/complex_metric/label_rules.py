@@ -162,9 +162,7 @@ class Choice:
     history: dict | None = None
 
 
-def choose_thresholds(
-    rows, weights, truth, metric, average, constraints, names, shrink=False
-):
+def choose_thresholds(rows, weights, truth, metric, average, constraints, names, shrink):
     """A threshold for each label (or one for all, if "micro"), by exhaustive search.
 
     `weights` (n,), `average` ({"macro", "weighted", "micro"}). `truth` (CSR (n, L)):
@@ -188,9 +186,9 @@ def choose_thresholds(
             support=min(SUPPORT, hits.sum() + rest) if shrink else 0.0,
         )  # fmt: skip
         if not losses[j] < np.inf:
-            of = "of all labels together" if average == "micro" else f"of label {names[j]!r}"
+            of = "all labels together" if average == "micro" else f"label {names[j]!r}"
             raise InfeasibleConstraintError(
-                f"No threshold {of} meets the constraints: the smallest violation is "
+                f"No threshold of {of} meets the constraints: the smallest violation is "
                 f"{violation:.3g}.",
                 violation,
             )

@@ -107,21 +107,9 @@ class Bisection(ConfusionSolver):
             weights[index] = 1.0
             return weights, least, True
         tol = ROUGH_SHARE * self.tol * max(self.below[0], self.tol)
-        found = INNER[self.inner](
-            self.problem.linearized(L),
-            tol=tol,
-            max_iter=self.inner_max_iter,
-            max_time=incumbent.seconds_left,
+        found, weights = incumbent.solve_linear(
+            INNER[self.inner], L, tol, self.inner_max_iter
         )
-        incumbent.n_calls += found.n_oracle_calls
-        places = [
-            incumbent.columns.add(C, handle)[0]
-            for C, handle in zip(
-                found.solution.confusions, found.solution.handles, strict=True
-            )
-        ]
-        weights = np.zeros(len(incumbent.columns))
-        np.add.at(weights, places, found.solution.weights)
         return weights, found.dual_objective, found.status != "max_iter"
 
 

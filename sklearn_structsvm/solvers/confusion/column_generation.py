@@ -95,7 +95,7 @@ class ColumnGeneration(ConfusionSolver):
         super().__init__(problem, tol, max_iter, options)
         self.incumbent = _Finishing(self, problem, tol)
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
-        if problem.constrained and self.bounds.below is not None and not self.bounds.below[0]:
+        if problem.constrained and 0.0 in (self.bounds.below or ()):
             # Minorants may give none, and programs are as exact as a gap requires.
             self.incumbent.bound_by_ratios()
         self.master = make_master(problem, self.columns)
@@ -106,11 +106,7 @@ class ColumnGeneration(ConfusionSolver):
         self.highest_price = self.master.price
         # Columns from which descents still have to start, if ψ is not convex.
         self.places = None
-        self.minorants = [self.master.first_minorant()]
-        if not self.bounds.known:
-            self.minorants += self.starts()
-        if isinstance(problem, ViolationProblem) and problem.tries_constants:
-            self.minorants += self.constants()
+        self.minorants = [self.master.first_minorant(), *self.starts()]
         # With cuts, a program is only a part of the master problem.
         self.rounds = MAX_PROGRAMS_PER_CALL if self.master.bends else 1
         # Multipliers oscillate, but the slopes of a smooth metric do not.
@@ -119,16 +115,15 @@ class ColumnGeneration(ConfusionSolver):
 
     def starts(self):
         """Additional losses to price first, if the result depends on the start."""
-        k = self.problem.shape[-1]
-        priors = np.maximum(self.problem.priors.sum(axis=0), SUM_ROUNDING)
-        for costs in (np.ones(k), 1.0 / priors):
-            L = np.broadcast_to(np.diag(-costs), self.problem.shape)
-            yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
-
-    def constants(self):
-        """Losses whose best classifiers always predict one class, in all groups."""
-        for saving in np.eye(self.problem.shape[-1]):
-            L = np.broadcast_to(-saving, self.problem.shape)
+        problem, losses = self.problem, []
+        if not self.bounds.known:
+            priors = np.maximum(problem.priors.sum(axis=0), SUM_ROUNDING)
+            losses = [-np.eye(len(priors)), np.diag(-1.0 / priors)]
+        if isinstance(problem, ViolationProblem) and problem.tries_constants:
+            # Their best classifiers always predict one class, in all groups.
+            losses += [*-np.eye(problem.shape[-1])]
+        for loss in losses:
+            L = np.broadcast_to(loss, problem.shape)
             yield Minorant(L, 0.0, 0.0, L, 0.0, 0.0)
 
     def move(self):
@@ -170,34 +165,23 @@ class ColumnGeneration(ConfusionSolver):
         problem, incumbent = self.problem, self.incumbent
         if not self.bounds.known or not isinstance(self.master, SmoothMaster):
             return False
-        weights, gap = self.weights_of(incumbent.best.parts()), min(incumbent.gap, 1.0)
+        weights = self.columns.add_all(incumbent.best.parts())
+        gap = min(incumbent.gap, 1.0)
         for _ in range(2 * problem.shape[-1]):
             C = toward_interior(problem, self.columns.mix(weights), gap)
             L, h = problem.tangent(C)
-            found = ColumnGeneration.run(
-                problem.linearized(L),
-                tol=self.tol,
-                max_iter=MAX_INNER_CALLS,
-                max_time=incumbent.seconds_left,
+            found, to = incumbent.solve_linear(
+                ColumnGeneration.run, L, self.tol, MAX_INNER_CALLS
             )
-            incumbent.n_calls += found.n_oracle_calls
             incumbent.note_dual(found.dual_objective + h, h)
-            to = self.weights_of(found.solution.parts())
             weights = 0.5 * (np.pad(weights, (0, len(to) - len(weights))) + to)
-            if self.master.merit(self.columns.mix(weights))[0] < self.merit - VALUE_ROUNDING:
+            merit, _, _ = self.master.merit(self.columns.mix(weights))
+            if merit < self.merit - VALUE_ROUNDING:
                 self.master.weights, self.master.n_still = weights, 0
                 self.note()
                 return True
             gap *= FINAL_SHARE
         return False
-
-    def weights_of(self, classifiers):
-        """Weights of all columns, for (weight, C, handle) of some, which are added."""
-        added = [(weight, self.columns.add(*rest)[0]) for weight, *rest in classifiers]
-        weights = np.zeros(len(self.columns))
-        for weight, index in added:
-            weights[index] += weight
-        return weights / weights.sum()
 
     def begin_parts(self):
         """Go on with a `PartsMaster`, from the classifiers found."""
@@ -263,7 +247,7 @@ class ColumnGeneration(ConfusionSolver):
 
     def take_parts(self):
         """Add the classifiers that the mixture of the parts consists of."""
-        self.incumbent.take(self.weights_of(self.parts.classifiers()))
+        self.incumbent.take(self.columns.add_all(self.parts.classifiers()))
 
     def go_on_from(self, C, index, low):
         """Without convexity, descend from each start. Returns whether all are done."""
@@ -357,7 +341,7 @@ class _Finishing(Incumbent):
         if found.dual_objective > FEASIBILITY_TOL:
             self.check_feasible(found.dual_objective)
         else:
-            self.add(found.solution)
+            self.columns.add_all(found.solution.parts())
 
     def finish(self):
         if self.search.parts is None:
@@ -441,23 +425,17 @@ def least_violated(problem, bound, max_time=None):
     deadline = np.inf if max_time is None else perf_counter() + max_time
     tol = FINAL_SHARE * bound
 
-    def minimize(tries_constants=False):
-        return _minimize_violation(
-            problem,
-            0.0,
-            deadline,
-            lambda low, high: high - low <= FINAL_SHARE * high,
-            tol,
-            tries_constants,
-        )
+    def is_enough(low, high):
+        return high - low <= FINAL_SHARE * high
 
     def is_short(found):
         return found.objective > max(tol, FEASIBILITY_TOL) and found.status != "max_time"
 
-    found = minimize()
+    known = problem, 0.0, deadline, is_enough, tol
+    found = _minimize_violation(*known)
     if not problem.exact and is_short(found):
         # Such an oracle may come near no mixture that treats all groups alike.
-        before, found = found.n_oracle_calls, minimize(tries_constants=True)
+        before, found = found.n_oracle_calls, _minimize_violation(*known, True)
         found = replace(found, n_oracle_calls=found.n_oracle_calls + before)
     violation = problem.violation(found.solution.confusion)
     if problem.exact:

@@ -115,13 +115,19 @@ class Incumbent:
         """
         found = self.on_infeasible(self.problem, bound, self.seconds_left)
         self.n_calls += found.n_oracle_calls
-        self.add(found.solution)
+        self.columns.add_all(found.solution.parts())
         self.bounds.revise(self.columns.flat)
 
-    def add(self, mixture):
-        """Add the columns of a mixture."""
-        for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
-            self.columns.add(C, handle)
+    def solve_linear(self, run, L, tol, max_iter):
+        """The result of <L, C> under the constraints, and its weights (T,)."""
+        found = run(
+            self.problem.linearized(L),
+            tol=tol,
+            max_iter=max_iter,
+            max_time=self.seconds_left,
+        )
+        self.n_calls += found.n_oracle_calls
+        return found, self.columns.add_all(found.solution.parts())
 
     def note_dual(self, value, *terms):
         """Use a value of a dual function: a lower bound, if the oracle is exact.
@@ -174,8 +180,7 @@ class Incumbent:
         if len(self.columns) > MAX_RECOMBINED:
             mixture, n = self.best, len(self.columns)
             self.keep(np.arange(n - MAX_RECOMBINED // 2, n))
-            for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
-                self.columns.add(C, handle)
+            self.columns.add_all(mixture.parts())
         weights, minorant = best_weights(
             self.problem,
             self.columns,

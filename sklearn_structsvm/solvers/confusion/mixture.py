@@ -96,6 +96,13 @@ class Columns:
         self._known[key] = n
         return n, True
 
+    def add_all(self, classifiers):
+        """Add (weight, C, handle) of some. Returns weights (T,) of all columns."""
+        added = [(weight, self.add(*rest)[0]) for weight, *rest in classifiers]
+        weights = np.zeros(len(self))
+        np.add.at(weights, [index for _, index in added], [weight for weight, _ in added])
+        return weights / weights.sum()
+
     def keep(self, indices):
         """Drop all other classifiers."""
         self._flat[: len(indices)] = self._flat[indices]

@@ -223,11 +223,8 @@ def _without_lightest(problem, mixture, tol):
     if not problem.constrained:
         return mixture
     columns = Columns(problem.shape)
-    for C, handle in zip(mixture.confusions, mixture.handles, strict=True):
-        columns.add(C, handle)
-    weights, _ = best_weights(
-        problem, columns, tol=FINAL_SHARE * tol, weights=mixture.weights
-    )
+    start = columns.add_all(mixture.parts())
+    weights, _ = best_weights(problem, columns, tol=FINAL_SHARE * tol, weights=start)
     return columns.mixture(weights)
 
 
