@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_structsvm._utils.tolerances import ROUNDED_ZERO
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 __all__ = ["Balanced", "GMean", "HMean", "MinMax", "QMean"]
@@ -35,9 +36,9 @@ class RecallMetric(ConfusionMetric):
     def tangent(self, C: np.ndarray) -> tuple[np.ndarray, float]:
         priors = C.sum(axis=1)
         present = np.flatnonzero(priors > 0.0)
-        # The slope of the G-mean at 0 is infinite, so it is taken nearby.
+        # The slope of the G-mean at 0 is infinite, so that one nearby is taken there.
         recalls = C.diagonal()[present] / priors[present]
-        recalls = np.where(recalls > 0.0, recalls, 1e-4)
+        recalls = np.where(recalls > ROUNDED_ZERO, recalls, 1e-4)
         slopes = self.slopes(recalls)
         G = np.zeros_like(C, dtype=np.float64)
         G[present, present] = slopes / priors[present]
@@ -92,7 +93,8 @@ class GMean(RecallMetric):
 
     This is Example 3 of Narasimhan et al. (JMLR 2024). The loss is convex, since the
     geometric mean is concave. Its slope is infinite where a recall is 0; gradients
-    there are those at a recall of 1e-4.
+    there are those at a recall of 1e-4. Where constraints keep a recall at 0, rounding
+    leaves a gap of up to :math:`10^{-12/k}`.
 
     Read more in the :ref:`User Guide <guide-metrics>`.
 
