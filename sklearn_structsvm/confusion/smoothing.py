@@ -153,11 +153,9 @@ def _common_slope(z, hits, weights, starts):
 
 
 def left_out_scores(z, hits, weights, sigmoid):
-    """Scores a z + b of a label's examples, each by a sigmoid of all others, (m,).
+    """Scores a z + b, each by a sigmoid (a, b) of all other examples, (m,).
 
-    It is one step of Newton's method away from the `sigmoid` (a, b) of `fit_sigmoids`.
-
-    `z`, `hits`, `weights`: as of `fit_sigmoid`.
+    It is a step of Newton's method from that of all. Arguments as of `fit_sigmoid`.
     """
     scores = sigmoid[0] * z + sigmoid[1]
     q = expit(scores)

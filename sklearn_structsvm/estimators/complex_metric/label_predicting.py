@@ -148,9 +148,9 @@ class LabelPredictor(OverProbabilities):
         labels, are chosen anew from the probabilities of these rows, as if they were
         correct; those of sets are calibrated by `label_sigmoids_`. This helps if `fit`
         had few rows or a different label distribution. The labels of a row then depend on
-        the other rows. For very few rows and a ratio such
-        as F1, sets of `labels_per_row` labels are the best of all. The result is that of
-        `predict` for "samples", and where `fit` chose the most probable labels.
+        the other rows. For very few rows and a ratio such as F1, sets of `labels_per_row`
+        labels are the best of all. The result is that of `predict` for "samples", and
+        where `fit` chose the most probable labels.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class LabelPredictor(OverProbabilities):
         return 1.0 - loss if self.metric_.greater_is_better else -loss
 
     def _loss(self, predicted, truth, weights):
-        """The metric of predictions; `truth` may hold probabilities, unless of samples."""
+        """The metric of predictions; but for "samples", `truth` may hold probabilities."""
         if self.average == "samples":
             beta2 = self.metric_.beta**2
             hits = predicted.multiply(truth).sum(axis=1)

@@ -83,20 +83,16 @@ class ThresholdRule:
     def indicator(self, rows):
         """CSR of shape (n, L)."""
         check_shape("thresholds", self.values, rows.n_labels)
-        kept = rows.eta > self.values[rows.labels]
-        by_row = np.repeat(np.arange(len(rows)), np.diff(rows.starts))[kept]
-        by_label = rows.labels[kept]
-        # Labels that are predicted at probability 0 are predicted everywhere.
-        always = np.flatnonzero(self.values < 0.0)
-        if len(always):
-            others = self.values[by_label] >= 0.0
-            by_row, by_label = (
-                np.append(by_row[others], np.repeat(np.arange(len(rows)), len(always))),
-                np.append(by_label[others], np.tile(always, len(rows))),
-            )
-        ones = np.ones(len(by_row), dtype=np.int64)
         shape = len(rows), rows.n_labels
-        return sparse.csr_array((ones, (by_row, by_label)), shape=shape)
+        kept = (rows.eta > self.values[rows.labels]).astype(np.int64)
+        found = sparse.csr_array((kept, rows.labels, rows.starts), shape, copy=True)
+        # Labels that are predicted at probability 0 are predicted everywhere.
+        always = (self.values[None] < 0.0).astype(np.int64)
+        if always.any():
+            ones = np.ones((len(rows), 1), dtype=np.int64)
+            found = found.maximum(sparse.csr_array(ones) @ sparse.csr_array(always))
+        found.eliminate_zeros()
+        return found
 
 
 class TopLabelsRule:
@@ -254,7 +250,7 @@ class LabelSigmoids:
         return replace(rows, eta=expit(a * log_odds(rows.eta, floor) + b))
 
     def left_out(self, rows, weights, truth):
-        """`LabelRows` where no row's own labels have a say, of the arguments of `fit`."""
+        """The same, but of each row by all others; arguments as of `fit`."""
         columns = _label_columns(rows, effective_weights(weights), truth)
         found = rows.matrix().tocsc()
         scores = [

@@ -63,6 +63,8 @@ from sklearn_structsvm.estimators.inner import feature_attributes, supports
 from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
 
+ONLY_THRESHOLDS = "It is for thresholds only."
+
 
 class MultilabelMetricClassifier(LabelPredictor):
     r"""Which of many labels each row gets, for a metric such as macro-F1.
@@ -120,12 +122,13 @@ class MultilabelMetricClassifier(LabelPredictor):
         - "labels" counts the labels in y. Not with `labels_per_row` or "samples".
         - "probabilities" counts the predicted probabilities, as if they were correct.
         - "auto" calibrates the probabilities by a sigmoid per label, and counts these
-          with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
-          labels with weight n / (n + 100) if n rows have the label, and the calibrated
-          probabilities for the rest. The precision of a label counts three more
-          predictions, with its share of hits, because that of few rows is mostly chance.
-          With sample weights w, n rows are as many as :math:`(\sum w)^2 / \sum w^2`, so
-          that their scale does not matter.
+          with `labels_per_row` or "samples"; with `labels_per_row`, the most probable
+          labels are predicted if they fit y better. For thresholds it counts a mean of
+          both: the labels with weight n / (n + 100) if n rows have the label, and the
+          calibrated probabilities for the rest. The precision of a label counts three
+          more predictions, with its share of hits, because that of few rows is mostly
+          chance. With sample weights w, n rows are as many as
+          :math:`(\sum w)^2 / \sum w^2`, so that their scale does not matter.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -192,11 +195,11 @@ class MultilabelMetricClassifier(LabelPredictor):
         metrics that are neither convex nor ratios.
     dual_gap_ : float
         Upper bound on the suboptimality of the rule: `objective_ - dual_objective_`. For
-        thresholds it is what rounding may lose. For ratios with `labels_per_row` it is
-        usually larger than `tol`, because the bound comes from a relaxation in which rows
-        can exchange labels: only the number of all predictions is fixed, and each label
-        may take its most probable rows. What that gains is in the gap, however good the
-        rule is, and more passes do not close it.
+        thresholds it is what rounding may lose. With `labels_per_row` it is large where
+        the most probable labels fit y better. For ratios it is usually larger than `tol`,
+        because the bound comes from a relaxation in which rows can exchange labels: only
+        the number of all predictions is fixed, and each label may take its most probable
+        rows. More passes do not close it.
     n_iter_ : int
         Number of passes; 1 if no iterations are needed.
     history_ : dict of ndarray
@@ -290,13 +293,8 @@ class MultilabelMetricClassifier(LabelPredictor):
 
     _needs: ClassVar[dict[str, list[Need]]] = {
         name: [
-            Need(values, "labels_per_row", (None,), "It is for thresholds only."),
-            Need(
-                values,
-                "average",
-                ("macro", "weighted", "micro"),
-                "It is for thresholds only.",
-            ),
+            Need(values, "labels_per_row", (None,), ONLY_THRESHOLDS),
+            Need(values, "average", ("macro", "weighted", "micro"), ONLY_THRESHOLDS),
         ]
         for name, values in (("constraints", None), ("confusion", ("labels",)))
     }
@@ -493,10 +491,7 @@ class MultilabelMetricClassifier(LabelPredictor):
             )
 
     def _or_most_probable(self, choice, raw, rows, weights, truth):
-        """The choice or, if labels say that these are better, the most probable labels.
-
-        Returns the rows as well by which it decides.
-        """
+        """The choice, or the most probable labels if y says they are better; its rows."""
         plain = TopLabelsRule(np.tile([0.0, 1.0], (raw.n_labels, 1)), self.labels_per_row)
         judged, most_probable = rows, plain.indicator(raw)
         if choice.history is None:
