@@ -318,6 +318,9 @@ def test_what_is_missing_or_exchanged_is_named():
     damaged.cell_finder_.groups = {}
     with pytest.raises(ValueError, match=r"^cell_finder_.groups has no 'check'; got {}"):
         damaged.predict(X, **options)
+    damaged.cell_finder_.group_blind = None
+    with pytest.raises(ValueError, match=r"^cell_finder_.group_blind must be True or F"):
+        damaged.predict(X, **options)
     for kind in ("binary", "chain"):
         model, X, y = fitted(kind)
         del model.n_jobs

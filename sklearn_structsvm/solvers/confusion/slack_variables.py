@@ -281,7 +281,7 @@ class MetricMinimizer:
         return target, float(bound)
 
     def _fall(self, multipliers, mu, xi, target):
-        """The first of successively halved steps to the target that lowers the value, or ξ."""
+        """The first of successively halved steps to the target that falls, or ξ."""
         before = self.lagrangian.value(xi, mu) - multipliers @ xi
         for k in range(MAX_HALVINGS):
             point = xi + 0.5**k * (target - xi)
