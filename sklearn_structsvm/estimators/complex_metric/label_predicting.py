@@ -225,7 +225,7 @@ class LabelPredictor(OverProbabilities):
         return 1.0 - loss if self.metric_.greater_is_better else -loss
 
     def _loss(self, predicted, truth, weights):
-        """The metric of predictions; but for "samples", `truth` may hold probabilities."""
+        """The metric of predictions; `truth` may be probabilities, but for "samples"."""
         if self.average == "samples":
             beta2 = self.metric_.beta**2
             hits = predicted.multiply(truth).sum(axis=1)
