@@ -128,18 +128,22 @@ class FeatureTables:
             rows.append(own)
         shifted = _Shifted(rows, starts, self.plan.reach)
         ranks = {name: _ranks(own) for name, own in self.vocabularies.items()}
-        # Those of equal names are counted together.
-        least = 1 if self.plan.is_translated else min_count
+        # Those of equal names are counted together. What neighbors have but once says
+        # nothing of others: without it errors are as many or fewer, and features half.
+        least = (1, 1) if self.plan.is_translated else (min_count, max(min_count, 2))
         self.features, self.single, counts = [], {}, []
         self._learn_singles(shifted, ranks, least, counts)
-        nodes, leaves = self._learn_others(shifted, ranks, least, counts)
+        nodes, leaves = self._learn_others(shifted, ranks, least[1], counts)
         if self.plan.is_translated:
             leaves = self._merge(leaves, np.concatenate(counts), min_count)
         self.pairs = tuple(map(np.concatenate, zip(*nodes, *leaves, strict=True)))
 
-    def _learn_singles(self, shifted, ranks, min_count, counts):
-        """Columns of templates with one part: of each family, of each of its atoms."""
-        times = {}
+    def _learn_singles(self, shifted, ranks, min_counts, counts):
+        """Columns of templates with one part: of each family, of each of its atoms.
+
+        `min_counts`: of features of the word, and of its neighbors.
+        """
+        times, least = {}, {}
         for column, own in enumerate(self.own):
             for template in self.plan.singles(column):
                 (part,) = template.parts
@@ -151,10 +155,11 @@ class FeatureTables:
                     atoms[atoms >= 0], at_rows[atoms >= 0], len(self.vocabularies[space])
                 )
                 times[number] = times.get(number, 0.0) + found
+                least[number] = min_counts[part.offset != 0]
         for (literals, spaces), number in self.families.items():
             if len(spaces) != 1:
                 continue
-            kept = np.flatnonzero(times[number] >= min_count).astype(np.intc)
+            kept = np.flatnonzero(times[number] >= least[number]).astype(np.intc)
             kept = kept[np.argsort(ranks[spaces[0]][kept])]
             # The first is for atom -1.
             columns = np.full(len(times[number]) + 1, -1, np.intc)

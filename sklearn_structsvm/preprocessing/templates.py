@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 # What stands before and behind a sentence in features of `WordFeatures`.
 START, STOP = "<s>", "</s>"
-# What neighbors do not have: it made errors no fewer, and three times the features.
+# What neighbors do not have: it made errors no fewer, and three times the features. But
+# the last three letters tell what kind of word a rare neighbor is.
 OWN = ("word", "prefix", "suffix")
+OF_NEIGHBORS = ("suffix", 3)
 # Prefixes of the bits of Brown clusters that are usual since Ratinov and Roth (2009).
 BITS = (4, 6, 10, 20)
 # Offsets that CRF++ allows.
@@ -112,9 +114,10 @@ def default_plan(names, *, affixes, window, ngrams, clusters, gazetteers):
     parts = [
         (j, offset)
         for offset in range(-window, window + 1)
-        for j, (kind, _) in enumerate(kinds)
-        if not offset or kind not in OWN
+        for j, kind in enumerate(kinds)
+        if not offset or kind[0] not in OWN or kind == OF_NEIGHBORS
     ]
+    parts += [(1, d) for d in (-window - 1, window + 1) if window]
     for column, name in enumerate([*names[1:], *gazetteers], 1):
         attributes.append(Attribute(column, "x", space=f"column {column}"))
         called.append(f"{name}=")
@@ -128,6 +131,8 @@ def default_plan(names, *, affixes, window, ngrams, clusters, gazetteers):
         return Template((*texts, ""), tuple(Part(*part) for part in parts))
 
     found = [template([part]) for part in parts]
+    if window and ngrams > 1:
+        found.append(template([(1, -1), (1, 1)]))
     in_rows = [(1, window)]
     in_rows += [(len(kinds) + k, window + 1) for k in range(len(names) - 1)]
     for j, reach in in_rows:

@@ -56,18 +56,19 @@ class WordFeatures(  # type: ignore[call-arg]
         attributes if they are tokens of spaCy (``["text", "pos_"]``), columns of data
         frames, or just names for words that are tuples. None takes all that the first
         word has; of tokens with an attribute `text`, that alone.
-    affixes : int, default=5
+    affixes : int, default=6
         Maximum length of prefixes and suffixes, in characters as a reader counts them:
         combining marks stay with their letter.
     window : int, default=1
         Number of neighbors on each side whose features a word has as well. Further
-        columns have one neighbor more.
+        columns have one neighbor more and, unless this is 0, so have forms.
     ngrams : int, default=2
         Maximum length of sequences of neighboring words that are features: 2 are pairs.
         Of further columns they are one longer, if there are any, and each column makes
         pairs with words at most one position apart.
     min_count : int, default=1
-        Number of words in `fit` that must have a feature, or it is left out.
+        Number of words in `fit` that must have a feature, or it is left out. Default
+        features of neighbors must have at least 2.
     n_features : int or None, default=None
         If given, features get one of so many columns by a hash, and no word is
         remembered: for streams, and for data that do not fit into memory. The hash is the
@@ -108,10 +109,10 @@ class WordFeatures(  # type: ignore[call-arg]
     - its shape with runs of equal kinds of letters as they are and as one
       (``shape=Xxx``, ``short=Xx``), where X is a capital, x a small letter, c a letter
       without case, and d a digit;
-    - of its neighbors the form in lower case and the shape (``-1:lower=the``,
-      ``+1:short=x``), with ``<s>`` before the beginning and ``</s>`` behind the end,
-      which tell first and last words;
-    - pairs of neighbors (``-1:lower=the|lower=cat``);
+    - of its neighbors the form in lower case, the suffix of three letters and the shape
+      (``-1:lower=the``, ``+1:short=x``), and of words next to these the form, with
+      ``<s>`` before the beginning and ``</s>`` behind the end;
+    - pairs of neighbors (``-1:lower=the|lower=cat``), and the words on both sides;
     - further columns as they are (``column1=NN``), with pairs and triples, and each
       together with words (``lower=cat|-1:column1=DT``).
 
@@ -161,7 +162,7 @@ class WordFeatures(  # type: ignore[call-arg]
         template: Any = None,
         *,
         columns: Any = None,
-        affixes: int = 5,
+        affixes: int = 6,
         window: int = 1,
         ngrams: int = 2,
         min_count: int = 1,

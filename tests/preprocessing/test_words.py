@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,7 +58,7 @@ def shape_of(word):
     return "".join("d" if c.isdigit() else c for c in kinds)
 
 
-def expected(x, affixes=5, window=1, ngrams=2):
+def expected(x, affixes=6, window=1, ngrams=2):
     """Names of the default features, one word after another."""
     words = [own if isinstance(own, str) else own[0] for own in x]
     parts = None if x and isinstance(x[0], str) else [own[1] for own in x]
@@ -83,8 +84,17 @@ def expected(x, affixes=5, window=1, ngrams=2):
                 for k in range(1, min(affixes, len(word)) + 1):
                     add(d, f"prefix={low[:k]}")
                     add(d, f"suffix={low[-k:]}")
+            elif affixes >= 3 and len(low) >= 3:
+                add(d, f"suffix={low[-3:]}")
             add(d, f"shape={shape_of(word)}")
             add(d, "short=" + re.sub(r"(.)\1+", r"\1", shape_of(word)))
+
+        if window:
+            for d in (-window - 1, window + 1):
+                add(d, f"lower={at(lower, t + d)}")
+            if ngrams > 1:
+                pair = f"-1:lower={at(lower, t - 1)}|+1:lower={at(lower, t + 1)}"
+                names.append(pair)
 
         def runs(values, name, reach, longest, names=names, t=t):
             for size in range(2, longest + 1):
@@ -110,6 +120,13 @@ def expected(x, affixes=5, window=1, ngrams=2):
     return found
 
 
+def kept(X, **options):
+    """Names of the features of these sentences; those of neighbors occur twice."""
+    counts = Counter(name for x in X for word in expected(x, **options) for name in word)
+    of_neighbors = {name for name in counts if re.match(r"[-+]\d:", name) or "|" in name}
+    return {name for name, n in counts.items() if n > (name in of_neighbors)}
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"affixes": 0}, {"window": 2, "ngrams": 3}, {"window": 0}, {"ngrams": 1}],
@@ -122,7 +139,9 @@ def test_each_word_has_the_features_that_its_neighborhood_spells(options, has_pa
     X = with_parts(rng, X) if has_parts else X
     features = WordFeatures(**options)
     made = features.fit_transform(X)
-    assert rendered(features, X) == [expected(x, **options) for x in X]
+    names = kept(X, **options)
+    spelled = [[[n for n in own if n in names] for own in expected(x, **options)] for x in X]
+    assert rendered(features, X) == spelled
     for own, again in zip(made, features.transform(X), strict=True):
         assert own.dtype == np.float32 and (own != again).nnz == 0
         # The columns of each row rise, as it says.
@@ -135,8 +154,7 @@ def test_unseen_features_are_left_out():
     X, new = sentences(rng, words=WORDS[:8]), sentences(rng, words=WORDS[4:])
     features = WordFeatures().fit(X)
     known = set(features.get_feature_names_out())
-    seen = [name for x in X for word in expected(x) for name in word]
-    assert known == set(seen)
+    assert known == kept(X)
     found = [[sorted(known.intersection(word)) for word in expected(x)] for x in new]
     assert rendered(features, new) == found
 
@@ -144,8 +162,8 @@ def test_unseen_features_are_left_out():
 def test_features_are_kept_that_enough_words_have():
     X = sentences(new_rng(3))
     names = [name for x in X for word in expected(x) for name in word]
-    kept = {name for name in names if names.count(name) >= 3}
-    assert set(WordFeatures(min_count=3).fit(X).get_feature_names_out()) == kept
+    often = {name for name in names if names.count(name) >= 3}
+    assert set(WordFeatures(min_count=3).fit(X).get_feature_names_out()) == often
     with pytest.raises(ValueError, match="min_count"):
         WordFeatures(min_count=1000).fit(X)
 
@@ -260,7 +278,7 @@ def test_marks_neither_are_nor_break_a_run_of_letters(word):
 def test_hashed_features_need_no_vocabulary_and_few_collide():
     rng = new_rng(7)
     X, new = sentences(rng), sentences(rng)
-    plain = WordFeatures().fit(X + new)
+    plain = WordFeatures().fit(2 * (X + new))
     hashed = WordFeatures(n_features=2**24).fit([["a"]])
     for x, y in zip(plain.transform(new), hashed.transform(new), strict=True):
         assert y.shape[1] == 2**24
