@@ -97,8 +97,7 @@ def test_contributions_sum_to_the_difference_from_the_next_best_label(
 
 
 def test_contributions_have_the_names_of_the_pipeline():
-    X = [["the", "cat"], ["a", "dog"]]
-    y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    X, y = [["the", "cat"], ["a", "dog"], ["the", "cow"]], [["DET", "NOUN"]] * 3
     model = make_pipeline(WordFeatures(), CRFClassifier("chain", random_state=0))
     own = explain(model.fit(X, y), ["the", "dog"])[1]
     names = {name for name, _ in own.contributions}

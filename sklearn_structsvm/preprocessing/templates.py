@@ -133,7 +133,7 @@ def default_plan(names, *, affixes, window, ngrams, clusters, gazetteers):
     found = [template([part]) for part in parts]
     if window and ngrams > 1:
         found.append(template([(1, -1), (1, 1)]))
-    in_rows = [(1, window)]
+    in_rows = [(1, window), (kinds.index(("short", None)), window)]
     in_rows += [(len(kinds) + k, window + 1) for k in range(len(names) - 1)]
     for j, reach in in_rows:
         longest = ngrams + (j != 1 and ngrams > 1)
@@ -142,7 +142,7 @@ def default_plan(names, *, affixes, window, ngrams, clusters, gazetteers):
                 found.append(template([(j, first + k) for k in range(size)]))
     found += [
         template([(1, offset), (j, offset + k)])
-        for j, _ in in_rows[1:]
+        for j, _ in in_rows[2:]
         for offset in range(-window, window + 1)
         for k in (-1, 0, 1)
         if ngrams > 1 and abs(offset + k) <= window

@@ -64,7 +64,7 @@ class WordFeatures(  # type: ignore[call-arg]
         columns have one neighbor more and, unless this is 0, so have forms.
     ngrams : int, default=2
         Maximum length of sequences of neighboring words that are features: 2 are pairs.
-        Of further columns they are one longer, if there are any, and each column makes
+        Of short shapes and of further columns they are one longer, and each column makes
         pairs with words at most one position apart.
     min_count : int, default=1
         Number of words in `fit` that must have a feature, or it is left out. Default
@@ -112,7 +112,8 @@ class WordFeatures(  # type: ignore[call-arg]
     - of its neighbors the form in lower case, the suffix of three letters and the shape
       (``-1:lower=the``, ``+1:short=x``), and of words next to these the form, with
       ``<s>`` before the beginning and ``</s>`` behind the end;
-    - pairs of neighbors (``-1:lower=the|lower=cat``), and the words on both sides;
+    - pairs of neighbors (``-1:lower=the|lower=cat``), and the words on both sides; pairs
+      and triples of short shapes;
     - further columns as they are (``column1=NN``), with pairs and triples, and each
       together with words (``lower=cat|-1:column1=DT``).
 

@@ -58,6 +58,10 @@ def shape_of(word):
     return "".join("d" if c.isdigit() else c for c in kinds)
 
 
+def short_of(word):
+    return re.sub(r"(.)\1+", r"\1", shape_of(word))
+
+
 def expected(x, affixes=6, window=1, ngrams=2):
     """Names of the default features, one word after another."""
     words = [own if isinstance(own, str) else own[0] for own in x]
@@ -87,7 +91,7 @@ def expected(x, affixes=6, window=1, ngrams=2):
             elif affixes >= 3 and len(low) >= 3:
                 add(d, f"suffix={low[-3:]}")
             add(d, f"shape={shape_of(word)}")
-            add(d, "short=" + re.sub(r"(.)\1+", r"\1", shape_of(word)))
+            add(d, f"short={short_of(word)}")
 
         if window:
             for d in (-window - 1, window + 1):
@@ -106,6 +110,10 @@ def expected(x, affixes=6, window=1, ngrams=2):
                     names.append("|".join(own))
 
         runs(lower, "lower", window, ngrams)
+        start, shapes = len(names), [short_of(word) for word in words]
+        runs(shapes, "short", window, ngrams + (ngrams > 1))
+        # There is no shape of the beginning and the end.
+        names[start:] = [name for name in names[start:] if "s>" not in name]
         if parts is not None:
             for d in range(-window - 1, window + 2):
                 add(d, f"column1={at(parts, t + d)}")
