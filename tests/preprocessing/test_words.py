@@ -148,7 +148,8 @@ def test_each_word_has_the_features_that_its_neighborhood_spells(options, has_pa
     features = WordFeatures(**options)
     made = features.fit_transform(X)
     names = kept(X, **options)
-    spelled = [[[n for n in own if n in names] for own in expected(x, **options)] for x in X]
+    spelled = [expected(x, **options) for x in X]
+    spelled = [[[n for n in own if n in names] for own in words] for words in spelled]
     assert rendered(features, X) == spelled
     for own, again in zip(made, features.transform(X), strict=True):
         assert own.dtype == np.float32 and (own != again).nnz == 0
