@@ -276,9 +276,9 @@ cdef class InteriorPoint:
             ahead += (self.at.s[i] + near[0] * step.s[i]) * (
                 self.at.y[i] + far[0] * step.y[i])
         target = fmax((ahead / self.gap) ** 3 * self.gap / (self.n + self.p), floor)
-        # A gap that was smaller before has grown on the way back to balance. Steps that
-        # aim far below it again may go on so in a circle.
-        if self.gap > self.least:
+        # A gap that was smaller before has grown on the way back to balance. A program
+        # that takes long may go on so in a circle, if steps aim far below it again.
+        if self.gap > self.least and self.n_steps > MAX_INTERIOR_STEPS // 2:
             target = fmax(target, self.gap / BALANCE / (self.n + self.p))
         self.least = fmin(self.least, self.gap)
         # If the predicted step is short, it says little about the second-order terms that
