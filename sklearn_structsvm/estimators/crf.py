@@ -44,7 +44,6 @@ from sklearn_structsvm.solvers.batch.chain_newton import (
     PASSES_PER_WEIGHT,
     CenteredWeights,
     ChainNewtonSteps,
-    run_chain_newton,
 )
 from sklearn_structsvm.solvers.batch.elastic_net import SparseSteps, run_elastic_net
 from sklearn_structsvm.solvers.batch.lbfgs import LBFGSSteps, run_lbfgs
@@ -57,8 +56,10 @@ from sklearn_structsvm.solvers.batch.proximal_newton import (
 from sklearn_structsvm.solvers.batch.quasi_newton import lbfgs_memory
 from sklearn_structsvm.solvers.blocks._crf import MarginalAscent, dual_memory
 from sklearn_structsvm.solvers.blocks.crf import certify, run_crf
+from sklearn_structsvm.solvers.loop import run_steps
 from sklearn_structsvm.solvers.turns import Turn
 from sklearn_structsvm.structures import ChainStructure, Structure, TreeStructure
+from sklearn_structsvm.structures.chain_curvature import node_rows
 from sklearn_structsvm.structures.nodes import NodeStructure
 
 # Parameters of the dual ascent.
@@ -424,13 +425,8 @@ class CRFClassifier(ProbabilisticClassifier):
         lam, options = problem.lam(self.C), self._limits() | {"w0": w0}
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton" and self._has_chain_newton(problem):
-            oracle, weights, _ = problem.make_sums()
-            options["centered"] = centered = self._centered(problem)
-            curvature, hessian = self._curvature(problem, centered)
-            data = oracle, weights, hessian, lam, self.l1_ratio
-            options["rounding"] = problem.rounding
-            options["nodes"] = nodes_of(problem, curvature)
-            solve = partial(run_chain_newton, *data, **options)
+            own = options.pop("n_threads"), options.pop("w0")
+            solve = partial(run_steps, self._chain_newton(problem, lam, *own), **options)
             return Method("Newton's method", solve, **kept)
         if solver == "newton":
             risk = make_log_loss(problem, options.pop("n_threads"))
@@ -542,17 +538,18 @@ class CRFClassifier(ProbabilisticClassifier):
         options["rounding"] = problem.rounding
         if self.l1_ratio > 0.0:
             steps = SparseSteps(oracle, weights, lam, self.l1_ratio, **options)
-            return "lbfgs", steps, None
+            return "lbfgs", steps, then
         return "lbfgs", LBFGSSteps(oracle, weights, lam, **options), then
 
     def _chain_newton(self, problem, lam, n_threads, w0=None, concave=None):
         oracle, weights, _ = problem.make_sums()
-        centered, bend = self._centered(problem), None
-        curvature, hessian = self._curvature(problem, centered)
+        centered, bend = None, None
+        if self.l1_ratio == 0.0:
+            centered = self._centered(problem)
+        hessian = self._curvature(problem, centered)
         if concave is not None:
-            _, bend = self._curvature(problem, centered, problem.allowed)
-        data = oracle, weights, hessian, lam, self.l1_ratio
-        nodes = nodes_of(problem, curvature)
+            bend = self._curvature(problem, centered, problem.allowed)
+        data, nodes = (oracle, weights, hessian, lam, self.l1_ratio), nodes_of(problem)
         return ChainNewtonSteps(
             *data, n_threads, w0, problem.rounding, nodes, concave, bend, centered
         )
@@ -569,7 +566,10 @@ class CRFClassifier(ProbabilisticClassifier):
         bend = concave and partial(
             centered.differences, lambda w: concave.at(w)[1], squares=squares
         )
-        data = oracle, weights, hessian, lam, 0.0, n_threads, w0, problem.rounding
+        data = oracle, weights, hessian, lam, self.l1_ratio, n_threads, w0
+        data += problem.rounding, nodes_of(problem)
+        # The penalty of centered columns is no L1 norm.
+        centered = centered if self.l1_ratio == 0.0 else None
         options = {"concave": concave, "bend": bend, "centered": centered}
         options |= {"n_passes": 2 * len(w0), "most_passes": self.max_iter}
         return ChainNewtonSteps(*data, **options)
@@ -577,7 +577,7 @@ class CRFClassifier(ProbabilisticClassifier):
     def _has_differenced_newton(self, problem):
         """Whether it may go on where L-BFGS stalls, with no more passes than allowed."""
         structure = problem.structure
-        if problem.is_remote or self.l1_ratio > 0.0:
+        if problem.is_remote or (problem.has_hidden and self.l1_ratio > 0.0):
             return False
         kinds = ChainStructure, TreeStructure
         is_known = type(structure) in kinds and structure.emission is True
@@ -585,24 +585,20 @@ class CRFClassifier(ProbabilisticClassifier):
         return is_known and structure.bias and few
 
     def _curvature(self, problem, centered, labels=None):
-        """What has second derivatives, and w -> those by the variables of steps."""
+        """w -> second derivatives by the variables of steps."""
         if centered is None:
-            curvature = problem.make_curvature(labels)
-            return curvature, curvature.at
+            return problem.make_curvature(labels).at
         curvature = problem.make_curvature(labels, centered.means)
-        return curvature, lambda w: centered.hessian(curvature.at(w))
+        return lambda w: centered.hessian(curvature.at(w))
 
     def _centered(self, problem):
-        """The variables for which columns are centered, or None.
-
-        The penalty of centered columns is no L1 norm.
-        """
+        """The variables for which columns are centered, or None."""
         structure = problem.structure
-        if self.l1_ratio > 0.0 or not (structure.emission and structure.bias):
+        if not (structure.emission and structure.bias):
             return None
         _, means, spreads = describe_columns(structure._matrices(problem.X))
         sizes = len(structure.classes_), structure.n_weights_
-        return CenteredWeights(means, spreads, *sizes)
+        return CenteredWeights(means, spreads, *sizes, self.l1_ratio == 0.0)
 
     def _has_chain_newton(self, problem):
         """Whether sequences have few enough weights for Newton's method."""
@@ -726,20 +722,22 @@ def make_log_loss(problem, n_threads):
     return problem.make_risk(Logistic, options)
 
 
-def nodes_of(problem, curvature):
-    """What makes rows of positions. None with costs, which these rows do not have."""
-    if problem.costs is not None:
-        return None
-    return partial(rows_of_nodes, problem, curvature)
+def nodes_of(problem):
+    """What makes rows of nodes.
+
+    None with costs, which these rows do not have, or where edges have features.
+    """
+    is_bare = len(problem.structure._transition_shape()) == 2 and problem.costs is None
+    return partial(rows_of_nodes, problem) if is_bare else None
 
 
-def rows_of_nodes(problem, curvature, w):
-    """Positions of chains as rows; see `run_chain_newton`."""
-    structure = problem.structure
-    rows, sequences, marginals = curvature.nodes_at(w)
-    lengths = np.diff(structure._starts(problem.X))
-    used = np.isin(np.repeat(np.arange(len(lengths)), lengths), sequences)
-    truth = structure._truth(problem.X, problem.y)[used]
-    shares = problem.weights[sequences]
-    risk = Multinomial(rows, truth, shares, n_classes=len(structure.classes_))
+def rows_of_nodes(problem, w):
+    """Nodes of chains and trees as rows; see `ChainNewtonSteps`."""
+    structure, X = problem.structure, problem.X
+    shares = np.repeat(problem.weights, structure._lengths(X))
+    used = shares > 0.0
+    marginals = np.concatenate(list(structure.marginals(X, w)))[used]
+    truth = structure._truth(X, problem.y)[used]
+    rows, k = node_rows(structure, X)[used], len(structure.classes_)
+    risk = Multinomial(rows, truth, shares[used], n_classes=k)
     return risk, marginals, float(shares.sum())

@@ -56,24 +56,11 @@ class ChainCurvature:
             self._add(w, own, half)
         return half + half.T
 
-    def nodes_at(self, w):
-        """All positions as rows, and p(y_t) at weights w.
-
-        Returns `rows` (n_positions, n_columns): their features, with a column of each
-        bias; `sequences` (n_positions,): the sequence of each of them; those without
-        weight are left out; `marginals` (n_positions, n_classes).
-        """
-        sizes = self.lengths[self.chosen]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        rows = self._rows(self.chosen, starts)
-        marginals = self._marginals(w, rows, starts, self.chosen)[0]
-        return rows, np.repeat(self.chosen, sizes), marginals
-
     def _add(self, w, chosen, half):
         """Add half of the matrix of some sequences, without its transpose."""
         k, n = self.k, len(half)
         starts = np.concatenate([[0], np.cumsum(self.lengths[chosen])])
-        rows = self._rows(chosen, starts)
+        rows = node_rows(self.structure, [self.X[i] for i in chosen])
         nodes, onward = self._marginals(w, rows, starts, chosen)
         if self.centers is not None:
             rows[:, : len(self.centers)] -= self.centers
@@ -129,22 +116,6 @@ class ChainCurvature:
         places = np.arange(k * k)
         rows[places, m * k + places] += 0.5 * flows.sum(axis=0)
 
-    def _rows(self, chosen, starts):
-        """Features of the positions, with a column of each bias."""
-        structure = self.structure
-        names = [name for name in structure._biases if getattr(structure, name)]
-        n_features = structure.n_features_in_ if structure.emission else 0
-        rows = np.zeros((starts[-1], n_features + len(names)))
-        for i, start, stop in zip(chosen, starts[:-1], starts[1:], strict=True):
-            x, own = self.X[i], rows[start:stop]
-            if n_features:
-                is_array = not (sparse.issparse(x) or isinstance(x, SplitMatrix))
-                own[:, :n_features] = x if is_array else x.toarray()
-            at = structure._bias_nodes(x)
-            for column, name in enumerate(names, n_features):
-                own[at[name], column] = 1.0
-        return rows
-
     def _marginals(self, w, rows, starts, chosen):
         """p(y_t) and p(y_t | y_{t-1}) for all t."""
         m, k, allowed = rows.shape[1], self.k, self.structure.allowed_
@@ -163,3 +134,20 @@ class ChainCurvature:
                 theta[start:stop] = own
             transition = barred
         return step_probabilities(theta, np.ascontiguousarray(transition), starts)
+
+
+def node_rows(structure, X):
+    """Features of all nodes, with a column of each bias."""
+    names = [name for name in structure._biases if getattr(structure, name)]
+    n_features = structure.n_features_in_ if structure.emission else 0
+    starts = structure._starts(X)
+    rows = np.zeros((starts[-1], n_features + len(names)))
+    for x, start, stop in zip(X, starts[:-1], starts[1:], strict=True):
+        own, part = rows[start:stop], structure._features(x)
+        if n_features:
+            is_array = not (sparse.issparse(part) or isinstance(part, SplitMatrix))
+            own[:, :n_features] = part if is_array else part.toarray()
+        at = structure._bias_nodes(x)
+        for column, name in enumerate(names, n_features):
+            own[at[name], column] = 1.0
+    return rows

@@ -53,6 +53,7 @@ CASES = [
     (with_l1(CRF, 1.0), ["scales and offsets"], ["chains"], 3, (0.1, 10.0), 400),
     (with_l1(CRF, 0.5, 1.0), ["time", "time of labels", "times of labels"],
      ["rows", "chains"], 3, (1.0, 1e3), 100),
+    (with_l1(CRF, 0.5, 1.0), ["time", "time of labels"], ["trees"], 3, (1.0, 1e3), 400),
     (with_l1(SVM, 0.0, 0.5, 0.9), ["time"], ["rows", "chains"], 2, (1e-3, 1.0, 1e3), 500),
     (with_l1(SVM, 0.0, 0.9), ["large"], ["rows"], 3, (1e-3, 1.0, 1e3), 500),
     (with_l1(SVM, 0.5), ["many"], ["rows"], 3, (1.0, 1e3), 200),

@@ -7,7 +7,6 @@ from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
 from sklearn_structsvm.solvers.batch.feasible_image import feasible_point
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
 from sklearn_structsvm.solvers.batch.proximal_newton import ModelSteps
-from sklearn_structsvm.solvers.loop import run_steps
 
 # On a chain, Newton's method takes about ten steps, whose Hessian costs as much as a pass
 # for each 5 weights. Others go on with it if they need more passes than that.
@@ -18,47 +17,24 @@ PASSES_PER_WEIGHT = 2.0
 MOST_SURPRISE = 745.0
 
 
-def run_chain_newton(
-    oracle,
-    weights,
-    hessian,
-    lam,
-    l1_ratio,
-    *,
-    n_threads=1,
-    w0=None,
-    rounding=None,
-    nodes=None,
-    centered=None,
-    **limits,
-):
-    """Minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
-
-    The steps are those of `proximal_newton`, and the certificate that of `elastic_net`.
-
-    `oracle`, `weights`, `lam`, `l1_ratio`, `n_threads`, `w0`, `rounding`, `**limits`:
-    as for `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w.
-    `nodes` or None: w -> the positions as rows of a `SmoothRisk` in the first weights,
-    its response at w, and the sum of their weights. They decide whether dual points are
-    feasible if columns are so large that λ is a rounding error. `centered`: as for
-    `ChainNewtonSteps`. Returns a `SolverResult`: "stalled" if no step decreases the
-    objective beyond rounding. Oracle calls are sums over the labelings of an example;
-    the Hessian counts as one for each.
-    """
-    data = oracle, weights, hessian, lam, l1_ratio, n_threads, w0, rounding, nodes
-    return run_steps(ChainNewtonSteps(*data, centered=centered), **limits)
-
-
 class ChainNewtonSteps(ModelSteps):
-    """The steps, one at a time, with the parameters of the above.
+    """Steps that minimize Ω(w) + Σ_i p_i log Σ_y exp ⟨w, φ(x_i, y) - φ(x_i, y_i)⟩.
+
+    They are those of `proximal_newton`, with the certificate of `elastic_net`.
+
+    `oracle`, `weights`, `lam`, `l1_ratio`, `n_threads`, `w0`, `rounding`: as for
+    `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w. `nodes` or
+    None: w -> the positions as rows of a `SmoothRisk` in the first weights, its response
+    at w, and the sum of their weights. They decide whether dual points are feasible if
+    columns are so large that λ is a rounding error. Oracle calls are sums over the
+    labelings of an example; a Hessian counts as `n_passes` for each.
 
     `concave` or None: a function to subtract, as for `run_lbfgs`, with ρ = 0. `bend`: w
     -> its second derivatives. Where the difference is not convex, steps are those for its
     tangent plane, which bounds the difference from above.
 
     `centered` (CenteredWeights) or None, with ρ = 0: the variables of the steps, and of
-    `hessian` and `bend`. `n_passes`: what a Hessian costs. `most_passes`: what all of
-    them may cost.
+    `hessian` and `bend`. `most_passes`: what all Hessians may cost.
     """
 
     def __init__(
@@ -167,18 +143,19 @@ class CenteredWeights:
     rotated until a single one has a mean.
 
     `means`, `spreads` (d,). `n_weights`: the first are the d * `n_classes` of the
-    features, and the next the `n_classes` of the bias.
+    features, and the next the `n_classes` of the bias. `is_rotated`: False for an L1
+    penalty, whose steps are those of the weights.
 
     Attributes: `more` (n_weights, n_weights): what the penalty of these variables has
     more than half their square.
     """
 
-    def __init__(self, means, spreads, n_classes, n_weights):
-        self.means, self.n_classes = means, n_classes
+    def __init__(self, means, spreads, n_classes, n_weights, is_rotated=True):
+        self.means, self.n_classes, self.is_rotated = means, n_classes, is_rotated
         spreads = np.maximum(spreads, np.sqrt(SUM_ROUNDING) * np.abs(means))
         scales = 1.0 / np.where(spreads > 0.0, spreads, 1.0)
         d = len(means)
-        normal = scales * means
+        normal = is_rotated * scales * means
         size = np.sqrt(normal @ normal)
         first = np.copysign(size, -normal[0])
         normal[0] -= first
@@ -197,11 +174,12 @@ class CenteredWeights:
         for c in range(n_classes):
             self.more[c:end:n_classes, c:end:n_classes] = more
 
-    def _turned(self, rows):
+    def _turned(self, rows, rotation=None):
         """The product of the transpose of the rotation with the first rows."""
-        first, rest = np.split(rows, [len(self.rotation) * self.n_classes])
-        tables = first.reshape(len(self.rotation), -1)
-        return np.concatenate([(self.rotation.T @ tables).reshape(first.shape), rest])
+        rotation = self.rotation if rotation is None else rotation
+        first, rest = np.split(rows, [len(rotation) * self.n_classes])
+        tables = first.reshape(len(rotation), -1)
+        return np.concatenate([(rotation.T @ tables).reshape(first.shape), rest])
 
     def hessian(self, H):
         """Second derivatives by the variables, from those by weights of features."""
@@ -230,6 +208,7 @@ class CenteredWeights:
     def differences(self, gradient, w, squares):
         """Second derivatives by the variables, by differences of derivatives.
 
+        Without a rotation, they are those by the weights.
         `gradient`: w -> derivatives by the weights. `squares` (n_weights,): the sizes of
         second derivatives by the weights.
         """
@@ -244,4 +223,9 @@ class CenteredWeights:
                 self.slopes(gradient(self.moved(w, sign * change))) for sign in (1, -1)
             )
             H[j] = (ahead - behind) / (2.0 * step)
-        return 0.5 * (H + H.T)
+        H = 0.5 * (H + H.T)
+        if self.is_rotated:
+            return H
+        inverse = np.diag(1.0 / np.diagonal(self.rotation))
+        inverse[-1, :-1] = self.means
+        return self._turned(self._turned(H, inverse).T, inverse)

@@ -8,8 +8,8 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.batch.chain_newton import (
     CenteredWeights,
     ChainNewtonSteps,
-    run_chain_newton,
 )
+from sklearn_structsvm.solvers.loop import run_steps
 from sklearn_structsvm.structures import ChainStructure
 
 
@@ -27,9 +27,8 @@ class Problem:
         self.oracle = structure.make_oracle(X, y)
         self.hessian = structure._make_curvature(X, self.p).at
 
-    def run(self, lam, l1_ratio, **options):
-        data = self.oracle, self.p, self.hessian, lam, l1_ratio
-        return run_chain_newton(*data, **options)
+    def run(self, lam, l1_ratio, w0=None, **options):
+        return run_steps(self.steps(lam, l1_ratio, w0), **options)
 
     def steps(self, lam, l1_ratio, w0=None):
         data = self.oracle, self.p, self.hessian, lam, l1_ratio
@@ -108,7 +107,8 @@ def test_steps_into_certain_labelings_are_not_the_last(draw):
     structure, p = ChainStructure().fit(X, y), np.full(30, 1.0 / 30.0)
     hessian = structure._make_curvature(X, p).at
     oracle = structure.make_oracle(X, y)
-    result = run_chain_newton(oracle, p, hessian, 0.002, 1.0, tol=1e-3, max_iter=100)
+    steps = ChainNewtonSteps(oracle, p, hessian, 0.002, 1.0)
+    result = run_steps(steps, tol=1e-3, max_iter=100)
     assert result.gap <= 1e-3
 
 
