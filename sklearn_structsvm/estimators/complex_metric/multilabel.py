@@ -494,8 +494,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         """The choice, or the most probable labels if y says they are better; its rows."""
         plain = TopLabelsRule(np.tile([0.0, 1.0], (raw.n_labels, 1)), self.labels_per_row)
         judged, most_probable = rows, plain.indicator(raw)
-        if choice.history is None:
-            # A search makes labels tie: without a row's own labels, others would win.
+        if np.allclose(choice.rule.gains, choice.rule.gains[0]):
+            # Other gains rest on counts of labels, a row's own among them.
             sigmoids = LabelSigmoids(self.label_sigmoids_, self.label_floor_)
             judged = sigmoids.left_out(raw, weights, truth)
         found = choice.rule.indicator(judged), most_probable
