@@ -543,16 +543,12 @@ class CRFClassifier(ProbabilisticClassifier):
 
     def _chain_newton(self, problem, lam, n_threads, w0=None, concave=None):
         oracle, weights, _ = problem.make_sums()
-        centered, bend = None, None
-        if self.l1_ratio == 0.0:
-            centered = self._centered(problem)
+        centered = self._centered(problem) if self.l1_ratio == 0.0 else None
         hessian = self._curvature(problem, centered)
-        if concave is not None:
-            bend = self._curvature(problem, centered, problem.allowed)
+        bend = concave and self._curvature(problem, centered, problem.allowed)
         data, nodes = (oracle, weights, hessian, lam, self.l1_ratio), nodes_of(problem)
-        return ChainNewtonSteps(
-            *data, n_threads, w0, problem.rounding, nodes, concave, bend, centered
-        )
+        data += n_threads, w0, problem.rounding, nodes, concave, bend, centered
+        return ChainNewtonSteps(*data, coupled=coupled_weights(problem.structure))
 
     def _differenced_newton(self, problem, lam, n_threads, w0, concave=None):
         """The same for other structures, by differences of slopes."""
@@ -572,6 +568,7 @@ class CRFClassifier(ProbabilisticClassifier):
         centered = centered if self.l1_ratio == 0.0 else None
         options = {"concave": concave, "bend": bend, "centered": centered}
         options |= {"n_passes": 2 * len(w0), "most_passes": self.max_iter}
+        options["coupled"] = coupled_weights(problem.structure)
         return ChainNewtonSteps(*data, **options)
 
     def _has_differenced_newton(self, problem):
@@ -720,6 +717,12 @@ def make_log_loss(problem, n_threads):
         options["n_classes"] = len(structure.classes_)
         return problem.make_risk(Multinomial, options)
     return problem.make_risk(Logistic, options)
+
+
+def coupled_weights(structure):
+    """Number of weights of features and biases of nodes, and of labels."""
+    n_pairs = np.prod(structure._transition_shape()) if structure.transition else 0
+    return structure.n_weights_ - n_pairs, len(structure.classes_)
 
 
 def nodes_of(problem):

@@ -1,9 +1,7 @@
 """Second derivatives of the log-losses of chains."""
 
 import numpy as np
-from scipy import sparse
 
-from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm.structures import transitions as tables
 from sklearn_structsvm.structures._chain_curvature import carry, step_probabilities
 
@@ -145,8 +143,7 @@ def node_rows(structure, X):
     for x, start, stop in zip(X, starts[:-1], starts[1:], strict=True):
         own, part = rows[start:stop], structure._features(x)
         if n_features:
-            is_array = not (sparse.issparse(part) or isinstance(part, SplitMatrix))
-            own[:, :n_features] = part if is_array else part.toarray()
+            own[:, :n_features] = part if isinstance(part, np.ndarray) else part.toarray()
         at = structure._bias_nodes(x)
         for column, name in enumerate(names, n_features):
             own[at[name], column] = 1.0

@@ -53,13 +53,14 @@ class ChainNewtonSteps(ModelSteps):
         centered=None,
         n_passes=1,
         most_passes=np.inf,
+        coupled=(0, 1),
     ):
         self.objective = SparseLogLoss(
             oracle, weights, lam, l1_ratio, n_threads, w0, rounding, concave
         )
         self.hessian, self.n_hessians, self.nodes = hessian, 0, nodes
         self.n_passes, self.most_passes = n_passes, most_passes
-        self.bend, self.centered = bend, centered
+        self.bend, self.centered, self.coupled = bend, centered, coupled
         self.largest = np.zeros(len(self.objective.weights))
 
     @property

@@ -39,7 +39,7 @@ def feasible_point(risk, response, B, w, lam, ridge=0.0):
     if not len(image.rough):
         return None
     if risk.is_coupled:
-        w = _least_penalized(w, risk.n_scores, lam, ridge)
+        w = least_penalized(w, (len(w), risk.n_scores), lam, ridge)
     curvatures = risk.curvatures(response)
     high, low = risk.as_dual(B)
     best, least, bounds = None, np.inf, ridge * np.abs(w)
@@ -68,17 +68,19 @@ def feasible_point(risk, response, B, w, lam, ridge=0.0):
     return best
 
 
-def _least_penalized(w, k, lam, ridge):
-    """Weights of features for k scores, after the best vector is added to all scores'.
+def least_penalized(w, coupled, lam, ridge):
+    """Weights after the best vector is added to those of features for each score.
 
-    That changes no loss, so rounding may hide what it does to the penalty.
+    That changes no loss, so rounding may hide what it does to the penalty. `coupled`: as
+    of `ModelSteps`.
     """
     # Of the points between two middle weights, each is a median.
-    W = w.reshape(-1, k)
+    n, k = coupled
+    W = w[:n].reshape(-1, k)
     ends = min(lam / (ridge * k + TINY), HUGE) * np.arange(-k, k + 1, 2)
     ends = W.mean(axis=1, keepdims=True) + ends
     moved = np.median(np.hstack([W, ends]), axis=1, keepdims=True)
-    return (W - moved).ravel()
+    return np.append(W - moved, w[n:])
 
 
 class _Image:

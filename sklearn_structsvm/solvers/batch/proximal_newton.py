@@ -3,10 +3,12 @@
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
+from sklearn_structsvm._utils.backtracking import MAX_HALVINGS
+from sklearn_structsvm._utils.tolerances import UNNOTICED, VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch.feasible_image import (
     feasible_point,
+    least_penalized,
     second_derivatives,
 )
 from sklearn_structsvm.solvers.batch.l1_newton import L1NewtonSteps
@@ -72,9 +74,11 @@ class ModelSteps:
     """Steps toward the minimum of the penalty and a quadratic model.
 
     A subclass has an `objective`, whose loss is modeled, and moves by `_step_to`.
+    `coupled`: the number of first weights, of features for scores of which only
+    differences count, and the number of these scores.
     """
 
-    method, damping = "newton", LEAST_DAMPING
+    method, damping, coupled = "newton", LEAST_DAMPING, (0, 1)
 
     def _minimize_model(self, H, own, diagonal, most_damping=1.0):
         """Make a step, with more and more damping. Returns whether there was one.
@@ -105,15 +109,22 @@ class ModelSteps:
 
     def _damped_step(self, H, gradient, scales, start, own):
         """`_step_to` the minimum of one model, 0 if rounding has made H indefinite."""
+        objective, lam = self.objective, self.objective.lam
         with np.errstate(over="ignore"):
             # With a λ beyond all gradients, no weight moves; penalties are multiplied.
             largest = 0.5 * np.finfo(np.float64).max
-            penalties = np.minimum(self.objective.lam * scales, largest)
+            penalties = np.minimum(lam * scales, largest)
         try:
-            if self.objective.lam > 0.0:
+            if lam > 0.0:
                 b = gradient - H @ start
-                target = self.objective.weights.copy()
-                target[own] = scales * minimize_sparse_quadratic(H, b, penalties, start)
+                target = objective.weights.copy()
+                x = minimize_sparse_quadratic(H, b, penalties, start)
+                is_rough = np.max(objective.rounding.of_means) > UNNOTICED * lam
+                if is_rough and self.damping == LEAST_DAMPING:
+                    x = _refined(H, gradient + penalties * np.sign(x), start, x)
+                target[own] = scales * x
+                if is_rough:
+                    target = least_penalized(target, self.coupled, lam, objective.ridge)
             else:
                 # The change may be far smaller than rounding errors of H times weights.
                 factor = cho_factor(H, check_finite=False)
@@ -176,6 +187,25 @@ class ModelSteps:
         return gap * float(np.abs(self.objective.gradient).max())
 
 
+def _refined(H, slopes, start, x):
+    """The minimizer x for its signs again, from its change alone, and less damped.
+
+    The least damping and the rounding errors of H times weights are more than what the
+    loss says of several columns that all are as large as Unix time. `slopes`: those of
+    the model at `start` for the signs.
+    """
+    used = np.flatnonzero(x)
+    factor = cho_factor(H[np.ix_(used, used)], check_finite=False)
+    for _ in range(MAX_HALVINGS):
+        residual = slopes + H @ (x - start) - LEAST_DAMPING * (x - start)
+        moved = x.copy()
+        moved[used] -= cho_solve(factor, residual[used], check_finite=False)
+        if (moved * x < 0.0).any():
+            break
+        x = moved
+    return x
+
+
 class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
     """The steps, one at a time; parameters of the above.
 
@@ -186,6 +216,7 @@ class ProximalNewtonSteps(ModelSteps, L1NewtonSteps):
     def __init__(self, risk, lam, l1_ratio, w0=None, most_modeled=None):
         super().__init__(risk, l1_ratio * lam, w0, (1.0 - l1_ratio) * lam)
         self.most_modeled = MOST_MODELED if most_modeled is None else most_modeled
+        self.coupled = risk.is_coupled * risk.n_weights, risk.n_scores
 
     def move(self, deadline=np.inf):
         """Make one step. Returns whether there was one."""
