@@ -39,6 +39,9 @@ from sklearn_structsvm.confusion.moved import spare_of
 # This is added to both outcomes of a rate, so that its variance is not 0.
 PRIOR_COUNT = 0.5
 
+# So many of the samples that are said to be enough are certified.
+POWER = 0.8
+
 # The number of samples that an expected violation is the mean of: its error is a tenth of
 # the standard error of one sample.
 N_DRAWS = 100
@@ -172,11 +175,16 @@ class RateSums(Sequence):
     @property
     def spare(self):
         """By how many standard errors all conditions seem to be met."""
+        return float(self.spares.min(initial=np.inf))
+
+    @property
+    def spares(self):
+        """By how many standard errors each condition seems to be met."""
         known = self.n.all(axis=1)
         # Of a rate among none it says nothing.
         found = np.full(len(self), -np.inf)
         found[known] = -self.violations[known] / self.standard_errors[known]
-        return float(found.min(initial=np.inf))
+        return found
 
     def decisive(self, error):
         """(p, index): of "some condition is violated", and of the one that says so.
@@ -284,20 +292,25 @@ def _precision_sums(parity, cells, counts):
         among = np.zeros((len(masks), *cells.shape), dtype=bool)
         among[..., index] = np.array(masks)[..., None]
         for a, own in enumerate(parts):
+            rests = list(np.delete(among, a, axis=0))
             if parity.reference == "groups":
                 others = [part for b, part in enumerate(parts) if b != a]
-                pairs = [((ratio, -1.0), own, other) for other in others]
+                signs = [(ratio, -1.0)]
             else:
-                rest = parts.sum(axis=0) - own
+                others = [parts.sum(axis=0) - own]
+                rests = [np.any(rests, axis=0)]
                 w = own[1] / max(parts[:, 1].sum(), 1.0)
-                pairs = [((ratio - w, w - 1.0), own, rest),
-                         ((ratio * w - 1.0, ratio * (1.0 - w)), own, rest)]  # fmt: skip
-            for signs, one, other in pairs:
-                rate = (one[0] + PRIOR_COUNT) / (one[1] + 2.0 * PRIOR_COUNT)
-                unit = 1.0 if parity.bound == "difference" else rate
-                if np.any(signs):
-                    sums = _signed(signs, one, other, slack, unit)
-                    found.append(replace(sums, among=among))
+                signs = [(ratio - w, w - 1.0), (ratio * w - 1.0, ratio * (1.0 - w))]
+            rate = (own[0] + PRIOR_COUNT) / (own[1] + 2.0 * PRIOR_COUNT)
+            unit = 1.0 if parity.bound == "difference" else rate
+            for other, rest in zip(others, rests, strict=True):
+                found.extend(
+                    replace(
+                        _signed(each, own, other, slack, unit), among=[among[a], rest]
+                    )
+                    for each in signs
+                    if np.any(each)
+                )
     return found
 
 
@@ -398,17 +411,24 @@ def p_value(sums, error):
     return RateSums.of(sums).decisive(error)[0]
 
 
-def enough_examples(sums, error):
-    """By about what factor a sample would have to be larger, to certify such rates.
+def chance(share):
+    """By how many standard errors held-out rates may be worse than is expected.
 
-    By the normal distribution. None if no size would do, since the rates violate a
-    condition, or one has no examples.
+    In one of five samples they are. A rule is chosen by the other rows, whose rates err
+    as well: `share` of all are held out.
     """
-    sums = RateSums.of(sums)
-    spare, needed = -sums.violations, sums.standard_errors * -ndtri(error)
-    if not (spare > 0.0).all() or not np.isfinite(needed).all():
-        return None
-    return max(float(np.max(needed / spare, initial=1.0)) ** 2, 1.0)
+    return ndtri(POWER) / np.sqrt(1.0 - share)
+
+
+def enough_factor(spare, error, share):
+    """What a sample has to be multiplied by, so that as surely as `POWER` it certifies.
+
+    `spare`: the standard errors by which all conditions are expected to be met. It
+    grows with the square root of the size, until it allows for chance, and for the test.
+    None if no size would do.
+    """
+    needed = chance(share) - ndtri(error)
+    return (needed / spare) ** 2 if spare > 0.0 else None
 
 
 def expected_violation(constraint, cells, counts):

@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.arrays import refuse_swapped
-from sklearn_structsvm._utils.binomial import sum_p_value
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.groups import Groups, is_missing
 from sklearn_structsvm._utils.labels import plain, split_weights
@@ -20,6 +19,12 @@ from sklearn_structsvm._utils.sequences import kind_of_items, one_table
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import column_at, column_names, listed_names
 from sklearn_structsvm._utils.tags import LETTERS, OUTSIDE, first_fault
+from sklearn_structsvm.confusion.binomial_tests import (
+    RateSum,
+    RateSums,
+    allowance,
+    chance,
+)
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.crf import CRFClassifier
@@ -216,7 +221,9 @@ def _add_columns(table, add):
     n_missing = sum(
         np.count_nonzero(np.isnan(values))
         if values.dtype.kind == "f"
-        else sum(map(is_missing, values.ravel())) if values.dtype.kind == "O" else 0
+        else sum(map(is_missing, values.ravel()))
+        if values.dtype.kind == "O"
+        else 0
         for values in parts
     )
     add("columns", "missing values", n_missing)
@@ -253,19 +260,17 @@ def _add_groups(sensitive_features, y, pos_label, add):
 
 
 def least_slack(n, m):
-    """The smallest slack that two groups could certify, whose rates are both 1/2.
+    """The smallest slack that two groups will certify, whose rates are both 1/2.
 
     `n`, `m`: numbers of examples, of which a share is left to test with.
     """
-    n, m = (int(CALIBRATION_SHARE * size) for size in (n, m))
-    low, high = 0.0, 1.0
+    sizes = np.floor(CALIBRATION_SHARE * np.array([n, m]))
+    if not sizes.all():
+        return 1.0
     # A rate of one group, and one minus that of the other, sum to 1 plus the difference.
-    counts = [n // 2, m - m // 2], [n, m]
-    while min(n, m) and high - low > 0.005:
-        slack = 0.5 * (low + high)
-        is_certified = sum_p_value([1.0, 1.0], *counts, 1.0 + slack, ERROR) <= ERROR
-        low, high = (low, slack) if is_certified else (slack, high)
-    return high
+    sums = RateSums.of([RateSum(np.ones(2), 0.5 * sizes, sizes, 1.0)])
+    worse = -chance(CALIBRATION_SHARE) * sums.standard_errors
+    return min(allowance(sums.looser(worse), ERROR), 1.0)
 
 
 def _add_costs(problem, model, add):

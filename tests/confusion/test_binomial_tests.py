@@ -7,9 +7,11 @@ from _seeds import new_rng
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.conditions import largest_violation
 from sklearn_structsvm.confusion.binomial_tests import (
+    RateSum,
+    RateSums,
     _whole_sums,
     allowance,
-    enough_examples,
+    enough_factor,
     one_standard_error,
     p_value,
     rate_sums,
@@ -116,14 +118,22 @@ def test_a_shift_of_the_numerator_moves_a_ratio_by_a_multiple_of_it():
     assert after - before == pytest.approx(0.02 / C[..., 1].sum())
 
 
-def test_what_is_said_to_be_enough_is():
-    counts, cells = random_counts(2, n=300)
-    for constraint in (Recall(at_least=0.1, label=1), Precision(at_least=0.1, label=1)):
-        factor = enough_examples(rate_sums(constraint, cells, counts), 0.01)
-        larger = rate_sums(constraint, cells, np.ceil(1.3 * factor * counts))
-        assert p_value(larger, 0.01) <= 0.01
-    impossible = rate_sums(Recall(at_least=0.999, label=1), cells, counts)
-    assert enough_examples(impossible, 0.01) is None
+@pytest.mark.parametrize("bound", [1.05, 1.2])
+def test_four_of_five_samples_that_are_said_to_be_enough_are_certified(bound):
+    # A rate of one group, and one minus that of another one.
+    p, n = np.array([0.6, 0.4]), np.array([50.0, 300.0])
+    small = RateSums.of([RateSum(np.ones(2), p * n, n, bound)])
+    factor = enough_factor(small.spare, 0.05, 0.5)
+    larger, rng, certified = np.round(factor * n), new_rng(3), []
+    for _ in range(200):
+        # The rule is as wrong as the other half of the rows has made it.
+        true = p + rng.normal(size=2) * np.sqrt(p * (1.0 - p) / larger)
+        k = rng.binomial(larger.astype(int), true)
+        found = RateSum(np.ones(2), k, larger, bound).p_value(0.05)
+        certified.append(found <= 0.05)
+    # Five standard errors of the share.
+    assert 0.65 <= np.mean(certified) <= 0.95
+    assert enough_factor(-0.1, 0.05, 0.5) is None
 
 
 def test_the_allowance_is_what_would_be_certified():

@@ -23,7 +23,7 @@ from sklearn_structsvm.confusion.binomial_tests import (
     RateSums,
     allowance,
     empty_of,
-    enough_examples,
+    enough_factor,
     one_standard_error,
     p_value,
     rate_sums,
@@ -43,12 +43,11 @@ from sklearn_structsvm.estimators.complex_metric.task import (
 )
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
-# By how many standard errors conditions are made stricter (looser if negative): the
-# first ones in search of the surest rule, and from it down to the last. Steps are wide
-# where rules are so sure that tests of those in between are hardly needed.
-FIRST_SHIFTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-WIDE_ABOVE, WIDE_STEP = 3.0, 0.5
-LAST_SHIFT, STEP = -4.0, 0.25
+# By how many standard errors conditions are made stricter (looser if negative), at most
+# and from the surest rule downwards. Steps are wide where rules are so sure that tests
+# of those in between are hardly needed.
+STEP = 0.25
+SHIFTS = np.append(np.arange(6.0, 3.0, -2.0 * STEP), np.arange(3.0, -4.0 - STEP, -STEP))
 
 
 @dataclass
@@ -191,6 +190,7 @@ class CertifiedSearch:
         plain.surety = self.surety(plain, n)
         rule = start = self.surest(plain, n)
         best, first = None, None
+        shifts = iter(SHIFTS[SHIFTS < start.shift].tolist())
         while True:
             if best is None or not _is_same(rule, best):
                 counts = self.counts(rule)
@@ -203,8 +203,8 @@ class CertifiedSearch:
                 # No condition matters any more.
                 break
             best = rule
-            shift = rule.shift - (WIDE_STEP if rule.shift > WIDE_ABOVE else STEP)
-            if shift < LAST_SHIFT or perf_counter() >= self.deadline:
+            shift = next(shifts, None)
+            if shift is None or perf_counter() >= self.deadline:
                 break
             try:
                 rule = self.known.get(shift) or self.rule(shift)
@@ -235,7 +235,8 @@ class CertifiedSearch:
         left = None
         if np.isfinite(self.deadline):
             left = max(self.deadline - perf_counter(), 0.0)
-        solved = self.solve(task.problem(self.oracle.lmo), left)
+        problem = task.problem(self.oracle.lmo)
+        solved = self.solve(problem, left, n_searches=len(SHIFTS))
         self.n_calls += solved.result.n_oracle_calls
         return _Rule(shift, constraints, solved, -np.inf)
 
@@ -250,42 +251,62 @@ class CertifiedSearch:
         return self.expected(rule, n).spare
 
     def surest(self, plain, n):
-        """The rule of the first shifts that seems to be surest."""
-        best = plain
-        for shift in FIRST_SHIFTS:
+        """The rule that seems to be surest, by ever stricter conditions."""
+        best, shift, step = plain, 0.0, 1.0
+        while shift < SHIFTS[0] and step >= STEP:
             try:
-                rule = self.rule(shift)
+                rule = self.rule(shift + step)
             except InfeasibleConstraintError:
-                break
+                step *= 0.5
+                continue
+            shift += step
+            # Twice a step that was halved is known to be too much.
+            step *= 1.0 if step == 1.0 else 0.5
             self.known[shift] = rule
             rule.surety = self.surety(rule, n)
             if rule.surety > best.surety:
                 best = rule
+            elif best.surety < shift:
+                # There is no slack left, or stricter conditions are on fewer examples.
+                break
         return best
 
     def refusal(self, rule, sums, counts):
         """The error of the first rule that was tested, which says what would do."""
         nothing = empty_of(sums, counts, self.held_out.cells)
         n, share = len(self.held_out.task.y), self.held_out.share
-        worst = sums[sums.decisive(self.error)[1]]
+        # By what is expected, since many p-values may be 1.
+        expected = self.expected(rule, n)
+        worst = expected[int(expected.spares.argmin())]
         looser = allowance(sums, self.error)
-        factors = [
-            enough_examples(each, self.error) for each in (sums, self.expected(rule, n))
-        ]
-        sizes = " and ".join(f"{size:,}" for size in worst.n.astype(int).tolist())
-        words = f"The rates that decide are of {sizes} of them."
+        words = self.held_out.cells.words_of
+        sizes = [f"{counts[own].sum():,.0f} {words(own)}" for own in worst.among]
+        words = f"The rates that decide are of {' and '.join(sizes)}."
         if nothing:
             words = f"There are no held-out {listed_names(nothing, str)}."
         words = (
             f"No rule is certified to meet the constraints with "
             f"{promise_words(self.estimator)}: the {n:,} held-out examples are too few. "
-            f"{words} Constraints that are {looser:.2g} looser could be certified"
+            f"{words}"
         )
-        factors = [factor for factor in factors if factor is not None]
-        if factors:
-            enough = int(np.ceil(n / share * max(factors)))
-            words += f", or these with about {_rounded(enough):,} examples in all"
-        return InfeasibleConstraintError(f"{words}. {self.plainly()}", looser)
+        remedies, strictest = [], sums[sums.decisive(self.error)[1]]
+        # Otherwise nothing would be asked any more.
+        if strictest.bound + looser * strictest.unit < strictest.costs.sum():
+            remedies.append(f"constraints that are {looser:.2g} looser")
+        # No number of examples does what no stricter rule was found for.
+        is_spare = rule.shift > 0.0 or rule.surety >= STEP
+        factor = enough_factor(rule.surety * is_spare, self.error, share)
+        if factor is not None and factor > 1.0:
+            enough = _rounded(int(np.ceil(n / share * factor)))
+            remedies.append(f"these constraints with about {enough:,} examples in all")
+        if remedies:
+            words += f" What could be certified: {', or '.join(remedies)}."
+        if factor is not None and factor <= 1.0:
+            words += (
+                " Other examples, as many, would probably do: chance has decided, or "
+                "probabilities that are wrong."
+            )
+        return InfeasibleConstraintError(f"{words} {self.plainly()}", looser)
 
     def plainly(self):
         """A sentence about the rule without confidence, by the held-out rows."""

@@ -115,6 +115,7 @@ def solve(fit, oracle, known, held_out=None):
         solved = find(
             oracle.task.problem(oracle.lmo),
             _left(deadline),
+            certified=certified,
             on_pass=reporter,
             history=history,
         )
@@ -125,10 +126,6 @@ def solve(fit, oracle, known, held_out=None):
         if not bounds:
             raise
         raise infeasible_with_confidence(estimator, bounds, error) from None
-    if certified is not None:
-        # What was tested is what is used, also if this run was cut short.
-        seen, solved = solved.result.history, certified
-        solved = replace(solved, result=replace(solved.result, history=seen))
     n_calls += solved.result.n_oracle_calls
     return Solution(oracle, known, asked, solved, bounds, n_calls, deadline, reporter)
 
@@ -275,22 +272,37 @@ def with_margin(estimator, oracle, solve):
     return found, n_calls
 
 
-def _solve(estimator, oracle, run_solver, problem, max_time=None, **watched):
-    """A problem's best mixture or, if one is wanted, single rule."""
+def _solve(estimator, oracle, run_solver, problem, max_time=None, n_searches=1,
+           certified=None, **watched):  # fmt: skip
+    """A problem's best mixture or, if one is wanted, single rule: `Solved`.
+
+    `n_searches`: of single rules, as of `search_rules`. `certified` (Solved or None):
+    what is used, also if this run, which is to be watched, is cut short.
+    """
     deadline = np.inf if max_time is None else perf_counter() + max_time
     is_searched = isinstance(problem.metric, FunctionMetric)
     if is_searched:
         # There is no gradient to go by: a start is enough.
         run_solver = partial(run_solver, max_iter=1)
-    elif estimator.randomized:
-        mixture = run_solver(problem, max_time=max_time, **watched)
-        return Solved(mixture, mixture)
-    problem.oracle = AskedOracle(problem.oracle)
+    is_single = is_searched or not estimator.randomized
+    if is_single and certified is None:
+        problem.oracle = AskedOracle(problem.oracle)
     mixture = run_solver(problem, max_time=max_time, **watched)
+    if certified is not None:
+        result = replace(certified.result, history=mixture.history)
+        return replace(certified, result=result)
+    if not is_single:
+        return Solved(mixture, mixture)
     if is_searched and mixture.status == "max_iter":
         mixture = replace(mixture, status="stationary")
     rule = find_single_rule(
-        oracle, problem, mixture, problem.oracle.found, estimator.tol, deadline
+        oracle,
+        problem,
+        mixture,
+        problem.oracle.found,
+        estimator.tol,
+        deadline,
+        n_searches,
     )
     bound, gap = certified_gap(problem, rule.solution.confusion, mixture.dual_objective)
     result = replace(

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.confusion.binomial_tests import p_value, rate_sums
 from sklearn_structsvm.confusion.tightening import find_bounds
+from sklearn_structsvm.estimators.complex_metric import solving
 from sklearn_structsvm.metrics import (
     Churn,
     DemographicParity,
@@ -323,6 +324,64 @@ def test_a_refusal_says_what_would_do():
     # More would have been enough.
     assert verb == "violate" or float(errors) < 3.0
     assert not hasattr(model, "classes_")
+
+
+def refusal(constraint, X, y, groups=None, **params):
+    model = certified(constraint, estimator=Scored(), cv="prefit", **params)
+    with pytest.raises(InfeasibleConstraintError) as caught:
+        model.fit(X, y, sensitive_features=groups)
+    return str(caught.value)
+
+
+def test_a_stricter_slack_needs_more_examples_and_never_as_few_as_there_are():
+    X, y, groups = scores(new_rng(3), 400)
+    few = np.flatnonzero(y == 1)[:30]
+    groups = np.array(["many", "more"])[groups]
+    groups[few] = "few"
+    said = []
+    for slack in (0.01, 0.03, 0.06, 0.1):
+        words = refusal(EqualOpportunity(slack=slack), X, y, groups)
+        assert re.search(
+            r"decide are of .*\d+ examples of group 'few' with label 1", words
+        )
+        ((enough,),) = [re.findall(r"about ([\d,]+) examples in all", words)]
+        said.append(int(enough.replace(",", "")))
+    assert said == sorted(said, reverse=True) and said[-1] > 400
+    # With the square of the slack, but for rounding to two digits.
+    assert said[0] / said[1] == pytest.approx(9.0, rel=0.3)
+
+
+def test_no_constraint_at_all_is_not_offered_as_a_looser_one():
+    # Probabilities that are wrong: nothing that is predicted is right.
+    X, y = np.tile([[0.9], [0.01]], (60, 1)), np.tile([0, 1], 60)
+    words = refusal(Precision(at_least=0.3), X, y, metric="zero_one",
+                    confusion="probabilities")  # fmt: skip
+    assert "looser" not in words and "examples that are predicted as 1" in words
+    assert "chance has decided, or probabilities that are wrong" in words
+
+
+def test_rules_of_a_certified_search_share_its_boxes_and_the_last_is_not_sought_again(
+    monkeypatch,
+):
+    X, y, groups = scores(new_rng(5), 1200)
+    shares, find = [], solving.find_single_rule
+    shifts, rule = [], solving.CertifiedSearch.rule
+
+    def noting_share(oracle, problem, *args):
+        shares.append(args[-1])
+        return find(oracle, problem, *args)
+
+    def noting_shift(search, shift):
+        shifts.append(shift)
+        return rule(search, shift)
+
+    monkeypatch.setattr(solving, "find_single_rule", noting_share)
+    monkeypatch.setattr(solving.CertifiedSearch, "rule", noting_shift)
+    model = certified(EqualOpportunity(slack=0.3), estimator=Scored(), cv="prefit")
+    model.set_params(randomized=False).fit(X, y, sensitive_features=groups)
+    assert len(set(shifts)) == len(shifts) == len(shares)
+    assert min(shares) >= len(shifts)
+    assert len(model.mixture_weights_) == 1 and len(model.history_["n_iter"]) > 0
 
 
 def test_rows_of_no_weight_are_not_counted():
