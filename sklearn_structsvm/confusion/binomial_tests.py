@@ -411,6 +411,21 @@ def p_value(sums, error):
     return RateSums.of(sums).decisive(error)[0]
 
 
+def broken_p_value(sums, error):
+    """Of "all conditions hold": of the one that seems to be met least, times all.
+
+    That it holds is that the opposite outcomes of its rates are not too rare.
+    """
+    spares = sums.spares
+    known = np.flatnonzero(np.isfinite(spares))
+    if not len(known) or spares[known].min() >= 0.0:
+        return 1.0
+    worst = sums[int(known[spares[known].argmin()])]
+    bound = worst.costs.sum() - worst.bound
+    opposite = replace(worst, k=worst.n - worst.k, bound=bound)
+    return min(len(sums) * opposite.p_value(error / len(sums)), 1.0)
+
+
 def chance(share):
     """By how many standard errors held-out rates may be worse than is expected.
 

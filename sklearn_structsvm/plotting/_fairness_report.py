@@ -14,6 +14,7 @@ from sklearn_structsvm._utils.borders import as_floats, check_sequence
 from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.snapshots import snapshot
 from sklearn_structsvm.confusion.binomial_tests import (
+    broken_p_value,
     expected_violation,
     p_value,
     rate_sums,
@@ -52,10 +53,12 @@ GROUP_COLUMNS = (
 )
 PROMISES = (
     "constraint", "promised", "violation", "new rows", "margin", "holds", "p value",
+    "broken p value",
 )  # fmt: skip
 
 LEGEND = """\
-Violations, "holds" and p values are of these rows; what was promised is of all."""
+Violations, "holds" and p values are of these rows; what was promised is of all. A small
+p value shows that a constraint holds, and a small "broken" one that it does not."""
 
 # What is printed below constraints that are not expected to hold for new rows.
 REMEDY = """\
@@ -90,9 +93,10 @@ class FairnessReport(Display):
         these rows; "new rows", what it is expected to violate for new ones, by the counts
         of its fit; "margin", the `margin` of a fit that is expected to violate nothing
         for new ones, or inf if there is none; "holds", whether "violation" is not above
-        0; and "p value". NaN for "holds" means that some rate has no examples, and
-        nothing else is violated; NaN for "new rows" and "margin", that the fit did not
-        count the groups of the constraint.
+        0; "p value", of "it is violated"; "broken p value", of "it holds". NaN for
+        "holds" means that some rate has no examples, and nothing else is violated; NaN
+        for "new rows" and "margin", that the fit did not count the groups of the
+        constraint.
     pos_label : label
         The label that rates are about.
     confidence_level : float
@@ -169,9 +173,11 @@ class FairnessReport(Display):
         if promises["constraint"]:
             columns = [promises[name] for name in PROMISES]
             rows = [
-                [c, promised, *(f"{v:.3f}" for v in sizes), _answer(holds), f"{p:.2g}"]
-                for c, promised, *sizes, holds, p in zip(*columns, strict=True)
-            ]
+                [c, promised, *(f"{v:.3f}" for v in sizes),
+                 _answer(holds, broken, 1.0 - self.confidence_level), f"{p:.2g}",
+                 f"{broken:.2g}"]
+                for c, promised, *sizes, holds, p, broken in zip(*columns, strict=True)
+            ]  # fmt: skip
             text += f"\n\n{_as_text([[*PROMISES], *rows])}\n\n{LEGEND}"
             if any(expected > 0.0 for expected in promises["new rows"]):
                 text += f"\n\n{REMEDY}"
@@ -241,7 +247,8 @@ def fairness_report(
     Use examples that the estimator was not fitted to. Rates have the exact intervals of
     Clopper and Pearson. For each constraint, the report has the violation on these
     examples, and the p-value of "it is violated". If that is below 0.05, these examples
-    alone show with 95% confidence that the constraint holds.
+    alone show with 95% confidence that the constraint holds. If the "broken p value", of
+    "it holds", is below 0.05, they show that it does not.
 
     Read more in the :ref:`User Guide <guide-fairness-report>`.
 
@@ -340,11 +347,11 @@ def fairness_report(
             for found in (predicted, decided)
         )
         violation = constraint.measured(mean, own_cells)
-        p, holds = np.nan, bool(violation <= FEASIBILITY_TOL)
+        p, broken, holds = np.nan, np.nan, bool(violation <= FEASIBILITY_TOL)
         is_known = True
         if not constraint.has_convex:
             sums = rate_sums(constraint, own_cells, np.round(own * len(predicted)))
-            p = p_value(sums, 1.0 - level)
+            p, broken = (test(sums, 1.0 - level) for test in (p_value, broken_p_value))
         if constraint.empty_counts(own_cells, own):
             p, is_known = 1.0, not holds
         answer = holds if is_known else np.nan
@@ -352,7 +359,7 @@ def fairness_report(
         words = promised
         if any(value > spare_of(constraint) for value in tightened.values()):
             words = "nothing: groups too small"
-        row = [repr(constraint), words, float(violation), *expected, answer, p]
+        row = [repr(constraint), words, float(violation), *expected, answer, p, broken]
         for column, value in zip(promises.values(), row, strict=True):
             column.append(value)
     return FairnessReport(
@@ -413,7 +420,9 @@ def _checked(name, table, columns, numbers):
     return table
 
 
-def _answer(holds):
+def _answer(holds, broken_p, error):
+    if broken_p < error:
+        return "broken"
     return "no examples" if np.isnan(holds) else "yes" if holds else "no"
 
 

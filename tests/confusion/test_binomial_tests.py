@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _seeds import new_rng
+from scipy.stats import binom
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm._utils.conditions import largest_violation
@@ -11,6 +12,7 @@ from sklearn_structsvm.confusion.binomial_tests import (
     RateSums,
     _whole_sums,
     allowance,
+    broken_p_value,
     enough_factor,
     one_standard_error,
     p_value,
@@ -134,6 +136,15 @@ def test_four_of_five_samples_that_are_said_to_be_enough_are_certified(bound):
     # Five standard errors of the share.
     assert 0.65 <= np.mean(certified) <= 0.95
     assert enough_factor(-0.1, 0.05, 0.5) is None
+
+
+def test_a_rate_is_broken_where_so_few_would_be_rare_if_it_held():
+    counts = np.array([[[50.0, 0.0], [62.0, 38.0]]])
+    cells = Cells(counts.sum(axis=2) / counts.sum(), np.arange(2), np.arange(1), ["a"])
+    for low in (0.3, 0.4, 0.5):
+        sums = rate_sums(Recall(at_least=low, label=1), cells, counts)
+        expected = 1.0 if low < 0.38 else binom.cdf(38, 100, low)
+        assert broken_p_value(sums, 0.05) == pytest.approx(expected)
 
 
 def test_the_allowance_is_what_would_be_certified():

@@ -37,6 +37,7 @@ PROMISES = {
     "margin": [0.3],
     "holds": [False],
     "p value": [0.5],
+    "broken p value": [0.5],
 }
 HISTORY = {
     name: [1.0, 2.0]

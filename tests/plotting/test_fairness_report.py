@@ -10,6 +10,7 @@ from _seeds import new_rng
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
+from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
 from sklearn_structsvm.metrics import (
@@ -191,6 +192,19 @@ def test_rules_that_are_not_expected_to_hold_get_a_remedy():
         LogisticRegression().fit(X, y), X, y, sensitive_features=two, constraints=other
     )
     assert np.isnan(report.promises["new rows"][0])
+
+
+@pytest.mark.parametrize(("times", "word"), [(1, "no"), (50, "broken")])
+def test_rows_show_that_a_promise_is_broken_or_show_nothing(times, word):
+    model = DecisionTreeClassifier().fit([[0], [1]], [0, 1])
+    X = np.repeat([[1], [0], [1], [1]], times, axis=0)
+    group = np.repeat(list("aabb"), times)
+    report = fairness_report(model, X, np.ones(len(X), int), sensitive_features=group,
+                             constraints=EqualOpportunity(slack=0.1))  # fmt: skip
+    line = next(line for line in str(report).splitlines() if "EqualOpp" in line)
+    assert word in line.split()
+    (p,) = report.promises["broken p value"]
+    assert (p < 0.05) == (word == "broken") and report.promises["p value"] == [1.0]
 
 
 def test_another_classifier_and_several_columns():

@@ -203,7 +203,10 @@ def warn(estimator, task, solution):
     warn_of_shortfall(estimator, solved.mixture)
     if solved.rule is not None:
         warn_of_search(estimator, solved.rule)
-    is_told = warn_of_constant(estimator) or estimator.constraint_confidence is not None
+    is_told = (
+        warn_of_constant(estimator, task.weights)
+        or estimator.constraint_confidence is not None
+    )
     if not is_told:
         kept = [c for c in asked.constraints if not c.empty_counts(asked.cells)]
         warn_of_empty_counts(kept, asked.cells, estimator.certified_confusions_)
@@ -365,7 +368,7 @@ def warn_of_shortfall(estimator, result):
     )
 
 
-def warn_of_constant(estimator):
+def warn_of_constant(estimator, weights):
     """UserWarning if the mixture predicts one class only; whether it does."""
     predicted = estimator.confusion_.sum(axis=0) > SUM_ROUNDING
     if predicted.sum() != 1:
@@ -375,10 +378,12 @@ def warn_of_constant(estimator):
     by, look_at = "of those that the LMO found", "LMO"
     if estimator._is_plugin:
         by, look_at = "by the class probabilities", "probabilities"
+    if np.ptp(weights) > 0.0:
+        look_at += " and the sample weights"
     warn_caller(
         f"The classifier predicts {always!r} for every training example and never "
         f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
-        f"constraints. Have a look at the {look_at} and the sample weights.",
+        f"constraints. Have a look at the {look_at}.",
         UserWarning,
     )
     return True

@@ -417,8 +417,11 @@ class TestProbabilities:
         X, y, _ = make_data(2)
         fitted = LogisticRegression().fit(X, y)
         model = ComplexMetricClassifier(fitted, "f1", cv="prefit", confusion="labels")
-        with pytest.warns(UserWarning, match="predicts 0 for every"):
-            model.fit(X[y == 0], y[y == 0])
+        X, y = X[y == 0], y[y == 0]
+        with pytest.warns(UserWarning, match=r"0 for every .* at the probabilities\.$"):
+            model.fit(X, y)
+        with pytest.warns(UserWarning, match=r"probabilities and the sample weights\.$"):
+            model.fit(X, y, sample_weight=1.0 + np.arange(len(y)))
         assert np.isfinite(model.loss_matrices_).all()
 
     def test_classes_of_a_fitted_classifier_may_come_in_any_order(self):
