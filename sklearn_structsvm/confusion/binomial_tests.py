@@ -78,16 +78,6 @@ class RateSum:
             return 1.0
         return union_p_value(self.costs, self.k, self.n, self.bound)
 
-    @property
-    def standard_error(self):
-        """Of the violation; inf if a rate has no examples."""
-        return float(RateSums.of([self]).standard_errors[0])
-
-    @property
-    def violation(self):
-        """The estimate of it; without examples of a rate, as if it were 1."""
-        return float(RateSums.of([self]).violations[0])
-
 
 @dataclass
 class RateSums(Sequence):
@@ -173,18 +163,11 @@ class RateSums(Sequence):
         return ((self.costs * rates).sum(axis=1) - self.bound) / self.unit
 
     @property
-    def spare(self):
-        """By how many standard errors all conditions seem to be met."""
-        return float(self.spares.min(initial=np.inf))
-
-    @property
     def spares(self):
-        """By how many standard errors each condition seems to be met."""
-        known = self.n.all(axis=1)
-        # Of a rate among none it says nothing.
-        found = np.full(len(self), -np.inf)
-        found[known] = -self.violations[known] / self.standard_errors[known]
-        return found
+        """By how many standard errors each seems to be met; -inf of a rate among none."""
+        return np.where(
+            self.n.all(axis=1), -self.violations / self.standard_errors, -np.inf
+        )
 
     def decisive(self, error):
         """(p, index): of "some condition is violated", and of the one that says so.

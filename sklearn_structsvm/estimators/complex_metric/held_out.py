@@ -248,7 +248,7 @@ class CertifiedSearch:
 
     def surety(self, rule, n):
         """By how many standard errors all conditions seem to be met."""
-        return self.expected(rule, n).spare
+        return float(self.expected(rule, n).spares.min(initial=np.inf))
 
     def surest(self, plain, n):
         """The rule that seems to be surest, by ever stricter conditions."""
@@ -279,16 +279,11 @@ class CertifiedSearch:
         expected = self.expected(rule, n)
         worst = expected[int(expected.spares.argmin())]
         looser = allowance(sums, self.error)
-        words = self.held_out.cells.words_of
-        sizes = [f"{counts[own].sum():,.0f} {words(own)}" for own in worst.among]
+        name = self.held_out.cells.words_of
+        sizes = [f"{counts[own].sum():,.0f} {name(own)}" for own in worst.among]
         words = f"The rates that decide are of {' and '.join(sizes)}."
         if nothing:
             words = f"There are no held-out {listed_names(nothing, str)}."
-        words = (
-            f"No rule is certified to meet the constraints with "
-            f"{promise_words(self.estimator)}: the {n:,} held-out examples are too few. "
-            f"{words}"
-        )
         remedies, strictest = [], sums[sums.decisive(self.error)[1]]
         # Otherwise nothing would be asked any more.
         if strictest.bound + looser * strictest.unit < strictest.costs.sum():
@@ -302,15 +297,18 @@ class CertifiedSearch:
         if remedies:
             words += f" What could be certified: {', or '.join(remedies)}."
         if factor is not None and factor <= 1.0:
-            words += (
-                " Other examples, as many, would probably do: chance has decided, or "
-                "probabilities that are wrong."
-            )
-        return InfeasibleConstraintError(f"{words} {self.plainly()}", looser)
+            words += " Other examples, as many, might do: chance has decided, or "
+            words += "probabilities that are wrong."
+        return InfeasibleConstraintError(
+            f"No rule is certified to meet the constraints with "
+            f"{promise_words(self.estimator)}: the {n:,} held-out examples are too few. "
+            f"{words} {self.plainly()}",
+            looser,
+        )
 
     def plainly(self):
         """A sentence about the rule without confidence, by the held-out rows."""
-        spare = self.sums(self.counts(self.known[0.0])).spare
+        spare = self.sums(self.counts(self.known[0.0])).spares.min(initial=np.inf)
         if not np.isfinite(spare):
             return "Of the rule without a confidence they say nothing."
         verb = "meet" if spare >= 0.0 else "violate"

@@ -298,15 +298,8 @@ def _solve(estimator, oracle, run_solver, problem, max_time=None, n_searches=1,
         return Solved(mixture, mixture)
     if is_searched and mixture.status == "max_iter":
         mixture = replace(mixture, status="stationary")
-    rule = find_single_rule(
-        oracle,
-        problem,
-        mixture,
-        problem.oracle.found,
-        estimator.tol,
-        deadline,
-        n_searches,
-    )
+    known, tol = problem.oracle.found, estimator.tol
+    rule = find_single_rule(oracle, problem, mixture, known, tol, deadline, n_searches)
     bound, gap = certified_gap(problem, rule.solution.confusion, mixture.dual_objective)
     result = replace(
         mixture,
