@@ -1,5 +1,6 @@
 """What `check_data` says of data is what counting by hand finds, for each form of X."""
 
+import re
 import sys
 from collections import Counter
 
@@ -8,12 +9,23 @@ import pandas as pd
 import pytest
 from _seeds import new_rng
 from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_structsvm import BCFWClassifier, CRFClassifier
 from sklearn_structsvm._utils.binomial import sum_p_value
 from sklearn_structsvm.inspection import check_data
 from sklearn_structsvm.inspection._data_report import least_slack
+from sklearn_structsvm.preprocessing import SequenceTransformer
 
+# What the advice names.
+ADVISED = {
+    own.__name__: own
+    for own in (
+        make_column_transformer, OneHotEncoder, SimpleImputer, SequenceTransformer
+    )
+}  # fmt: skip
 TAGS = [["B-x", "I-x"], ["O"], ["B-y", "O", "B-x"]]
 WORDS = [["New", "York"], ["it"], ["Mia", "left", "Bern"]]
 EDGES = [np.array([[0, 1]]), np.empty((0, 2), int), np.array([[0, 1], [1, 2]])]
@@ -86,7 +98,7 @@ def test_rows_have_columns_and_groups_with_their_positives():
 def test_what_a_fit_would_refuse_is_said_with_what_is_wrong():
     frame = pd.DataFrame({"age": [1.0, np.nan, 3.0], "sex": ["f", "m", None]})
     told = found(check_data(frame, [0, 1, 1]))
-    assert told["columns", "missing values"] == "2"
+    assert told["columns", "missing values"] == "in 'age', 'sex'"
     assert told["columns", "with strings"] == "'sex'"
     assert "Column 'sex'" in told["advice", "first mend"]
     X = items()
@@ -95,6 +107,51 @@ def test_what_a_fit_would_refuse_is_said_with_what_is_wrong():
     assert told["columns", "missing values"] == "1"
     assert told["labels", "missing"] == "1 of 6"
     assert "X[2] contains NaN" in told["advice", "first mend"]
+
+
+def test_all_columns_without_numbers_are_named_and_the_advice_runs():
+    X = pd.DataFrame({
+        "region": ["north", "south"] * 6, "sex": ["f", "m", None] * 4,
+        "age": np.where(np.arange(12) % 5, 30.0, np.nan), "n": np.arange(12),
+        "day": pd.date_range("2026-01-01", periods=12), "pay": new_rng().random(12),
+    })  # fmt: skip
+    X.loc[3, "day"] = None
+    told = found(check_data(X, np.arange(12) % 2))
+    assert told["columns", "with strings"] == "'region', 'sex'"
+    assert told["columns", "with dates"] == "'day'"
+    assert told["columns", "missing values"] == "in 'sex', 'age', 'day'"
+    advice = told["advice", "first mend"]
+    for words in ("Columns 'region', 'sex' of X", "Column 'day' of X", "'age', 'day' of"):
+        assert words in advice
+    X["day"] = eval(re.search(r"seconds: (.*)\. Put", advice)[1], {"X": X})
+    encoder = eval(re.search(r"pipeline: (.*)\.$", advice)[1], ADVISED)
+    assert np.isfinite(encoder.fit_transform(X)).all()
+    frames = [X.drop(columns="day")] * 2
+    told = found(check_data(frames, [[0, 1] * 6] * 2))
+    assert "StackedStructureClassifier" in told["advice", "estimator"]
+    advice = told["advice", "first mend"]
+    encoder = eval(re.search(r"pipeline: (.*)\.$", advice)[1], ADVISED)
+    assert np.isfinite(encoder.fit_transform(frames)[1]).all()
+
+
+def test_costs_of_many_labels_are_those_of_the_advised_fits():
+    rng = new_rng()
+    X, Y = rng.standard_normal((40, 50)), np.zeros((40, 900), int)
+    Y[:, :700] = np.arange(40)[:, None] % 2
+    told = found(check_data(X, Y))
+    assert told["labels", "without a row"] == "200"
+    assert told["cost", "weights"] == str(51 * 900)
+    assert float(told["cost", "memory"].split()[1]) * 1e6 >= 8 * 51 * 900
+    # Ten passes of the six fits of five folds, over all rows and labels.
+    assert "very roughly 0.1 to 1 s" in told["cost", "time"]
+    assert ("labels", "without a row") not in found(check_data(X, Y[:, :2]))
+
+
+def test_tags_that_contradict_the_nearest_scheme_are_told():
+    tags = [*TAGS, ["O", "I-x"], ["Bx", "I-x"]]
+    told = found(check_data([*WORDS, ["he", "left"], ["it", "is"]], tags))
+    expected = "none; nearly bio, but for I-x in y[3][1], Bx in y[4][0]"
+    assert told["labels", "tag scheme"] == expected
 
 
 @pytest.mark.parametrize(("n", "m"), [(80, 80), (60, 300), (2000, 120)])

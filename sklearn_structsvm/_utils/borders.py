@@ -6,6 +6,7 @@ an attribute that was set by hand) is checked here first; errors name it.
 
 import reprlib
 from collections.abc import Mapping, Set
+from datetime import date
 from math import isfinite
 from numbers import Integral, Real
 
@@ -112,14 +113,20 @@ def as_floats(name, values, *shape, finite=True):
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{name} must hold numbers: {error}.") from error
+            hint = date_words(name) if isinstance(array.flat[0], date) else ""
+            raise ValueError(f"{name} must hold numbers: {error}.{hint}") from error
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.")
+        hint = date_words(name) if array.dtype.kind == "M" else ""
+        raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.{hint}")
     if finite and not np.isfinite(array).all():
         raise ValueError(
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
     return as_contiguous(array, np.float64)
+
+
+def date_words(name):
+    return f" Make seconds: np.asarray({name}, 'datetime64[ms]').astype(float) / 1000."
 
 
 def _are_doubles(array):

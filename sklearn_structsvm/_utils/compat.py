@@ -58,11 +58,15 @@ except ImportError:  # scikit-learn < 1.9
 ROUTES_TO_DEFAULT_SCORES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 
 
-def lost_metadata_words():
-    """Words to add to an error about missing metadata; usually none."""
+def lost_metadata_words(name="sensitive_features"):
+    """Words to add to an error about missing metadata: why it may be lost."""
+    words = (
+        f" cross_val_score takes them as params={{{name!r}: ...}}, with "
+        "sklearn.set_config(enable_metadata_routing=True)."
+    )
     if ROUTES_TO_DEFAULT_SCORES or not sklearn.get_config()["enable_metadata_routing"]:
-        return ""
-    return (
+        return words
+    return words + (
         " scikit-learn before 1.8 hands no metadata to the default score of a pipeline, "
         "in cross-validation and searches: give them scoring=metric.scorer(), of a "
         "metric of sklearn_structsvm.metrics, or update scikit-learn."

@@ -15,6 +15,7 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
+    is_missing,
     listed_names,
     places_by_name,
 )
@@ -311,16 +312,6 @@ def _factorized(column):
             "their own, or leave them out."
         )
     return values, codes.astype(np.intp)
-
-
-def is_missing(value):
-    """Whether a value is None, NaN, or the missing value of pandas."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # as pandas.NA says of its truth
-        return True
 
 
 def _sorted_order(names):

@@ -31,7 +31,11 @@ __all__ = [
 def _as_label_list(labels, name, i):
     """One sequence of labels as a list of Python objects."""
     if name == "y_true":
-        remedy = "Leave out these positions, in predictions and probabilities as well."
+        remedy = (
+            "Leave out these positions, in predictions (and probabilities) as well: "
+            "y_true, y_pred = ([[b for b, t in zip(*own) if t not in (None, MISSING)] "
+            "for own in zip(y, y_true)] for y in (y_true, y_pred))"
+        )
         refuse_missing(labels, f"{name}[{i}]", place="position", remedy=remedy)
     if isinstance(labels, (list, tuple)):
         return labels

@@ -23,31 +23,82 @@ def column_names(table):
     return None if columns is None or not hasattr(table, "shape") else list(columns)
 
 
-def refuse_odd_columns(X):
-    """ValueError for dates, and for strings in a column of a data frame of features."""
+def refuse_odd_columns(X, given="X"):
+    """ValueError for dates and strings in columns of a data frame of features.
+
+    It names all columns that a fit would refuse, and says what makes numbers of them.
+    """
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
-        raise ValueError(f"X holds dates or times, of type {X.dtype}: pass numbers.")
+        raise ValueError(f"{given} holds dates, of type {X.dtype}: pass numbers.")
     if column_names(X) is None or not hasattr(X, "dtypes"):
         return
-    for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        is_date = getattr(dtype, "is_temporal", bool)()
-        if is_date or getattr(dtype, "kind", "f") in "mM":
-            raise ValueError(
-                f"Column {name!r} of X holds dates or times. Make numbers of them, such "
-                f"as seconds: (X[{name!r}] - X[{name!r}].min()).dt.total_seconds()."
-            )
-        is_number = getattr(dtype, "is_numeric", bool)() or hasattr(dtype, "kind")
-        if is_number and getattr(dtype, "kind", "f") in "biufc":
-            continue
-        value = next((v for v in column_at(X, j) if isinstance(v, str)), "0")
-        try:
-            float(value)
-        except ValueError:
-            raise ValueError(
-                f"Column {name!r} of X holds strings, such as {value!r}. Encode it, for "
-                f"example by make_column_transformer((OneHotEncoder(), [{name!r}]), "
-                "remainder='passthrough') in a pipeline."
-            ) from None
+    strings, dates = odd_columns(X)
+    if not strings and not dates:
+        return
+    missing = columns_with_missing(X)
+    found = []
+    for names, what in (
+        (list(strings), f"strings, such as {next(iter(strings.values()), '')!r}"),
+        (dates, "dates or times"),
+        (missing, "missing values"),
+    ):
+        if names:
+            column, hold = ("Columns", "hold") if names[1:] else ("Column", "holds")
+            listed = ", ".join(map(repr, names))
+            found.append(f"{column} {listed} of {given} {hold} {what}.")
+    if dates:
+        times = [f"{given}[{name!r}]" for name in dates]
+        seconds = ", ".join(f"({t} - {t}.min()).dt.total_seconds()" for t in times)
+        found.append(f"Make numbers of times, such as seconds: {seconds}.")
+    filled = [name for name in missing if name not in strings]
+    steps = [f"(OneHotEncoder(handle_unknown='ignore'), {list(strings)})"] * bool(strings)
+    steps += [f"(SimpleImputer(), {filled})"] * bool(filled)
+    if steps:
+        mend = f"make_column_transformer({', '.join(steps)}, remainder='passthrough')"
+        mend = mend if given == "X" else f"SequenceTransformer({mend})"
+        found.append(f"Put this in a pipeline: {mend}.")
+    raise ValueError(" ".join(found))
+
+
+def odd_columns(table):
+    """Columns of a table that hold strings, each with one, and those with dates."""
+    names, strings, dates = column_names(table), {}, []
+    dtypes = getattr(table, "dtypes", [None] * len(names))
+    for j, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
+        kind = getattr(dtype, "kind", "f" if getattr(dtype, "is_numeric", bool)() else "")
+        if kind in set("mM") or getattr(dtype, "is_temporal", bool)():
+            dates.append(name)
+        elif kind not in set("biufc"):
+            values = from_column(column_at(table, j))
+            value = next((v for v in values if isinstance(v, str)), "0")
+            try:
+                float(value)
+            except ValueError:
+                strings[name] = value
+    return strings, dates
+
+
+def columns_with_missing(table):
+    """Names of the columns of a table that have missing values."""
+    names = enumerate(column_names(table))
+    return [name for j, name in names if n_missing(np.asarray(column_at(table, j)))]
+
+
+def n_missing(values):
+    """Number of the missing values of an array."""
+    if values.dtype.kind in "fmM":
+        return np.count_nonzero(values != values)
+    return sum(map(is_missing, values.ravel())) if values.dtype.kind == "O" else 0
+
+
+def is_missing(value):
+    """Whether a value is None, NaN, or the missing value of pandas."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # as pandas.NA says of its truth
+        return True
 
 
 def column_at(table, j):

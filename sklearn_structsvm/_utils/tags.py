@@ -84,16 +84,38 @@ def may_follow(scheme, before, after):
     return goes_on or scheme == "bio" or before.role not in "BI"
 
 
+def faults(scheme, y):
+    """(i, t) of all tags of sequences that the scheme does not allow.
+
+    Where a sequence must not end, t is its length.
+    """
+    for i, tags in enumerate(y):
+        parts = [BEYOND, *(tag_parts(tag, scheme) for tag in tags), BEYOND]
+        for t, (before, after) in enumerate(pairwise(parts)):
+            is_known = before is not None and after is not None
+            if after is None or (is_known and not may_follow(scheme, before, after)):
+                yield i, t
+
+
 def first_fault(scheme, y):
     """(i, t) of the first tag of sequences that the scheme does not allow, or None."""
-    for i, tags in enumerate(y):
-        parts = [tag_parts(tag, scheme) for tag in tags]
-        if None in parts:
-            return i, parts.index(None)
-        for t, pair in enumerate(pairwise([BEYOND, *parts, BEYOND])):
-            if not may_follow(scheme, *pair):
-                return i, min(t, len(tags) - 1)
-    return None
+    i, t = next(faults(scheme, y), (None, None))
+    return None if i is None else (i, min(t, len(y[i]) - 1))
+
+
+def odd_tags(y):
+    """The scheme that fits best, and (tag, i, t) of each tag that it does not allow.
+
+    (None, []) if most tags are not of entities. Empty tags are left out.
+    """
+    parts = [tag_parts(tag) for tag in {tag for tags in y for tag in tags if tag}]
+    typed = [part for part in parts if part and part.type not in ("", UNTYPED)]
+    if parts.count(None) >= len(typed):
+        return None, []
+    found = {scheme: list(faults(scheme, y)) for scheme in LETTERS}
+    best = min(found, key=lambda scheme: len(found[scheme]))
+    ended = [[*tags, "the end"] for tags in y]
+    return best, [(ended[i][t], i, t) for i, t in found[best] if ended[i][t]]
 
 
 def told_schemes(y):

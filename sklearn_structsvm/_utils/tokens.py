@@ -11,10 +11,9 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
 from sklearn_structsvm._utils._vocabulary import Vocabulary, names_of, tidy_rows
-from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.pieces import LARGEST_INDEX, csr_of_parts
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm._utils.tables import column_names
+from sklearn_structsvm._utils.tables import column_names, is_missing
 
 # The name of the vector of a token that is a pair: its columns are vector[0], ...
 PAIR_NAME = "vector"

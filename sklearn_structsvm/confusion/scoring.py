@@ -130,7 +130,7 @@ class Scored(DocumentedMixin):
             if costs is None:
                 raise ValueError(
                     f"{self!r} uses individual costs of the examples: pass costs."
-                    + lost_metadata_words()
+                    + lost_metadata_words("costs")
                 )
             return self.measured_cost(
                 mean_cost(

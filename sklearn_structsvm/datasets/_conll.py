@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,7 +14,7 @@ from sklearn_structsvm._utils.borders import check_sequence
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.mistakes import with_plain_calls
-from sklearn_structsvm._utils.tags import BEYOND, LETTERS, may_follow, tag_parts
+from sklearn_structsvm._utils.tags import odd_tags
 
 CONLLU = "id form lemma upos xpos feats head deprel deps misc".split()
 # A word has an integer, a token of several words a range, an empty node a decimal.
@@ -23,6 +22,10 @@ CONLLU_ID = re.compile(r"\d+(?:[-.]\d+)?")
 NO_WORD = re.compile(r"\d+[-.]\d+")
 DOCUMENT = "-DOCSTART-"
 BLANKS = re.compile("[ \t]+")
+COMMENTS = (
+    " If those that begin with '#' are comments, leave them out: "
+    "[line for line in open(file) if not line.startswith('# ')]."
+)
 # What compressed files begin with.
 GZIP = b"\x1f\x8b"
 
@@ -132,7 +135,7 @@ def _chained(first, lines) -> Iterator[str]:
 def _read_lines(lines, columns, target):
     """Words, tags, and the numbers of the lines of the tags."""
     X, y, places, layout, faults = [], [], [], None, []
-    words, tags, names = [], [], None
+    words, tags, names, hint = [], [], None, ""
     numbers: list[int] = []
 
     def end_sentence():
@@ -162,6 +165,7 @@ def _read_lines(lines, columns, target):
         fields = layout.split(line)
         if len(fields) != layout.width:
             faults.append((number, len(fields)))
+            hint = COMMENTS if line.startswith("#") else hint
             continue
         if layout.has_ids and NO_WORD.fullmatch(fields[0]):
             continue
@@ -174,7 +178,7 @@ def _read_lines(lines, columns, target):
         told = ", ".join(f"line {n} has {width}" for n, width in faults[:MAX_NAMES])
         raise ValueError(
             f"Lines must have {layout.width} columns, as the first one has; {told}"
-            f"{_more(faults)}."
+            f"{_more(faults)}.{hint}"
         )
     has_tags = target is not None
     return X, y if has_tags else None, places
@@ -262,37 +266,12 @@ def _warn_of_odd_tags(y, places):
     rare = [f"{tag!r} in line {n}" for tag, n in flat if tag and counts[tag] == 1]
     if rare:
         found.append(f"tags occur only once ({_listed(rare)})")
-    scheme, odd = _odd_pairs(y, places)
+    scheme, odd = odd_tags(y)
     if odd:
+        odd = [f"{tag} in line {[*places[i], places[i][-1]][t]}" for tag, i, t in odd]
         found.append(f"tags cannot stand where they are in {scheme!r} ({_listed(odd)})")
     if found:
         warn_caller(f"Some {'; some '.join(found)}.", UserWarning)
-
-
-def _odd_pairs(y, places):
-    """The scheme with the fewest tags that cannot follow, and these; of entity tags."""
-    parts = {tag: tag_parts(tag) for tags in y for tag in tags if tag}
-    if None in parts.values() or not any("-" in tag for tag in parts):
-        return None, []
-    found = {}
-    for scheme in LETTERS:
-        odd = []
-        for tags, numbers in zip(y, places, strict=True):
-            own = [tag_parts(tag, scheme) for tag in tags]
-            ends = [
-                *zip(own, tags, numbers, strict=True),
-                (BEYOND, "the end", numbers[-1]),
-            ]
-            for before, after in pairwise([(BEYOND, "", 0), *ends]):
-                if after[0] is None or before[0] is None:
-                    is_odd = after[0] is None and bool(after[1])
-                else:
-                    is_odd = not may_follow(scheme, before[0], after[0])
-                if is_odd:
-                    odd.append(f"{after[1]} in line {after[2]}")
-        found[scheme] = odd
-    best = min(found, key=lambda scheme: len(found[scheme]))
-    return best, found[best]
 
 
 def _listed(places):

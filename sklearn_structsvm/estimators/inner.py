@@ -7,6 +7,11 @@ from sklearn_structsvm._contract.answers import Answer
 
 # What a fit learns of X.
 OF_X = ("n_features_in_", "feature_names_in_")
+# For `check_is_fitted`.
+UNFITTED = (
+    "cv='prefit' (like a FrozenEstimator) takes a fitted estimator, but this %(name)s is "
+    "not fitted: call its fit first, or leave cv='prefit' out."
+)
 
 
 def supports(model, method):
@@ -27,6 +32,13 @@ def feature_attributes(model):
 def tags_of(model):
     """The tags of an inner estimator; None if it is not one of scikit-learn's kind."""
     return get_tags(model) if supports(model, "__sklearn_tags__") else None
+
+
+def regressor_words(model):
+    """Words that a model is a regressor, or none."""
+    tags = tags_of(model)
+    is_one = tags is not None and tags.estimator_type == "regressor"
+    return " It is a regressor: take a classifier." if is_one else ""
 
 
 def class_scores(model, X, n, **params):

@@ -281,7 +281,7 @@ def warn_of_odd_classes(structure, y):
         label = plain(structure.classes_[counts == 1][0])
         warn_caller(
             f"{n_once} of {k} labels in y occur once, such as {label!r}. Make sure that "
-            "they are labels, and no words or identifiers.",
+            "they are labels, and no words or identifiers, and X and y not swapped.",
             UserWarning,
         )
 

@@ -28,15 +28,22 @@ from sklearn_structsvm._utils.sequences import (
     stacked,
 )
 from sklearn_structsvm._utils.snapshots import of_one_fit, snapshot
-from sklearn_structsvm._utils.tables import n_rows, rows_at, split_rows
+from sklearn_structsvm._utils.tables import (
+    n_rows,
+    refuse_odd_columns,
+    rows_at,
+    split_rows,
+)
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.lmo.weighted import fit_weighted
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.inner import (
+    UNFITTED,
     class_scores,
     feature_attributes,
     learned,
+    regressor_words,
     supports,
 )
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
@@ -47,6 +54,7 @@ from sklearn_structsvm.structures.hidden_labels import (
     members_of,
 )
 from sklearn_structsvm.structures.nodes import NodeStructure
+from sklearn_structsvm.structures.validation import refuse_single, refuse_tokens
 
 METHODS = ("predict_proba", "decision_function")
 
@@ -266,7 +274,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         final = self._final(rests)
         task.method_of(self.estimator)  # or an error, before any fit
         if self.cv == "prefit":
-            check_is_fitted(self.estimator)
+            check_is_fitted(self.estimator, msg=UNFITTED)
             self.estimator_ = self.estimator
             scores = task.scores(self.estimator, slice(None))
         else:
@@ -406,9 +414,16 @@ class RowTask:
         if not len(labels):
             raise ValueError("A fold has no item with a label outside its test part.")
         table = rows_at(self.table, known)
-        if self.weights is None:
-            return model.fit(table, labels)
-        return fit_weighted(model, table, labels, self.weights[own])
+        try:
+            if self.weights is None:
+                return model.fit(table, labels)
+            return fit_weighted(model, table, labels, self.weights[own])
+        except (TypeError, ValueError) as error:
+            if "float" in str(error).lower():  # strings, dates or dicts
+                refuse_odd_columns(table)
+                if isinstance(table, list):
+                    refuse_tokens([self.table])
+            raise
 
     def scores(self, model, rows):
         """A score for each of these rows and each class."""
@@ -446,7 +461,10 @@ class RowTask:
         for name in names:
             if supports(model, name):
                 return name
-        raise TypeError(f"estimator must have {' or '.join(names)}; got {model!r}.")
+        raise TypeError(
+            f"estimator must have {' or '.join(names)}; got {model!r}."
+            f"{regressor_words(model)}"
+        )
 
 
 def _dealt(folds, labeled, n):
@@ -508,6 +526,7 @@ def _labels_of_rows(y, lengths):
         raise ValueError(f"X has {len(lengths)} items, but y has {len(y)}.")
     for i, (own, n) in enumerate(zip(y, lengths.tolist(), strict=True)):
         own, weight = split_weights(own)
+        refuse_single(own, i)
         entries = as_entries(own)
         own = np.asarray(own) if entries is None else entries
         if len(own) != n:

@@ -12,13 +12,20 @@ from sklearn.utils.validation import _num_samples
 
 from sklearn_structsvm._utils.arrays import refuse_swapped
 from sklearn_structsvm._utils.columns import stored_values
-from sklearn_structsvm._utils.groups import Groups, is_missing
+from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import plain, split_weights
 from sklearn_structsvm._utils.mistakes import require, with_plain_calls
 from sklearn_structsvm._utils.sequences import kind_of_items, one_table
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm._utils.tables import column_at, column_names, listed_names
-from sklearn_structsvm._utils.tags import LETTERS, OUTSIDE, first_fault
+from sklearn_structsvm._utils.tables import (
+    column_names,
+    columns_with_missing,
+    is_missing,
+    listed_names,
+    n_missing,
+    odd_columns,
+)
+from sklearn_structsvm._utils.tags import LETTERS, OUTSIDE, first_fault, odd_tags
 from sklearn_structsvm.confusion.binomial_tests import (
     RateSum,
     RateSums,
@@ -27,6 +34,10 @@ from sklearn_structsvm.confusion.binomial_tests import (
 )
 from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
+from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
+from sklearn_structsvm.estimators.complex_metric.multilabel import (
+    MultilabelMetricClassifier,
+)
 from sklearn_structsvm.estimators.crf import CRFClassifier
 from sklearn_structsvm.estimators.problem import bind_local
 from sklearn_structsvm.estimators.remedies import scaling_words
@@ -136,21 +147,24 @@ def check_data(
     else:
         kind, table, lengths = _read_items(X, add)
     schemes = _add_labels(y, kind, add)
-    _add_columns(table, add)
+    is_odd = _add_columns(table, add)
     model, transformer = _suiting(kind, schemes)
     if sensitive_features is not None:
         _add_groups(sensitive_features, y, pos_label, add)
-    called = repr(model)
+    called, n_fits = repr(model), 1
     if transformer is not None:
         called = f"make_pipeline({transformer!r}, {model!r})"
     if kind == "rows":
         many = np.ndim(y) == 2 and np.shape(y)[1] > 1
-        called = f"{'Multilabel' if many else 'Complex'}MetricClassifier() or {called}"
+        rules = (MultilabelMetricClassifier if many else ComplexMetricClassifier)()
+        called, n_fits = f"{rules!r} or {called}", rules.cv + 1
+    elif is_odd:
+        called += ", or StackedStructureClassifier over a classifier of such rows"
     add("advice", "estimator", called)
     try:
         if transformer is not None:
             X = transformer.fit_transform(X)
-        _add_costs(bind_local(model, X, y, warns=False), model, add)
+        _add_costs(bind_local(model, X, y, warns=False), model, n_fits, add)
     except (TypeError, ValueError) as error:
         add("advice", "first mend", error)
     return DataReport(rows)
@@ -183,6 +197,8 @@ def _add_labels(y, kind, add):
         counts = np.asarray(y.sum(axis=0) if sparse.issparse(y) else np.sum(y, axis=0))
         told = [f"{j} {n:g}" for j, n in enumerate(counts.ravel())]
         add("labels", "rows with each", listed_names(told, str))
+        if not counts.all():
+            add("labels", "without a row", np.count_nonzero(counts == 0))
         return []
     if kind != "rows":
         y = [split_weights(own)[0] for own in y]
@@ -197,36 +213,33 @@ def _add_labels(y, kind, add):
         add("labels", "that occur once", f"{len(once)}: {listed_names(once)}")
     if kind != "rows" and OUTSIDE in known:
         fitting = [scheme for scheme in LETTERS if first_fault(scheme, y) is None]
-        add("labels", "tag scheme", " or ".join(fitting) or "none; see convert_tags")
+        best, odd = odd_tags(y)
+        told = f"none; nearly {best}, but for " if odd else "none; see convert_tags"
+        places = [f"{tag} in y[{i}][{t}]" for tag, i, t in odd]
+        none = told + listed_names(places, str)
+        add("labels", "tag scheme", " or ".join(fitting) or none)
         return fitting
     return []
 
 
 def _add_columns(table, add):
-    """Strings and missing values in the rows of all items."""
+    """Strings, dates and missing values in the rows of all items; whether any are."""
     if isinstance(table, list):
         add("columns", "features", "none yet: words and dicts need a transformer")
-        return
-    if column_names(table) is not None:
-        parts = [np.asarray(column_at(table, j)) for j in range(table.shape[1])]
-        strings = [
-            name for name, values in zip(column_names(table), parts, strict=True)
-            if any(isinstance(value, str) for value in values)
-        ]  # fmt: skip
-        if strings:
-            add("columns", "with strings", listed_names(strings))
-    else:
+        return False
+    if column_names(table) is None:
         is_matrix = sparse.issparse(table) or isinstance(table, SplitMatrix)
         parts = stored_values(table if is_matrix else np.asarray(table))
-    n_missing = sum(
-        np.count_nonzero(np.isnan(values))
-        if values.dtype.kind == "f"
-        else sum(map(is_missing, values.ravel()))
-        if values.dtype.kind == "O"
-        else 0
-        for values in parts
-    )
-    add("columns", "missing values", n_missing)
+        n = sum(map(n_missing, parts))
+        add("columns", "missing values", n)
+        return n > 0
+    strings, dates = map(list, odd_columns(table))
+    missing = columns_with_missing(table)
+    for what, names in (("strings", strings), ("dates", dates)):
+        if names:
+            add("columns", f"with {what}", listed_names(names))
+    add("columns", "missing values", f"in {listed_names(missing)}" if missing else 0)
+    return bool(strings or dates or missing)
 
 
 def _suiting(kind, schemes):
@@ -273,14 +286,15 @@ def least_slack(n, m):
     return min(allowance(sums.looser(worse), ERROR), 1.0)
 
 
-def _add_costs(problem, model, add):
-    """Scales, memory and time, from what the problem declares."""
+def _add_costs(problem, model, n_fits, add):
+    """Scales, memory and time, from what the problem declares, of this many fits."""
     structure = problem.structure
     add("columns", "scales", scaling_words(model, problem) or "alike")
     matrices = structure._all_matrices(problem.X)
     stored = list(chain.from_iterable(map(stored_values, matrices)))
     products = sum(values.size for values in stored) * max(len(structure.classes_), 2)
-    memory = sum(values.nbytes for values in stored)
+    products *= n_fits
+    memory = sum(values.nbytes for values in stored) + 8 * structure.n_weights_
     lbfgs = lbfgs_memory(structure.n_weights_)
     if structure.has_bounded_sums:
         memory += lbfgs

@@ -22,6 +22,7 @@ from sklearn_structsvm.plotting._common import (
     show_legend_below,
     style_of,
 )
+from sklearn_structsvm.structures.hidden_labels import as_entries, known_places
 
 # Height of a bar, of which there is one a unit.
 _BAR = 0.8
@@ -30,11 +31,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+def _codes(labeling, labels, name):
+    """Codes of the labels, -1 for those that are missing."""
+    entries = as_entries(labeling)
+    if entries is None:
+        return encode(labeling, labels, name)
+    codes, known = np.full(len(entries), -1), known_places(entries)
+    if len(known):
+        codes[known] = encode([entries[t] for t in known], labels, name)
+    return codes
+
+
 class SegmentsDisplay(Display):
     """Plot of one series: its segments in several labelings, one below another.
 
     Each labeling is a bar, with a color for each label, so you see flicker at once. A
-    curve below them shows the probability of the label of the last bar.
+    curve below them shows the probability of the label of the last bar. Where a label is
+    missing, a bar has a gap.
 
     Create it with :meth:`from_estimator`. All parameters are stored as attributes.
 
@@ -166,7 +179,7 @@ class SegmentsDisplay(Display):
         """
         labels, labelings = as_labels(self.labels), style_of("labelings", self.labelings)
         codes = {
-            name: encode(own, labels, f"labelings[{name!r}]")
+            name: _codes(own, labels, f"labelings[{name!r}]")
             for name, own in labelings.items()
         }
         n = len(next(iter(codes.values()), ()))

@@ -10,6 +10,7 @@ from sklearn_structsvm._utils.tags import (
     entities_of,
     first_fault,
     named_scheme,
+    tag_parts,
     told_fault,
     told_schemes,
     write_entities,
@@ -21,7 +22,9 @@ Scheme = Literal[
 
 
 @with_plain_calls
-def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
+def convert_tags(
+    y: Any, source: Scheme, target: Scheme, *, repair: bool = False
+) -> list[list[str]]:
     """Convert the tags of entities from one scheme to another.
 
     The table shows the tags of an entity of two positions, of a second entity of the same
@@ -47,6 +50,9 @@ def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
         Tags. They may also be letters without a type, such as "B" and "I".
     source, target : str
         The schemes.
+    repair : bool, default=False
+        Whether tags that cannot stand where they are in `source` are read as conlleval
+        does, rather than refused: an "I-X" after "O" begins an entity.
 
     Returns
     -------
@@ -78,8 +84,11 @@ def convert_tags(y: Any, source: Scheme, target: Scheme) -> list[list[str]]:
         for i, tags in enumerate(y)
     ]
     fault = first_fault(source, lists)
-    if fault is not None:
-        raise ValueError(told_fault(source, lists, *fault) + told_schemes(lists))
+    if fault is not None and not repair:
+        told, (i, t) = told_schemes(lists), fault
+        if not told and tag_parts(lists[i][t], source) is not None:
+            told = " repair=True reads them as conlleval does."
+        raise ValueError(told_fault(source, lists, i, t) + told)
     found = []
     for i, tags in enumerate(lists):
         entities = entities_of(tags, source)

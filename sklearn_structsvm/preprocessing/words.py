@@ -13,7 +13,6 @@ from sklearn_structsvm._utils.borders import check_integer
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
-from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.pieces import LARGEST_INDEX, csr_of_parts
 from sklearn_structsvm._utils.sequences import check_item, check_sequences, nothing
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -21,6 +20,7 @@ from sklearn_structsvm._utils.tables import (
     column_at,
     column_names,
     from_column,
+    is_missing,
     split_rows,
 )
 from sklearn_structsvm.preprocessing.feature_tables import FeatureTables, ValueFault

@@ -8,8 +8,8 @@ from operator import is_not
 
 import numpy as np
 
-from sklearn_structsvm._utils.groups import is_missing
 from sklearn_structsvm._utils.labels import MISSING, Missing
+from sklearn_structsvm._utils.tables import is_missing
 
 __all__ = ["MISSING"]
 

@@ -72,8 +72,13 @@ def _split(label, scheme, given):
 
 
 def told_scheme(transitions, sequences):
-    """Which scheme the labels are of, where `transitions` names another one."""
-    return told_schemes(sequences) if isinstance(transitions, str) else ""
+    """Which scheme labels are of, or what mends them, where `transitions` names one."""
+    if not isinstance(transitions, str):
+        return ""
+    return told_schemes(sequences) or (
+        " Correct the labels. If they are the tags of sequences, "
+        f"convert_tags(y, {transitions!r}, {transitions!r}, repair=True) does."
+    )
 
 
 def _of_mask(mask, k):

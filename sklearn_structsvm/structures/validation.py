@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.labels import (
     split_weights,
 )
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
+from sklearn_structsvm._utils.tables import refuse_odd_columns
 from sklearn_structsvm.structures.base import as_list
 
 
@@ -271,14 +272,15 @@ def _refuse_graphs(X):
     )
 
 
-def _as_array(item, name, columns):
-    refuse_masked(name, item)
+def _as_array(given, name, columns):
+    refuse_masked(name, given)
     try:
         # Tensors have both methods, or the first one names the obstacle.
-        by_dlpack = hasattr(item, "__dlpack__") and not hasattr(item, "__array__")
-        item = np.from_dlpack(item) if by_dlpack else np.asarray(item)
+        by_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
+        item = np.from_dlpack(given) if by_dlpack else np.asarray(given)
         return item.astype(np.float64) if item.dtype == object else item
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        refuse_odd_columns(given, name)
         raise ValueError(
             f"{name} must be an array of numbers of shape (T_i, n_{columns}): {error}"
         ) from error
@@ -291,6 +293,20 @@ REMEDIES = {
     "node": "Leave out the nodes without a label; they may also have any label with the "
     "weight 0, by y[i] = (labels, weights).",
 }
+
+
+def refuse_single(labels, i, place="row"):
+    """ValueError if an item has one label in the place of a list."""
+    if isinstance(labels, (str, bytes)):
+        raise ValueError(
+            f"y[{i}] is one string, {labels!r}, but must be a list of labels, one for "
+            f"each {place}. To split it at spaces, use [labels.split() for labels in y]."
+        )
+    if not np.iterable(labels):
+        raise ValueError(
+            f"y[{i}] is {plain(labels)!r}, but must be a list of labels, one for each "
+            f"{place} of X[{i}]."
+        )
 
 
 def check_labels(y, X, *, part="", place="position"):
@@ -310,13 +326,8 @@ def check_labels(y, X, *, part="", place="position"):
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):
         given, weights = split_weights(given)
-        if isinstance(given, (str, bytes)):
-            raise ValueError(
-                f"y[{i}] is one string, {given!r}, but must be a list of labels, one for "
-                f"each {place}. To split it at spaces, use [labels.split() for labels in "
-                "y]."
-            )
         refuse_missing(given, f"y[{i}]", place=place, remedy=REMEDIES[place])
+        refuse_single(given, i, place)
         try:
             labels = np.asarray(given)
             kind = {"U": str, "S": bytes}.get(labels.dtype.kind)

@@ -12,6 +12,7 @@ from sklearn_structsvm import BCFWClassifier, StackedStructureClassifier
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.plotting import SegmentsDisplay
 from sklearn_structsvm.preprocessing import SequenceTransformer
+from sklearn_structsvm.structures import MISSING
 
 draw = SegmentsDisplay.from_estimator
 
@@ -74,6 +75,14 @@ def test_times_and_a_model_without_probabilities():
     assert display.bars_[0].get_alpha() == 0.5
     one = SegmentsDisplay(labels=["a"], labelings={"it": ["a"]}).plot()
     assert one.ax_.get_xlim() == (0.0, 1.0)
+
+
+def test_missing_labels_are_gaps_of_a_bar():
+    model, x, y = fitted()
+    hidden = [None, *y[1:-1].tolist(), MISSING]
+    found = labels_of(draw(model, x, hidden), 0, len(x))
+    places = np.searchsorted(model.classes_, y)
+    np.testing.assert_array_equal(found, [-1, *places[1:-1], -1])
 
 
 def test_what_is_not_fitted_is_refused():

@@ -86,6 +86,15 @@ def test_names_of_one_scheme_and_tags_without_types_are_read():
     assert convert_tags([], "bio", "iobes") == []
 
 
+def test_tags_that_no_scheme_allows_are_repaired_as_conlleval_reads_them():
+    y = [["O", "I-X", "I-X", "B-X", "I-Y"]]
+    repaired = convert_tags(y, "bio", "bio", repair=True)
+    assert repaired == [["O", "B-X", "I-X", "B-X", "B-Y"]]
+    assert entities_of(repaired[0], "bio", strict=True) == entities_of(y[0])
+    with pytest.raises(ValueError, match="must be a tag of 'bio'"):
+        convert_tags([["BX"]], "bio", "bio", repair=True)
+
+
 @pytest.mark.parametrize("scheme", LETTERS)
 def test_tags_are_correct_that_their_own_entities_spell(scheme):
     wrong = 0

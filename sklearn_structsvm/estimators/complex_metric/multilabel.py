@@ -59,7 +59,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     held_out_parts,
 )
 from sklearn_structsvm.estimators.constraints import TIME_OPTION
-from sklearn_structsvm.estimators.inner import feature_attributes, supports
+from sklearn_structsvm.estimators.inner import UNFITTED, feature_attributes, supports
 from sklearn_structsvm.estimators.options import Need
 from sklearn_structsvm.solvers.confusion.block_ascent import rounding_of_rows
 
@@ -413,7 +413,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         routed = self._routed_fit(fit_params, sample_weight=sample_weight)
         if self._is_fitted_already() and supports(classifier, "fit"):
             # Without `fit` there is no other source.
-            check_is_fitted(classifier)
+            check_is_fitted(classifier, msg=UNFITTED)
         read = partial(
             label_probabilities, n_labels=n_labels, n_candidates=self.n_candidates
         )

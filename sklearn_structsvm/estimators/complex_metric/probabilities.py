@@ -25,7 +25,7 @@ from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import _check_method_params, _safe_split
 from sklearn_structsvm.confusion.diagnostics import N_BINS
-from sklearn_structsvm.estimators.inner import supports
+from sklearn_structsvm.estimators.inner import UNFITTED, regressor_words, supports
 
 # Quantiles are means of log odds in N_BINS bins of equal weight, or fewer with less
 # than this many different log odds for each. From five to 50 bins do equally well.
@@ -63,6 +63,7 @@ def default_classifier():
 def check_classifier(classifier, method, hint="", name="estimator"):
     """Raise TypeError if a classifier lacks a method that is needed."""
     if not supports(classifier, method):
+        hint = regressor_words(classifier) or hint
         raise TypeError(
             f"{name} must have the method {method}; got {classifier!r}.{hint}"
         )
@@ -146,7 +147,7 @@ def reordered(probabilities, known, classes):
 def prefit_classes(classifier, y, what="y holds labels"):
     """The labels of a fitted classifier. ValueError if y has others."""
     if supports(classifier, "fit"):  # else there is no other way for it to be
-        check_is_fitted(classifier)
+        check_is_fitted(classifier, msg=UNFITTED)
     classes = np.asarray(classifier.classes_)
     unknown = sorted(set(np.unique(y).tolist()) - set(classes.tolist()), key=str)
     if unknown:

@@ -9,8 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.borders import as_csr, check_integer
-from sklearn_structsvm._utils.groups import is_missing
-from sklearn_structsvm._utils.tables import column_at, column_names
+from sklearn_structsvm._utils.tables import column_at, column_names, is_missing
 from sklearn_structsvm.estimators.complex_metric._row_hash import hash_dense, hash_sparse
 
 

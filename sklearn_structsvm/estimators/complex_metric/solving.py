@@ -203,12 +203,9 @@ def warn(estimator, task, solution):
     warn_of_shortfall(estimator, solved.mixture)
     if solved.rule is not None:
         warn_of_search(estimator, solved.rule)
-    is_told = (
-        warn_of_constant(estimator, task.weights)
-        or estimator.constraint_confidence is not None
-    )
-    if not is_told:
-        kept = [c for c in asked.constraints if not c.empty_counts(asked.cells)]
+    kept = [c for c in asked.constraints if not c.empty_counts(asked.cells)]
+    is_constant = warn_of_constant(estimator, task.weights, kept, asked.cells)
+    if not is_constant and estimator.constraint_confidence is None:
         warn_of_empty_counts(kept, asked.cells, estimator.certified_confusions_)
     warn_of_excess(
         estimator.diagnostics_,
@@ -361,7 +358,7 @@ def warn_of_shortfall(estimator, result):
     )
 
 
-def warn_of_constant(estimator, weights):
+def warn_of_constant(estimator, weights, constraints, cells):
     """UserWarning if the mixture predicts one class only; whether it does."""
     predicted = estimator.confusion_.sum(axis=0) > SUM_ROUNDING
     if predicted.sum() != 1:
@@ -373,10 +370,13 @@ def warn_of_constant(estimator, weights):
         by, look_at = "by the class probabilities", "probabilities"
     if np.ptp(weights) > 0.0:
         look_at += " and the sample weights"
+    tensor = estimator.certified_confusions_
+    empty = [c for c in constraints if c.empty_counts(cells, tensor)]
+    of_none = f" {listed_names(empty)} says nothing of labels never predicted."
     warn_caller(
         f"The classifier predicts {always!r} for every training example and never "
         f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
-        f"constraints. Have a look at the {look_at}.",
+        f"constraints. Have a look at the {look_at}.{of_none if empty else ''}",
         UserWarning,
     )
     return True

@@ -228,10 +228,11 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
         metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
         estimator._options.min_group_size,
     )  # fmt: skip
-    is_unused = metadata["sensitive_features"] is not None and task.finder.groups is None
-    # Fits that differ only in constraints include one without them.
-    if is_unused and not is_comparison:
-        _warn_of_unused_groups(estimator)
+    used = {"sensitive_features": task.finder.groups, "costs": task.costs}
+    for name, own in used.items():
+        # Fits that differ only in constraints include one without them.
+        if metadata[name] is not None and own is None and not is_comparison:
+            _warn_of_unused(estimator, name)
     if estimator.constraint_confidence is None:
         warn_of_empty_counts(task.constraints, task.cells)
     else:
@@ -290,18 +291,20 @@ def _check_combination(estimator, labels):
             )
 
 
-def _warn_of_unused_groups(estimator):
-    """UserWarning that nothing uses the groups that were passed to `fit`."""
+def _warn_of_unused(estimator, name):
+    """UserWarning that nothing uses the groups or costs that were passed to `fit`."""
     routed = routes_metadata() and any(
-        get_routing_for_object(classifier).consumes(method, ["sensitive_features"])
+        get_routing_for_object(classifier).consumes(method, [name])
         for classifier in estimator._classifiers().values()
         for method in ("fit", "predict_proba")
     )
     if not routed:
+        what, user = "groups", "constraints, such as EqualOpportunity(slack=0.05)"
+        if name == "costs":
+            what, user = name, "metric=ExpectedCost()"
         warn_caller(
-            "sensitive_features were passed, but neither the metric nor a constraint "
-            "uses groups: they are ignored. Pass constraints, such as "
-            "EqualOpportunity(slack=0.05), or leave the groups out.",
+            f"{name} were passed, but neither the metric nor a constraint uses {what}: "
+            f"they are ignored. Pass {user}, or leave the {what} out.",
             UserWarning,
         )
 
@@ -338,7 +341,10 @@ def make_task(
         groups = Groups(sensitive_features, len(y))
     needed = [part for part in (metric, *constraints) if part.needs_groups]
     if needed and groups is None:
-        raise ValueError(f"{needed[0]!r} uses groups: pass sensitive_features to fit.")
+        raise ValueError(
+            f"{needed[0]!r} uses groups: pass sensitive_features to fit."
+            f"{lost_metadata_words()}"
+        )
     if group_blind and groups is None:
         raise ValueError(
             "group_blind=True requires groups: pass sensitive_features to fit."

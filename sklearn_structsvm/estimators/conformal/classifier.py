@@ -31,6 +31,7 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import route
 from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 from sklearn_structsvm.estimators.inner import (
+    UNFITTED,
     feature_attributes,
     learned,
     supports,
@@ -286,7 +287,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
         folds = self._folds(X, y, routed.splitter.split)
         self._check_numbers(data, [test for _, test in folds])
         if self._is_prefit():
-            check_is_fitted(model)
+            check_is_fitted(model, msg=UNFITTED)
             models = [model]
         else:
             fit_to = delayed(_fit_to)

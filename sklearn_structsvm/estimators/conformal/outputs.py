@@ -15,7 +15,12 @@ from sklearn_structsvm._utils.borders import as_array
 from sklearn_structsvm._utils.labels import refuse_missing, split_weights, unique
 from sklearn_structsvm._utils.tables import n_rows
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import unwrapped
-from sklearn_structsvm.estimators.inner import class_scores, learned, supports
+from sklearn_structsvm.estimators.inner import (
+    class_scores,
+    learned,
+    regressor_words,
+    supports,
+)
 from sklearn_structsvm.structures.base import as_object_array
 from sklearn_structsvm.structures.conformity import CLASS_SCORES, lac, margin
 from sklearn_structsvm.structures.hidden_labels import as_entries
@@ -118,6 +123,7 @@ class Outputs:
         final, _ = unwrapped(model, None)
         if not (supports(model, needed) or supports(final, needed)):
             hint = " Use conformity_score='margin'." if name != "margin" else ""
+            hint = regressor_words(model) or hint
             raise TypeError(
                 f"conformity_score={name!r} needs an estimator with {needed}; got "
                 f"{model!r}.{hint}"

@@ -265,7 +265,8 @@ def test_thresholds_for_costs_with_constraints_are_those_of_a_program(grouped):
 def test_other_metrics_do_not_look_at_costs():
     X, y, weights, costs = data(2, 3)
     plain = ComplexMetricClassifier().fit(X, y, weights)
-    given = ComplexMetricClassifier().fit(X, y, weights, costs=costs)
+    with pytest.warns(UserWarning, match="uses costs: they are ignored"):
+        given = ComplexMetricClassifier().fit(X, y, weights, costs=costs)
     np.testing.assert_array_equal(given.loss_matrices_, plain.loss_matrices_)
     np.testing.assert_array_equal(given.predict(X, costs=costs), plain.predict(X))
 
