@@ -60,7 +60,8 @@ def things():
         "CM": ComplexMetric, "CRF": st.CRFClassifier, "SVM": st.BCFWClassifier,
         "Stacked": st.StackedStructureClassifier(LogisticRegression(), cv=2),
         "bad": ["O", "I-X", "O", "B-X"], "metrics": metrics,
-        "cross_val_score": cross_val_score, "np": np, "sparse": sparse, "datasets": datasets, "pickle": pickle,
+        "cross_val_score": cross_val_score, "np": np, "sparse": sparse,
+        "datasets": datasets, "pickle": pickle,
         "explain": explain, "top_features": top_features, "grid_edges": grid_edges,
         "LogisticRegression": LogisticRegression, "LinearRegression": LinearRegression,
         "LinearSVC": LinearSVC, "StandardScaler": StandardScaler,
@@ -396,7 +397,7 @@ MISTAKES = [
     ("chain.score(X, [list(map(str, v)) for v in y])", UserWarning, "'0' & mean "),
     ("CM().fit(F, l, costs=np.ones((60, 2)))", UserWarning, "ExpectedCost() & ignored"),
     ("CM(metric='accuracy', constraints=metrics.Precision(at_least=1.0)).fit(0 * F, "
-     "F[:, 0] > 3)", UserWarning, "Precision(at_least=1.0) says nothing of labels never"),
+     "np.arange(60) < 5)", UserWarning, "Precision(at_least=1.0) says nothing of labels never"),
     ("datasets.read_conll('a O|b B-X|a O|b B-X||a O|c I-X|d BX|c I-X'.split('|'))",
      UserWarning, "in 'bio' (I-X in line 7, BX in line 8)"),
     ("make_pipeline(WordFeatures(), CRF('chain', tol=1.0)).fit([['O', 'X']] * 15, "

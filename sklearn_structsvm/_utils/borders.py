@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn_structsvm._utils._csr_layout import csr_layout, csr_layout_of_longs
 from sklearn_structsvm._utils.mistakes import meant
 
+SECONDS = " Make seconds: np.asarray({}, 'datetime64[ms]').astype(float) / 1000."
 # The arrays of sparse matrices, by format: a damaged file may have others in their place.
 COMPRESSED = ("data", "indices", "indptr")
 PARTS = {"csr": COMPRESSED, "csc": COMPRESSED, "bsr": COMPRESSED, "coo": ("data",)}
@@ -113,20 +114,17 @@ def as_floats(name, values, *shape, finite=True):
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            hint = date_words(name) if isinstance(array.flat[0], date) else ""
+            is_date = isinstance(array.flat[0], date)
+            hint = SECONDS.format(name) if is_date else ""
             raise ValueError(f"{name} must hold numbers: {error}.{hint}") from error
     if array.dtype.kind not in "fiub":
-        hint = date_words(name) if array.dtype.kind == "M" else ""
+        hint = SECONDS.format(name) if array.dtype.kind == "M" else ""
         raise ValueError(f"{name} must hold numbers; got dtype {array.dtype}.{hint}")
     if finite and not np.isfinite(array).all():
         raise ValueError(
             f"{name} must be finite; got {array[~np.isfinite(array)].flat[0]}."
         )
     return as_contiguous(array, np.float64)
-
-
-def date_words(name):
-    return f" Make seconds: np.asarray({name}, 'datetime64[ms]').astype(float) / 1000."
 
 
 def _are_doubles(array):

@@ -92,8 +92,8 @@ def n_missing(values):
 
 
 def is_missing(value):
-    """Whether a value is None, NaN, or the missing value of pandas."""
-    if value is None:
+    """Whether a value is None, NaN, masked, or the missing value of pandas."""
+    if value is None or value is np.ma.masked:
         return True
     try:
         return bool(value != value)

@@ -365,7 +365,7 @@ def _features_of(name, value, row, vectors):
         for inner, own in value.items():
             yield from _features_of(f"{name}:{_as_name(inner, row)}", own, row, vectors)
     elif isinstance(value, Number) or _is_scalar(value):
-        if _is_missing(value):
+        if is_missing(value):
             raise _missing(name, value, row)
         yield name, value
     elif hasattr(value, "__array__") and _add_vector(vectors, name, row, value):
@@ -380,7 +380,7 @@ def _features_of(name, value, row, vectors):
                     TypeError,
                 )
             yield f"{name}={_as_text(own, row)}", 1.0
-    elif _is_missing(value):
+    elif is_missing(value):
         raise _missing(name, value, row)
     else:
         raise TokenError(
@@ -407,10 +407,6 @@ def _as_name(name, row):
     raise TokenError(
         row, f"has the name {name!r}; names of features must be strings.", TypeError
     )
-
-
-def _is_missing(value):
-    return value is np.ma.masked or is_missing(value)
 
 
 def _missing(name, value, row):

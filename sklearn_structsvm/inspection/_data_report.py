@@ -142,10 +142,10 @@ def check_data(
     X = list(X) if isinstance(X, Iterator) else X
     refuse_swapped(X, y)
     if _is_table(X):
-        kind, table, lengths = "rows", X, None
+        kind, table = "rows", X
         add("data", "rows", f"{_num_samples(X)}, of {X.shape[1]} columns")
     else:
-        kind, table, lengths = _read_items(X, add)
+        kind, table = _read_items(X, add)
     schemes = _add_labels(y, kind, add)
     is_odd = _add_columns(table, add)
     model, transformer = _suiting(kind, schemes)
@@ -175,7 +175,7 @@ def _is_table(X):
 
 
 def _read_items(X, add):
-    """What items are, their rows in one table, and their lengths."""
+    """What items are, and their rows in one table."""
     table, lengths, rests = one_table(X)
     kind = kind_of_items(rests)
     of = "sequences" if kind == "chain" else f"{kind}s"
@@ -188,7 +188,7 @@ def _read_items(X, add):
     add("data", "items", f"{len(lengths)} {of}, of {size} positions")
     if (lengths == 0).any():
         add("data", "empty items", np.count_nonzero(lengths == 0))
-    return kind, table, lengths
+    return kind, table
 
 
 def _add_labels(y, kind, add):
@@ -213,13 +213,17 @@ def _add_labels(y, kind, add):
         add("labels", "that occur once", f"{len(once)}: {listed_names(once)}")
     if kind != "rows" and OUTSIDE in known:
         fitting = [scheme for scheme in LETTERS if first_fault(scheme, y) is None]
-        best, odd = odd_tags(y)
-        told = f"none; nearly {best}, but for " if odd else "none; see convert_tags"
-        places = [f"{tag} in y[{i}][{t}]" for tag, i, t in odd]
-        none = told + listed_names(places, str)
-        add("labels", "tag scheme", " or ".join(fitting) or none)
+        add("labels", "tag scheme", " or ".join(fitting) or _told_odd_tags(y))
         return fitting
     return []
+
+
+def _told_odd_tags(y):
+    scheme, odd = odd_tags(y)
+    if not odd:
+        return "none; see convert_tags"
+    places = [f"{tag} in y[{i}][{t}]" for tag, i, t in odd]
+    return f"none; nearly {scheme}, but for {listed_names(places, str)}"
 
 
 def _add_columns(table, add):

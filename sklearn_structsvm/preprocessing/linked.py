@@ -13,6 +13,7 @@ from sklearn_structsvm._utils.tables import (
     codes_by_first_row,
     column_at,
     column_names,
+    is_missing,
     listed_names,
     n_rows,
     rows_at,
@@ -130,7 +131,7 @@ def _column(table, name):
     if not len(column):
         raise ValueError("The table is empty: at least one row is needed.")
     for row, own in enumerate(column.tolist()):
-        if _is_missing(own):
+        if is_missing(own):
             raise ValueError(f"Row {row} of the table has no {name!r}: it is {own!r}.")
     return column
 
@@ -138,18 +139,11 @@ def _column(table, name):
 def _labels(table, name):
     """The column of labels, with `MISSING` in the place of those that are missing."""
     labels = as_array(f"table[{name!r}]", table[name])
-    is_missing = np.array(list(map(_is_missing, labels.tolist())))
-    if is_missing.any():
+    missing = np.array(list(map(is_missing, labels.tolist())))
+    if missing.any():
         labels = labels.astype(object)
-        labels[is_missing] = MISSING
+        labels[missing] = MISSING
     return labels
-
-
-def _is_missing(value):
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True  # pandas.NA is neither
 
 
 def _places_of(ids):
