@@ -94,7 +94,7 @@ BAD_LABELS = {
     "too few": (np.array([0, 1]), r"y\[1\] has 2 labels for the 3 positions of X\[1\]"),
     "floats": (np.array([0.5, 1, 2]), r"y\[1\] has floating-point labels.*0.5"),
     "matrix": (np.ones((3, 1), dtype=int), r"y\[1\] must be a 1-D array.*\(3, 1\)"),
-    "number": (1, r"y\[1\] must be a 1-D array"),
+    "number": (1, r"y\[1\] is 1, but must be a list of labels"),
     "ragged": ([[0], [1, 2], [0]], r"y\[1\] must be a 1-D array"),
     "lists": (as_objects([[0], [1], [2]]), r"y\[1\] has the label \[0\]"),
     "no label": (np.array([], dtype=int), r"y\[1\] has 0 labels for the 3 positions"),

@@ -149,7 +149,7 @@ def test_later_items_must_have_the_features_of_fit():
         ([[0, 1]], "same length; got 2 and 1"),
         ([[0, 1], [0, 1]], r"y\[1\] has 2 labels for the 1 positions of X\[1\]"),
         ([[0, 1], [[0]]], r"y\[1\] must be a 1-D.*\(1, 1\)"),
-        ([[0, 1], 3], r"y\[1\] must be a 1-D.*\(\)"),
+        ([[0, 1], 3], r"y\[1\] is 3, but must be a list of labels"),
         ([[0, 1], [0.5]], r"y\[1\] has floating-point labels, such as .*0.5"),
         ([[0, [1]], [0]], r"y\[0\] must be a 1-D"),
         ([np.array([0, None], dtype=object), [0]], r"y\[0\] has the label None"),
