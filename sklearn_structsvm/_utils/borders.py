@@ -114,8 +114,7 @@ def as_floats(name, values, *shape, finite=True):
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            is_date = isinstance(array.flat[0], date)
-            hint = SECONDS.format(name) if is_date else ""
+            hint = SECONDS.format(name) if isinstance(array.flat[0], date) else ""
             raise ValueError(f"{name} must hold numbers: {error}.{hint}") from error
     if array.dtype.kind not in "fiub":
         hint = SECONDS.format(name) if array.dtype.kind == "M" else ""
