@@ -82,7 +82,7 @@ def explain(estimator: Any, x: Any) -> list[Explanation]:
     >>> model = make_pipeline(WordFeatures(), CRFClassifier("chain", random_state=0))
     >>> dog = explain(model.fit(X, y), ["a", "dog"])[1]
     >>> dog.label, dog.other
-    ('NOUN', 'DET')
+    ('NOUN', 'VERB')
     >>> abs(sum(value for _, value in dog.contributions) - dog.difference) < 1e-9
     True
     """
