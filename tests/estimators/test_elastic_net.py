@@ -167,6 +167,9 @@ def test_stuck_chains_go_on_with_another_solver(solver, monkeypatch):
     assert there.solver_ == "dual"
     if solver == "lbfgs":
         monkeypatch.setattr(estimator, "has_written_hessian", lambda structure: False)
+        monkeypatch.setattr(
+            CRFClassifier, "_has_differenced_newton", lambda model, problem: False
+        )
     for name in ("FIRST_FORECAST", "STUCK_AFTER"):
         monkeypatch.setattr(crf, name, 2)
     monkeypatch.setattr(crf, "SLOW_IF_LEFT", -1.0)
