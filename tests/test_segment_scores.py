@@ -13,6 +13,7 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.metrics import (
     segment_count_ratio,
     segment_edit_score,
+    segment_edit_scorer,
     segment_f1_score,
     segment_f1_scorer,
 )
@@ -117,5 +118,11 @@ def test_what_is_no_segmentation_is_refused():
 
 def test_searches_know_the_scorers():
     X, y = make_chains(n_samples=12, random_state=new_seed())
-    scores = cross_val_score(CRFClassifier(), X, y, cv=2, scoring=segment_f1_scorer)
-    assert scores.shape == (2,) and (scores <= 1.0).all()
+    model = CRFClassifier(random_state=0).fit(X, y)
+    for scorer, score in (
+        (segment_f1_scorer, segment_f1_score),
+        (segment_edit_scorer, segment_edit_score),
+    ):
+        assert scorer(model, X, y) == score(y, model.predict(X))
+        scores = cross_val_score(CRFClassifier(), X, y, cv=2, scoring=scorer)
+        assert scores.shape == (2,) and (scores <= 1.0).all()
