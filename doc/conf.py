@@ -35,7 +35,6 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "which_estimator",
     "measured",
     "recorded",
 ]
@@ -141,6 +140,7 @@ html_sidebars = {
     for page in (
         "index",
         "getting_started",
+        "which_estimator",
         "install",
         "changelog",
         "papers",
