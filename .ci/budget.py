@@ -97,14 +97,19 @@ def count_cython(source, counts):
     counts["numeric_constants_cython"] += len(IN_C.findall(source))
 
 
-def parameters():
-    """The most parameters that a constructor of an estimator has."""
-    most = 0
+def most_of_an_estimator(counts):
+    """The most parameters of a constructor, and words of the docstring of a class."""
     for path in (PACKAGE / "estimators").rglob("*.py"):
         for owner in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(owner, ast.FunctionDef) and owner.name == "__init__":
-                most = max(most, len(owner.args.args + owner.args.kwonlyargs) - 1)
-    return most
+                name = "parameters_of_an_estimator"
+                found = len(owner.args.args + owner.args.kwonlyargs) - 1
+            elif isinstance(owner, ast.ClassDef):
+                name = "words_of_a_docstring"
+                found = len((ast.get_docstring(owner) or "").split())
+            else:
+                continue
+            counts[name] = max(counts[name], found)
 
 
 def words(*paths):
@@ -125,9 +130,12 @@ def count():
     counts["lines_of_tests"] = sum(
         len(path.read_text(encoding="utf-8").splitlines()) for path in tests
     )
-    counts["parameters_of_an_estimator"] = parameters()
-    counts["words_of_the_guide"] = words(*(ROOT / "doc" / "guide").rglob("*.rst"))
+    most_of_an_estimator(counts)
+    guide = [*(ROOT / "doc" / "guide").rglob("*.rst")]
+    counts["words_of_the_guide"] = words(*guide)
+    counts["words_of_a_page_of_the_guide"] = max(map(words, guide))
     counts["words_of_the_front"] = words(ROOT / "README.md")
+    counts["words_of_the_landing_page"] = words(ROOT / "doc" / "index.rst")
     pages = (ROOT / "benchmarks" / "pages").glob("*.md")
     counts["words_of_benchmarks"] = words(ROOT / "benchmarks" / "README.md", *pages)
     return counts

@@ -178,8 +178,15 @@ def test_the_address_of_the_documentation_is_that_of_the_project():
 
 def test_every_estimator_structure_and_metric_is_in_the_guide():
     estimators = [name for name in sklearn_structsvm.__all__ if name[0].isupper()]
+    for name in estimators:
+        doc = inspect.getdoc(getattr(sklearn_structsvm, name))
+        begins = doc[: doc.index("Parameters\n")]
+        assert len(re.findall("^>>> (?!from|import)", begins, re.M)) in (2, 3), name
     for name in (*estimators, *structures.__all__):
         assert re.search(rf"\b{name}\b", GUIDE), name
+    which = (DOC / "which_estimator.rst").read_text(encoding="utf-8")
+    for name in {*sklearn_structsvm.__all__} - {"__version__"}:
+        assert f":`{name}`" in which, name
     missing = [name for name in metrics.METRICS if f'``"{name}"``' not in GUIDE]
     assert not missing, f"The table of doc/guide/complex_metrics.rst lacks {missing}."
 
@@ -243,6 +250,8 @@ def test_every_figure_is_in_the_guide_once_and_described():
 def test_every_snippet_of_the_readme_runs(snippet, capsys):
     exec(compile(snippet, "README.md", "exec"), {})
     assert capsys.readouterr().out.count("\n") >= snippet.count("print(")
+    lines = [line for line in snippet.splitlines() if line and "import " not in line]
+    assert len(lines) <= 6 and "print(" in snippet
 
 
 def test_links_of_the_readme_lead_to_files_or_pages_and_to_no_source():

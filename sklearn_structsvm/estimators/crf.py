@@ -105,16 +105,14 @@ class CRFClassifier(ProbabilisticClassifier):
         two. In a search over sequences, pass "chain". The loss of the structure matters
         only for ``decoding="mbr"``.
     C : float, default=1.0
-        Inverse of the regularization strength. Must be positive; smaller values mean
-        stronger regularization.
+        Inverse regularization strength: smaller values regularize more.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty, from 0 (squared L2 norm) to 1 (L1 norm). With
         more than 0, many weights are exactly zero. With 1 a fit takes more passes.
         CRFsuite calls :math:`\rho / C` `c1`, and :math:`(1 - \rho) / (2 C)` `c2`.
     fit_intercept : bool, default=True
-        Whether to fit an intercept (flat structures only). As in `LinearSVC`, and unlike
-        in `LogisticRegression`, the intercept is the weight of a constant feature, so it
-        is regularized.
+        Whether to fit an intercept (flat structures only): the weight of a constant
+        feature, which is regularized, as in `LinearSVC`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. They multiply the weights of the examples of a class or,
         for chains, trees and graphs, the costs of the positions with that true label.
@@ -211,7 +209,7 @@ class CRFClassifier(ProbabilisticClassifier):
     n_features_in_ : int
         Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Feature names seen in `fit`. Defined only if X has column names.
+        Names of the columns of X, if it has any.
 
     See Also
     --------
@@ -236,9 +234,7 @@ class CRFClassifier(ProbabilisticClassifier):
         p(y \mid x, w) = \frac{\exp \langle w, \phi(x, y) \rangle}
         {\sum_{y'} \exp \langle w, \phi(x, y') \rangle}.
 
-    The structure defines the joint feature map :math:`\phi`. The model is a linear-chain
-    conditional random field for sequences, a tree-structured one for trees, one that is
-    trained by bounds for graphs with cycles, and logistic regression for flat data.
+    The structure defines the joint feature map :math:`\phi`.
 
     Results are reported for the normalized objective, which is :math:`\lambda =
     1 / (C \sum_i s_i)` times this one: :math:`\frac{\lambda}{2} \|w\|_2^2 -
@@ -258,18 +254,14 @@ class CRFClassifier(ProbabilisticClassifier):
     For graphs with cycles, an upper bound takes the place of the logarithm of the sum
     over all labelings: the tree-reweighted one [5]_, minimized along with the weights.
     `objective_` is that of the bound, `dual_gap_` certifies the convex problem with it,
-    and `log_likelihood` is a lower bound. Bounds of forests are exact. For graphs
+    and `log_likelihood` is a lower bound. For graphs
     `l1_ratio` must be 0, and labels may not be hidden.
 
     With hidden labels, :math:`p(y_i \mid x_i, w)` is the probability of all labelings
-    that are allowed. The problem is then not convex: `dual_gap_` and `dual_objective_`
-    are of the convex problem that stands for it at `coef_`, `objective_` is that of the
-    problem itself, and ``history_["step"]`` numbers the convex problems, 0 being steps of
-    L-BFGS or of Newton's method on the problem itself. `objective_` need not be the
-    global minimum.
-
-    With an L1 penalty, the dual point of a gap check may be one in which a share of each
-    distribution is moved to the true labeling, so that it is feasible.
+    that are allowed. The problem is then not convex, and `objective_` need not be its
+    minimum. `dual_gap_` and `dual_objective_` are of a convex problem that stands for it
+    at `coef_`. ``history_["step"]`` numbers these problems, and is 0 for steps on the
+    problem itself.
 
     References
     ----------

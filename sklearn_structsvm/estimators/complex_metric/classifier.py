@@ -49,12 +49,11 @@ class ComplexMetricClassifier(RandomizedClassifier):
     cost, with bounds on other rates or on differences between groups. It decides by the
     class probabilities of `estimator`:
 
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.datasets import make_classification
     >>> from sklearn_structsvm import ComplexMetricClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = ComplexMetricClassifier(RandomForestClassifier(random_state=0), "f1")
-    >>> print(model.fit(X, y).rule_)  # doctest: +ELLIPSIS
+    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
+    >>> model = ComplexMetricClassifier(metric="f1").fit(X, y)
+    >>> print(model.rule_)  # doctest: +ELLIPSIS
     f1: 1 if p(1) > ..., else 0
 
     `predict` applies this rule. If the best decisions are a mixture of several rules, it

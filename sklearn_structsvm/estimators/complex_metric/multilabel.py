@@ -206,10 +206,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         Progress of an iterative search after each pass: "n_iter", "n_oracle_calls",
         "seconds", "objective", "dual_objective" and "dual_gap". Defined only if
         `labels_per_row` and `metric` need such a search.
-    n_features_in_ : int
-        Number of features seen in `fit`. Defined only if the fitted estimator has it.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Feature names seen in `fit`. Defined only if the fitted estimator has them.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number and names of features, if the fitted estimator has them.
 
     See Also
     --------
@@ -252,20 +250,6 @@ class MultilabelMetricClassifier(LabelPredictor):
 
     Examples
     --------
-    Ten labels, each of them rare:
-
-    >>> from sklearn.metrics import f1_score
-    >>> X, Y = make_multilabel_classification(
-    ...     n_samples=2000, n_features=40, n_classes=10, n_labels=1, length=20,
-    ...     random_state=0)
-    >>> X, X_test, Y, Y_test = X[:1000], X[1000:], Y[:1000], Y[1000:]
-    >>> model = MultilabelMetricClassifier().fit(X, Y)
-    >>> model.thresholds_.shape, bool(model.dual_gap_ < 1e-13)
-    ((10,), True)
-    >>> likely = model.estimator_.predict(X_test)
-    >>> f1_score(Y_test, likely, average="macro") < 0.45 < model.score(X_test, Y_test)
-    True
-
     Two labels for each row:
 
     >>> model = MultilabelMetricClassifier(labels_per_row=2).fit(X, Y)
