@@ -29,13 +29,17 @@ def closest(given, choices, likeness=0.65):
     same = [choice for choice in choices if str(choice) == str(given)]
     if same:
         return same[:1]
-    by_key = {_key(choice): choice for choice in choices}
+    # Of equal ones the last is taken: that with the same letters, in another order.
+    letters = sorted(str(given))
+    ordered = sorted(choices, key=lambda choice: sorted(str(choice)) == letters)
+    by_key = {_key(choice): choice for choice in ordered}
     key = _key(given)
     for own in (key, f"{key}s", key.removesuffix("s")) if key else ():
         if own in by_key:
             return [by_key[own]]
-    close = get_close_matches(key, by_key, 1, likeness) if len(key) > 2 else []
-    return [by_key[own] for own in close]
+    close = get_close_matches(key, by_key, 3, likeness) if len(key) > 2 else []
+    close.sort(key=lambda own: sorted(own) != sorted(key))
+    return [by_key[own] for own in close[:1]]
 
 
 def _key(value):
@@ -56,7 +60,7 @@ def in_plain_words(message):
         ordered = ", ".join(sorted(names.split(", ")))
         ordered = f"one of {ordered}" if "," in ordered else ordered
         message = message.replace(f"a str among {{{names}}}", ordered)
-    choices = re.findall(r"'(.*?)'", ", ".join(listed))
+    choices = sorted(re.findall(r"'(.*?)'", ", ".join(listed)))
     if found := re.search(r"Got '(.*)' instead", message):
         return message + meant(found[1], choices)
     if found := re.search(r"Got <class '[\w.]*?(\w+)'> instead", message):

@@ -256,6 +256,29 @@ ESTIMATORS = [
     for kind in (getattr(sklearn_structsvm, name) for name in sklearn_structsvm.__all__)
     if isinstance(kind, type) and hasattr(kind, "_parameter_constraints")
 ]
+
+# Other names of what every estimator calls C, tol, max_iter, max_time, n_jobs,
+# random_state, estimator, structure, label_costs, classes, metric and fit_intercept.
+ELSEWHERE = (
+    "alpha lam reg epsilon n_iter epochs time_limit n_threads seed base_estimator model "
+    "costs labels objective bias"
+).split()
+DESCRIBED = re.compile(r"^( *)(\w+) : .+\n((?:\1    \S.*\n)+)", re.MULTILINE)
+
+
+def test_one_meaning_has_one_name_in_all_estimators():
+    name_of = {}
+    for kind in ESTIMATORS:
+        names = [*inspect.signature(kind).parameters]
+        assert "structure" not in names[1:]
+        assert not {*names, *allowed_of(kind)} & {*ELSEWHERE}
+        doc = inspect.getdoc(kind).partition("Attributes\n---")[0]
+        for _, name, words in DESCRIBED.findall(doc):
+            first = " ".join(words.split()).partition(". ")[0]
+            assert name_of.setdefault(first, name) == name
+    assert len({*name_of.values()}) > 40
+
+
 NUMBERS = (-1.0, -1, 0, 5, 1.5, np.nan, -np.inf, np.float64(-3.0), 10**30)
 
 
