@@ -7,9 +7,7 @@ from _options import placed
 from scipy import sparse
 
 from sklearn_structsvm import BCFWClassifier, BCFWClassifierCV, SlackRescaledSSVM
-from sklearn_structsvm.structures import (
-    ChainStructure,
-)
+from sklearn_structsvm.structures import ChainStructure
 
 GOOD_X = [np.ones((2, 3)), np.zeros((3, 3)), np.ones((1, 3))]
 GOOD_Y = [np.array([0, 1]), np.array([1, 1, 0]), np.array([2])]

@@ -19,10 +19,7 @@ from sklearn_structsvm import (
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.preprocessing import SplitMatrix
-from sklearn_structsvm.structures import (
-    PairwiseMultilabelStructure,
-    PictorialStructure,
-)
+from sklearn_structsvm.structures import PairwiseMultilabelStructure, PictorialStructure
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

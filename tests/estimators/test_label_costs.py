@@ -8,12 +8,7 @@ from _listed_crf import Listed
 from _seeds import new_rng
 from scipy.special import logsumexp
 
-from sklearn_structsvm import (
-    BCFWClassifier,
-    CRFClassifier,
-    CRFClassifierCV,
-    crf_path,
-)
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, CRFClassifierCV, crf_path
 from sklearn_structsvm.structures import (
     MISSING,
     BinaryStructure,

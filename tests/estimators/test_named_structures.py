@@ -19,9 +19,7 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.datasets import make_chains, make_multilabel
 from sklearn_structsvm.estimators.named_structures import STRUCTURES, named_structure
-from sklearn_structsvm.structures import (
-    ChainStructure,
-)
+from sklearn_structsvm.structures import ChainStructure
 
 MODELS = [
     BCFWClassifier(tol=0.05, random_state=0),

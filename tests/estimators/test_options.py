@@ -186,10 +186,7 @@ def test_defaults_and_false_and_nothing_are_never_refused():
             )
         )
         check_needs(
-            BCFWClassifier(
-                step="exact",
-                solver_options={"average": no, "cache": no},
-            )
+            BCFWClassifier(step="exact", solver_options={"average": no, "cache": no})
         )
     check_needs(MultilabelMetricClassifier(labels_per_row=2, constraints=[]))
     check_needs(BMRMClassifier(loss=FBeta(), class_weight="balanced"))

@@ -214,7 +214,7 @@ def public_methods(model):
 # Others that read several attributes, by the estimators that they are for.
 ASK_OF = {
     "BCFWClassifier": {
-        "copy": lambda model, X, y: vars(copy.copy(model)) | {"history_": None},
+        "copy": lambda model, X, y: vars(copy.copy(model)) | {"history_": None}
     },
     "ComplexMetricClassifier": {
         "scorer": lambda model, X, y: GMean().scorer()(model, X, y),

@@ -22,11 +22,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    KFold,
-    PredefinedSplit,
-    RepeatedStratifiedKFold,
-)
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedStratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC

@@ -18,11 +18,7 @@ from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassi
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    cross_val_predict,
-    learning_curve,
-)
+from sklearn.model_selection import GridSearchCV, cross_val_predict, learning_curve
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
