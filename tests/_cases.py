@@ -413,10 +413,7 @@ def graph_cases(draw, k=None, is_forest=False, real=False):
     label_costs, normalize = draw(costs(k, real)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
     structure = GraphStructure(
-        transition=kind,
-        inference="lp",
-        normalize_loss=normalize,
-        label_costs=label_costs,
+        transition=kind, inference="lp", normalize_loss=normalize, label_costs=label_costs
     )
     X_given = [(layout(x), e.tolist(), layout(z) if len(z) else z) for x, e, z in X]
     if not given_E:

@@ -305,10 +305,7 @@ class Textbook:
     def corner(self, i, c):
         """w_s = p_i ψ_i(y) / λ and ℓ_s = p_i L_i(y)."""
         p = self.p[i]
-        return (
-            -p / self.lam * self.listed.delta(i)[c],
-            p * self.listed.loss[i][c],
-        )
+        return (-p / self.lam * self.listed.delta(i)[c], p * self.listed.loss[i][c])
 
     def run(self, blocks):
         self.visited = np.array([i for i in blocks if self.move(i)], dtype=np.intp)

@@ -95,8 +95,7 @@ def test_accuracy_takes_lists_object_arrays_and_rectangles(container):
 
 @given(
     pairs=st.lists(
-        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1),
-        min_size=1,
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1), min_size=1
     )
 )
 def test_accuracy_is_the_mean_over_the_flat_tokens(pairs):

@@ -9,9 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_structsvm import ComplexMetricClassifier, MultilabelMetricClassifier
 from sklearn_structsvm.confusion import get_metric
-from sklearn_structsvm.metrics import (
-    GMean,
-)
+from sklearn_structsvm.metrics import GMean
 
 
 class Given(ClassifierMixin, BaseEstimator):

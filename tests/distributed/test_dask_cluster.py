@@ -23,11 +23,7 @@ from _dask_items import check_items, item_problems
 from _estimators import assert_same_optimum
 from sklearn.base import clone
 
-from sklearn_structsvm import (
-    BCFWClassifier,
-    BMRMClassifier,
-    SubLBFGSClassifier,
-)
+from sklearn_structsvm import BCFWClassifier, BMRMClassifier, SubLBFGSClassifier
 from sklearn_structsvm.distributed import dask_workers
 
 pytestmark = pytest.mark.slow

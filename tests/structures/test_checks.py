@@ -289,10 +289,7 @@ WRONG_FEATURES = {
         lambda phi, y: row_of(3, [0, 2], [1.0, np.nan if y.all() else 1.0]),
         "be finite; got nan at 2",
     ),
-    "an index out of range": (
-        lambda phi, y: with_index("coo column", 3, 3),
-        "got .*3",
-    ),
+    "an index out of range": (lambda phi, y: with_index("coo column", 3, 3), "got .*3"),
     "an index twice": (
         lambda phi, y: row_of(3, [0, 1, 1, 2], [*phi[:2], 0.0, phi[2]]),
         "have each index once; got the index 1 before 1",

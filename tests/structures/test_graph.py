@@ -21,10 +21,7 @@ from sklearn_structsvm import (
     bcfw_path,
 )
 from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
-from sklearn_structsvm.structures import (
-    GraphStructure,
-    grid_edges,
-)
+from sklearn_structsvm.structures import GraphStructure, grid_edges
 from sklearn_structsvm.structures._graph import GraphOracle
 from sklearn_structsvm.structures._probe import Probe
 

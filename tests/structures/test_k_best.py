@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_structsvm.structures import _constrained, _k_best
-from sklearn_structsvm.structures._k_best import (
-    k_best,
-    max_marginals,
-    suffix_scores,
-)
+from sklearn_structsvm.structures._k_best import k_best, max_marginals, suffix_scores
 
 
 @st.composite

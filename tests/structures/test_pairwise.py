@@ -4,11 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from _cases import (
-    LAMS,
-    candidate_points,
-    dense,
-)
+from _cases import LAMS, candidate_points, dense
 from _references import Listed, Textbook, flat_feature, visits
 from _seeds import new_rng
 from scipy import sparse

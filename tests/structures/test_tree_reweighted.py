@@ -10,11 +10,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
-from sklearn_structsvm.structures import (
-    MISSING,
-    GraphStructure,
-    grid_edges,
-)
+from sklearn_structsvm.structures import MISSING, GraphStructure, grid_edges
 from sklearn_structsvm.structures.tree_reweighted import (
     MAX_ROUNDS,
     PRECISION,

@@ -5,10 +5,7 @@ import pytest
 from _seeds import new_rng
 
 from sklearn_structsvm.datasets import make_chains
-from sklearn_structsvm.solvers.batch.chain_newton import (
-    CenteredWeights,
-    ChainNewtonSteps,
-)
+from sklearn_structsvm.solvers.batch.chain_newton import CenteredWeights, ChainNewtonSteps
 from sklearn_structsvm.solvers.loop import run_steps
 from sklearn_structsvm.structures import ChainStructure
 

@@ -2,14 +2,7 @@
 
 import numpy as np
 import pytest
-from _problems import (
-    KINDS,
-    PRESENTED,
-    odd_box,
-    optimum,
-    random_problem,
-    uneven_weights,
-)
+from _problems import KINDS, PRESENTED, odd_box, optimum, random_problem, uneven_weights
 from _seeds import new_rng
 from scipy.optimize import minimize
 from sklearn.base import clone

@@ -36,9 +36,7 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     PlaneMixture,
     minimize_on_segment,
 )
-from sklearn_structsvm.solvers.blocks.planes import (
-    Planes,
-)
+from sklearn_structsvm.solvers.blocks.planes import Planes
 
 LAM = 0.02
 STEPS = ("fw", "pairwise", "away", "corrective")

@@ -17,9 +17,7 @@ from sklearn_structsvm.metrics import (
     Recall,
 )
 from sklearn_structsvm.solvers.confusion import rule_search
-from sklearn_structsvm.solvers.confusion.column_generation import (
-    run_column_generation,
-)
+from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL
 from sklearn_structsvm.solvers.confusion.pruning import reduce_support
 

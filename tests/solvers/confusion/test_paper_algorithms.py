@@ -6,12 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _confusion_problems import (
-    FiniteOracle,
-    check_optimum,
-    check_result,
-    finite_problem,
-)
+from _confusion_problems import FiniteOracle, check_optimum, check_result, finite_problem
 from _seeds import new_rng
 from hypothesis import given
 from hypothesis import strategies as st

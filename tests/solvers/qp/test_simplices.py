@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from _seeds import new_rng
 
-from sklearn_structsvm.solvers.qp._simplices import (
-    project_simplices,
-)
+from sklearn_structsvm.solvers.qp._simplices import project_simplices
 
 
 def simplex_by_sorting(x):
