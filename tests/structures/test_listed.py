@@ -92,103 +92,99 @@ REAL = {
 }
 
 
+SUMMED = ("binary", "multiclass", "multilabel", "chain", "chain with edges", "tree")
+# Of sums: the last ones need logarithms of numbers far apart.
+SCALES = (0.0, 1.0, 30.0, 300.0, 3000.0)
+# Sums of products, and of the few largest terms: transitions as far apart as 300
+# temperatures part the two.
+TEMPERATURES = (np.inf, 1e6, 1.0, 0.05, 0.004, 1e-5, 1e-9)
+
+
 def of_each(cases):
-    return pytest.mark.parametrize("cases", cases.values(), ids=cases)
+    return pytest.mark.parametrize("kind", cases)
 
 
-def check_all(cases, n, *checks):
+def check_all(cases, n, checks):
     @settings(max_examples=n)
     @given(cases, st.integers(1, 30))
     def check(case, k):
         for own in checks:
-            own(case, k) if own in (check_k_best, check_lattice) else own(case)
+            own(case, k) if own in OF_NUMBERS else own(case)
 
     check()
 
 
-@of_each(FLAT | FORESTS)
-def test_decodings_are_exact(cases):
-    check_all(
-        cases, 25, check_features_and_losses, check_batch_equals_single_calls,
-        check_scores_of_the_solver,
-    )  # fmt: skip
+def check_slack(case):
+    for one in (1.0, 0.3, 5.0):
+        check_candidates(case, one)
+
+
+def check_violated(case, k):
+    check_most_violating(case, (1.0, 0.5)[k % 2])
+
+
+OF_NUMBERS = (check_k_best, check_lattice, check_violated)
+DECODED = [check_features_and_losses, check_batch_equals_single_calls,
+           check_scores_of_the_solver]  # fmt: skip
+CLAIMS = {kind: [*DECODED, check_slack] for kind in FLAT | FORESTS}
+for kind in RELAXED:
+    CLAIMS[kind] = [check_features_and_losses]
+for kind in ("multilabel", "pairs", "hierarchy"):
+    CLAIMS[kind] += [check_scores_of_labels]
+for kind in FORESTS:
+    CLAIMS[kind] += [check_k_best, check_max_marginals, check_lattice, check_violated]
+for kind in ("chain", "chain with edges", "tree"):
+    CLAIMS[kind] += [check_potentials]
+
+
+@of_each(CLAIMS)
+def test_answers_are_those_of_the_list(kind):
+    check_all((FLAT | FORESTS | RELAXED)[kind], 16, CLAIMS[kind])
 
 
 @of_each(IN_PARTS)
-def test_with_any_of_their_parts_decodings_are_exact(cases):
-    check_all(
-        cases, 4, check_features_and_losses, check_batch_equals_single_calls,
-        check_scores_of_the_solver,
-    )  # fmt: skip
+def test_with_any_of_their_parts_decodings_are_exact(kind):
+    check_all(IN_PARTS[kind], 3, DECODED)
 
 
 @of_each(BARRED)
-def test_decodings_choose_from_what_is_allowed(cases):
-    check_all(
-        cases, 8, check_features_and_losses, check_batch_equals_single_calls,
-        check_scores_of_the_solver, check_max_marginals, check_best_labelings,
-        *(lambda case, k=k: check_k_best(case, k) for k in (1, 3, 100)),
-    )  # fmt: skip
+def test_answers_are_chosen_from_what_is_allowed(kind):
+    few = [lambda case, k=k: check_k_best(case, k) for k in (1, 3, 100)]
+    claims = [check_slack, check_max_marginals, check_best_labelings, check_lattice]
+    check_all(BARRED[kind], 8, [*DECODED, *claims, *few])
 
 
-@of_each(RELAXED)
-def test_joint_features_and_losses_are_those_of_the_definition(cases):
-    check_all(cases, 25, check_features_and_losses)
+@of_each(FLAT | FORESTS | RELAXED | BARRED)
+def test_they_are_what_training_takes_them_for(kind):
+    if kind in BARRED:
+        more = [lambda case: assume(max(map(len, case.names)) > 1)]
+        check_all(BARRED[kind], 2, [*more, check_it])
+    else:
+        check_all((FLAT | FORESTS | RELAXED)[kind], 3, [check_it])
 
 
-@of_each(FLAT | FORESTS | RELAXED)
-def test_they_are_what_training_takes_them_for(cases):
-    check_all(cases, 4, check_it)
+BETWEEN = {kind: FLAT[kind] for kind in FLAT if kind != "hierarchy"} | DYADIC
 
 
-@of_each(BARRED)
-def test_with_bars_they_are_what_training_takes_them_for(cases):
-    check_all(cases, 2, lambda case: assume(max(map(len, case.names)) > 1), check_it)
-
-
-@of_each({kind: FLAT[kind] for kind in FLAT if kind != "hierarchy"} | DYADIC)
-def test_constrained_decode_finds_the_best_labeling_within_the_angle(cases):
+@of_each(BETWEEN)
+def test_constrained_decode_finds_the_best_labeling_within_the_angle(kind):
     @settings(max_examples=20)
-    @given(cases, angles())
+    @given(BETWEEN[kind], angles())
     def check(case, angle):
         check_constrained_decoding(case, *angle)
 
     check()
 
 
-@of_each(FORESTS)
-def test_k_best_labelings_and_max_marginals_are_those_of_the_list(cases):
-    check_all(cases, 25, check_k_best, check_max_marginals)
-
-
-@of_each({kind: FORESTS[kind] for kind in ("chain", "chain with edges", "tree")})
-def test_potentials_add_up_to_the_score_of_the_joint_feature(cases):
-    check_all(cases, 25, check_potentials)
-
-
-@of_each(FLAT | FORESTS | BARRED | REAL)
-def test_candidates_of_slack_rescaling_have_the_maximum_over_the_list(cases):
-    @settings(max_examples=20)
-    @given(cases, st.sampled_from([1.0, 0.3, 5.0]))
-    def check(case, one):
-        check_candidates(case, one)
-
-    check()
-
-
-@of_each({kind: FLAT[kind] for kind in ("multilabel", "pairs", "hierarchy")})
-def test_scores_of_labels_are_differences_of_the_best_of_the_list(cases):
-    check_all(cases, 25, check_scores_of_labels)
-
-
 @of_each(REAL)
-def test_steps_are_those_of_the_textbook(cases):
+def test_steps_are_those_of_the_textbook(kind):
     n_steps = 0
 
     @settings(max_examples=10)
-    @given(cases, st.sampled_from(["fw", "pairwise", "away"]))
+    @given(REAL[kind], st.sampled_from(["fw", "pairwise", "away"]))
     def check(case, step):
         nonlocal n_steps
+        check_slack(case)
         if case.listed.n > 1:
             n_steps += check_steps(case, step)
 
@@ -196,33 +192,11 @@ def test_steps_are_those_of_the_textbook(cases):
     assert n_steps > 20
 
 
-SUMMED = ("binary", "multiclass", "multilabel", "chain", "chain with edges", "tree")
-
-
-@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 300.0, 3000.0])
-@of_each({kind: (FLAT | FORESTS)[kind] for kind in SUMMED} | BARRED)
-def test_sums_over_labelings_are_those_of_the_list(cases, scale):
-    check_all(cases, 4, lambda case: check_sums(case, scale))
-
-
-@of_each(FORESTS | BARRED)
-def test_lattices_hold_the_labelings_near_the_best_of_the_list(cases):
-    check_all(cases, 10, check_lattice)
-
-
-# Sums of products, and of the few largest terms: transitions as far apart as 300
-# temperatures part the two.
-@pytest.mark.parametrize("temperature", [np.inf, 1e6, 1.0, 0.05, 0.004, 1e-5, 1e-9])
-@of_each({kind: FORESTS[kind] for kind in ("chain", "tree")} | BARRED)
-def test_soft_maxima_are_those_of_the_list(cases, temperature):
-    check_all(cases, 5, lambda case: check_soft_maxima(case, temperature))
-
-
-@of_each(FORESTS)
-def test_the_most_violating_labeling_of_the_list_is_found(cases):
-    @settings(max_examples=25)
-    @given(cases, st.sampled_from([1.0, 0.5]))
-    def check(case, one):
-        check_most_violating(case, one)
-
-    check()
+@of_each([*SUMMED, *BARRED])
+def test_sums_and_soft_maxima_are_those_of_the_list(kind):
+    claims = [lambda case, scale=scale: check_sums(case, scale) for scale in SCALES]
+    if kind in ("chain", "tree") or kind in BARRED:
+        claims += [
+            lambda case, own=own: check_soft_maxima(case, own) for own in TEMPERATURES
+        ]
+    check_all((FLAT | FORESTS | BARRED)[kind], 5, claims)
