@@ -55,7 +55,7 @@ def forests(draw, T):
     return np.array(parents, dtype=np.intp)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     problems(),
     st.sampled_from([0.0, 1.0, 2.0, 0.37, 80.0]),

@@ -234,7 +234,7 @@ def test_many_labels_on_cycles_need_no_linear_program_by_default(monkeypatch):
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_messages_bound_all_labelings_and_the_relaxation(kind, inference):
     rng, n_exact = new_rng(0), 0
-    X, y = random_graphs(n=8, k=3, sizes=(3, 6))
+    X, y = random_graphs(n=5, k=3, sizes=(3, 6))
     structure, X, y = fitted(X, y, transition=kind, inference=inference)
     oracle = structure.make_oracle(X, y)
     for i, (x, y_i) in enumerate(zip(X, y, strict=True)):

@@ -114,15 +114,15 @@ def _with_features(kind, x, features):
 @pytest.mark.parametrize("split", ["many", "no width"])
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_all_is_consistent_with_the_joint_feature(kind, split):
-    X, _, _, y = make_data(kind, split, n=4, longest=3)
-    check_structure(STRUCTURES[kind], X, y, n_trials=2)
+    X, _, _, y = make_data(kind, split, n=3, longest=3)
+    check_structure(STRUCTURES[kind], X, y, n_trials=1)
 
 
 def test_features_of_edges_may_be_split():
     X, _, _, y = make_data("graph", "dense first", n=4, longest=3)
     features = draw_items(new_rng(5), [len(edges) for _, edges in X], "sparse first")
     X = [(*x, own) for x, own in zip(X, features, strict=True)]
-    check_structure(GraphStructure(), X, y)
+    check_structure(GraphStructure(), X, y, n_trials=2)
     negative = SplitMatrix([np.ones((1, 2)), sparse.csr_array([[-1.0]])])
     model = BCFWClassifier(GraphStructure(transition="potts", attractive=True))
     with pytest.raises(ValueError, match=r"X\[0\]\[2\] has the value -1"):
@@ -138,13 +138,14 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize(
-    "kind, name",
+    "kind, name, split",
     [
-        (kind, name)
+        (kind, name, split)
         for kind in STRUCTURES
         for name in MODELS
+        # Columns are read in the same way whatever stands beside them.
+        for split in (SPLITS if kind == "chain" else ("many", "no width"))
         # There are no sums over the labelings of a graph.
         if "graph" not in kind or name != "dual"
     ],

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from _listed_crf import KINDS, Listed
-from _seeds import new_rng
+from _seeds import cache_by_seed, new_rng
 from scipy.special import logsumexp
 
 from sklearn_structsvm.solvers.batch.elastic_net import run_elastic_net
@@ -17,6 +17,13 @@ from sklearn_structsvm.solvers.loop import Rounding
 from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
 
 RATIOS = (0.0, 0.2, 0.9, 1.0)
+
+
+@cache_by_seed
+def best_objective(kind, seed, l1_ratio, lam):
+    problem = Listed(kind, seed, l1_ratio=l1_ratio)
+    problem.lam = lam
+    return problem.sparse_optimum() if l1_ratio else problem.optimum()[1]
 
 
 def ascent(problem, **options):
@@ -40,7 +47,7 @@ def steps(problem, **options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bracket_holds_the_optimum_of_another_solver(kind, l1_ratio, solve):
     problem = Listed(kind, 1, l1_ratio=l1_ratio)
-    above = problem.sparse_optimum() if l1_ratio else problem.optimum()[1]
+    above = best_objective(kind, 1, l1_ratio, problem.lam)
     for max_iter in (1, 7, 40):
         result = solve(problem, tol=0.0, max_iter=max_iter)
         primal = problem.primal(result.solution)
@@ -76,7 +83,7 @@ def test_all_methods_close_the_gap(kind, sampling, l1_ratio):
         for acceleration in ("auto", False)
     ]  # fmt: skip
     results.append(steps(problem, tol=tol))
-    above = problem.sparse_optimum() if l1_ratio else problem.optimum()[1]
+    above = best_objective(kind, 7, l1_ratio, problem.lam)
     for result in results:
         assert result.status == "converged" and result.gap <= tol
         assert result.objective == pytest.approx(above, abs=2.0 * tol)
@@ -195,10 +202,10 @@ def test_a_state_of_other_examples_is_refused(factors):
 @pytest.mark.parametrize("n_threads", [2, 3])
 @pytest.mark.parametrize("kind", ["chain", "multiclass"])
 def test_threads_make_steps_that_never_lower_the_dual(kind, n_threads, l1_ratio):
-    problem = Listed(kind, 5, n=500, l1_ratio=l1_ratio)
+    problem = Listed(kind, 5, n=170 * n_threads, l1_ratio=l1_ratio)
     assert problem.n >= 160 * n_threads
     problem.lam = 0.05
-    options = {"tol": 1e-5, "max_iter": 1000, "gap_check_interval": 1, "rng": 0}
+    options = {"tol": 1e-4, "max_iter": 1000, "gap_check_interval": 1, "rng": 0}
     if not l1_ratio:
         options["acceleration"] = False
     ascent = problem.ascent()
@@ -216,7 +223,7 @@ def test_threads_make_steps_that_never_lower_the_dual(kind, n_threads, l1_ratio)
         assert w == pytest.approx(ascent.weights, rel=1e-8, abs=1e-10)
         assert row["dual_objective"] == pytest.approx(result.dual_objective, abs=1e-12)
     alone = run_crf(problem.ascent(), **options)
-    assert abs(result.objective - alone.objective) <= 1e-5
+    assert abs(result.objective - alone.objective) <= 1e-4
 
 
 def test_lbfgs_ends_where_rounding_leaves_nothing_to_gain():

@@ -34,12 +34,15 @@ VARIANTS = (
     "plain", "cached", "boxed", "accelerated", "accelerated, boxed", "slack",
     "slack, cached",
 )  # fmt: skip
+# Bounds and centers are of w, whatever the labelings; CSR matters for what is added.
+FEW = ("plain", "cached", "slack")
 CASES = [
     (kind, layout, step, variant)
     for kind, layout in PRESENTED
     for step in STEPS
-    for variant in (VARIANTS if layout == "dense" else ("plain", "cached", "slack"))
-    if not (step == "corrective" and "cached" in variant)
+    for variant in (VARIANTS if kind in ("multiclass", "chain") else FEW)
+    if not (layout == "csr" and variant not in ("plain", "slack"))
+    and not (step == "corrective" and "cached" in variant)
     and not (kind == "custom" and "slack" in variant)
 ]
 STATES = [case for case in CASES if "accelerated" not in case[3]]

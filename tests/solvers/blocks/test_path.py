@@ -46,13 +46,15 @@ def test_at_any_lambda_the_weights_are_eps_optimal(kind, step):
     problem, p = random_problem(kind), uneven_weights()
     path = make_path(problem, p, step)
     ends = np.log([MIN_LAMBDA, 20 * path.lambdas[0]])
-    for lam in np.exp(new_rng(0).uniform(*ends, size=50)):
+    for lam in np.exp(new_rng(0).uniform(*ends, size=25)):
         assert excess(problem, path.coef(lam), lam, p) <= EPS + 1e-6
     # The breakpoints themselves, and the far end of each one's interval.
-    for j in range(len(path.lambdas)):
-        assert excess(problem, path.coefs[j], path.lambdas[j], p) <= path.gaps[j] + 1e-6
-    for j in range(1, len(path.lambdas)):
-        assert excess(problem, path.coefs[j - 1], path.lambdas[j], p) <= EPS + 1e-6
+    for j, lam in enumerate(path.lambdas):
+        _, lower_bound = solve_listed(problem.listed, lam, p, tol=1e-6)
+        here = problem.listed.primal(path.coefs[j], lam, p)
+        assert here - lower_bound <= path.gaps[j] + 1e-6
+        there = problem.listed.primal(path.coefs[max(j - 1, 0)], lam, p)
+        assert there - lower_bound <= EPS + 1e-6
 
 
 @pytest.mark.parametrize("kappa", [None, 0.5, 0.95])

@@ -310,13 +310,6 @@ def test_means_of_recalls_leave_where_several_recalls_are_zero(
     assert result.objective < 0.9
 
 
-def test_a_run_that_can_do_no_more_says_so():
-    problem = finite_problem(new_rng(0), "min_max")
-    result = run_column_generation(problem, tol=-1.0, max_iter=1000)
-    assert result.status == "stalled"
-    assert result.gap <= 1e-7
-
-
 @pytest.mark.parametrize("constraints", [(), [SelectionRate(at_most=0.4)]], ids=len)
 @pytest.mark.parametrize("metric", ["min_max", "mcc", "macro_f1"])
 def test_all_columns_but_the_best_may_be_forgotten(monkeypatch, metric, constraints):
@@ -413,7 +406,7 @@ def test_constraints_that_are_missed_by_little_are_an_error(metric, missing):
 def test_a_rate_of_zero_beside_a_curved_constraint_is_certified():
     rng = new_rng()
     none = FalsePositiveRate(at_most=0.0, group=0, label=4)
-    for _ in range(4):
+    for _ in range(2):
         problem = ConfusionProblem.from_probabilities(
             METRICS["recall"](pos_label=3),
             rng.dirichlet(np.ones(5), size=8),
@@ -426,7 +419,7 @@ def test_a_rate_of_zero_beside_a_curved_constraint_is_certified():
 
 
 def test_a_ratio_whose_denominator_may_vanish_ends_at_its_bound():
-    for seed in range(4):
+    for seed in range(2):
         problem = ConfusionProblem.from_probabilities(
             Precision(pos_label=1),
             new_rng(seed).dirichlet(np.full(3, 0.3), size=8),
@@ -441,7 +434,7 @@ def test_a_ratio_whose_denominator_may_vanish_ends_at_its_bound():
 def test_what_a_negligible_weight_meets_is_not_met_without_it():
     # The divergence of a class that is hardly in the group, and that is better never
     # predicted there.
-    for seed in range(6):
+    for seed in range(3):
         problem = ConfusionProblem.from_probabilities(
             Precision(pos_label=1),
             new_rng(seed).dirichlet(np.full(3, 0.3), size=8),

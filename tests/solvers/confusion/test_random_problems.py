@@ -6,6 +6,7 @@ from _confusion_problems import FiniteOracle, random_tensors
 from _random_confusion import (
     OF_CONFUSION,
     TOL,
+    Programs,
     check_solver,
     jumps_upwards,
     random_problem,
@@ -35,19 +36,17 @@ def is_for(solver, problem):
 @pytest.mark.parametrize("kind", ["any", "free", "absent"])
 @pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
 def test_column_generation_ends_at_the_optimum_of_every_problem(metric, kind):
-    for i in range(2):
-        problem = random_problem(new_rng(i, len(kind)), metric, kind)
-        result = check_solver("column_generation", problem, 1000)
-        if result is not None:
-            if metric == "precision" and result.status == "stalled":
-                # Nothing keeps its denominator from 0, nor then a bound from -inf.
-                assert denominator_range(problem, problem.ratio()[1])[0] == 0.0
-                continue
-            if metric in ("macro_f1", "jaccard") and result.status == "stalled":
-                C = result.solution.confusion
-                assert jumps_upwards(problem, C, problem.oracle.tensors)
-                continue
-            assert result.status in ("converged", "stationary")
+    problem = random_problem(new_rng(0, len(kind)), metric, kind)
+    result = check_solver("column_generation", problem, 1000)
+    if result is None:
+        return
+    if metric == "precision" and result.status == "stalled":
+        # Nothing keeps its denominator from 0, nor then a bound from -inf.
+        assert denominator_range(problem, problem.ratio()[1])[0] == 0.0
+    elif metric in ("macro_f1", "jaccard") and result.status == "stalled":
+        assert jumps_upwards(problem, result.solution.confusion, problem.oracle.tensors)
+    else:
+        assert result.status in ("converged", "stationary")
 
 
 def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
@@ -64,11 +63,12 @@ def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
 
 @pytest.mark.parametrize("kind", ["any", "free"])
 @pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
-@pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"column_generation"}))
-def test_no_solver_claims_what_is_not_so(solver, metric, kind):
-    problem = random_problem(new_rng(len(solver), len(kind)), metric, kind)
-    if is_for(solver, problem):
-        check_solver(solver, problem, 100)
+def test_no_solver_claims_what_is_not_so(metric, kind):
+    problem = random_problem(new_rng(len(kind)), metric, kind)
+    programs = Programs(problem)
+    for solver in {*SOLVERS} - {"column_generation"}:
+        if is_for(solver, problem):
+            check_solver(solver, problem, 100, programs=programs)
 
 
 @pytest.mark.parametrize("metric", ["zero_one", "q_mean", "g_mean", "micro_f1", "kappa"])
@@ -97,7 +97,7 @@ def test_parities_of_a_class_that_is_never_predicted_do_not_end_a_run_early():
     "metric", [FBeta(pos_label=2), Jaccard("micro"), "min_max", "q_mean"], ids=str
 )
 def test_a_condition_that_is_zero_for_all_classifiers_changes_nothing(metric):
-    for i in range(4):
+    for i in range(2):
         tensors, _ = random_tensors(new_rng(i), 25, 3, 3)
         # A precision of 0 / 0 in group 1, which has no example of class 0.
         tensors[:, 1, 0] = 0.0
