@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.compat import Interval, accepts_weights
 from sklearn_structsvm._utils.mistakes import validate_params
-from sklearn_structsvm._utils.scorers import by_name, refuse_scores_of_rows
+from sklearn_structsvm._utils.scorers import by_name, refuse_unsuitable
 
 # Attributes that an estimator has only during a fit, or that lead back to its callbacks.
 _OF_A_FIT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx")
@@ -218,7 +218,7 @@ class EarlyStopping:
             return lambda fitted: answer.number(fitted.score(X, y, *extra))
         is_item = isinstance(X, list) and len(getattr(X[0], "shape", ())) == 2
         if is_item and np.ndim(y[0]):
-            refuse_scores_of_rows(self.scoring)
+            refuse_unsuitable(self.scoring, y[0])
         scorer = check_scoring(estimator, by_name(self.scoring))
         extra = {}
         if weights is not None and accepts_weights(scorer):

@@ -11,6 +11,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.metrics
 from _seeds import new_rng
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -75,8 +76,9 @@ def things():
         "CM": ComplexMetric, "CRF": st.CRFClassifier, "SVM": st.BCFWClassifier,
         "Stacked": st.StackedStructureClassifier(LogisticRegression(), cv=2),
         "bad": ["O", "I-X", "O", "B-X"], "metrics": metrics,
-        "cross_val_score": cross_val_score, "np": np, "sparse": sparse,
+        "cross_val_score": cross_val_score, "np": np, "pd": pd, "sparse": sparse,
         "datasets": datasets, "pickle": pickle,
+        "sklearn": sklearn.metrics,
         "explain": explain, "top_features": top_features, "grid_edges": grid_edges,
         "LogisticRegression": LogisticRegression, "LinearRegression": LinearRegression,
         "LinearSVC": LinearSVC, "StandardScaler": StandardScaler,
@@ -180,6 +182,24 @@ MISTAKES = [
     # Metrics and constraints.
     ("CM(metric=GMean).fit(F, l)", TypeError, "write GMean()"),
     ("CM(metric=None).fit(F, l)", TypeError, "'f1' & FBeta(beta=2) & got None"),
+    ("CM(metric=np.mean).fit(F, l)", TypeError,
+     "metric=mean must be a score of (y_true, y_pred) & labels 0, 1; & 'f1'"),
+    ("CM(metric=max).fit(F, l)", TypeError, "metric=max must be a score & it fails"),
+    ("CM(metric=sklearn.f1_score).fit(F, names)", TypeError,
+     "pos_label=1 & make_scorer(f1_score, ...)"),
+    ("CM(metric=sklearn.zero_one_loss).fit(F, l)", ValueError,
+     "is a loss. Pass make_scorer(zero_one_loss, greater_is_better=False)"),
+    ("CRFClassifierCV('chain', scoring='entity_f1').fit(X, y)", ValueError,
+     "needs tags & y contains 0 & 'token_accuracy'"),
+    ("CRFClassifierCV('chain', scoring=entity_f1_score).fit(X, y)", ValueError,
+     "write scoring='entity_f1'"),
+    ("CRFClassifierCV('chain', scoring=g_mean_score).fit(X, y)", ValueError,
+     "make_scorer(g_mean_score)"),
+    ("CRFClassifierCV('chain', scoring=GMean).fit(X, y)", ValueError,
+     "write scoring=GMean().scorer()"),
+    ("CRFClassifierCV('chain', scoring=np.mean).fit(X, y)", TypeError,
+     "a name, such as 'token_accuracy' & (estimator, X, y)"),
+    ("LinearLoss(np.eye(2), pos_label=1)", TypeError, "LinearLoss({(label, prediction)"),
     ("CM(metric=EqualOpportunity()).fit(F, l)", TypeError,
      "write constraints=EqualOpportunity(slack=0.05)"),
     ("CM(constraints='equal_oportunity').fit(F, l)", TypeError,
@@ -396,6 +416,8 @@ MISTAKES = [
      UserWarning, "in 'bio' (I-X in line 7, BX in line 8)"),
     ("make_pipeline(WordFeatures(), CRF('chain', tol=1.0)).fit([['O', 'X']] * 15, "
      "[[f'w{i}', f'v{i}'] for i in range(15)])", UserWarning, "X and y not swapped"),
+    ("CM(metric=LinearLoss(pd.DataFrame([[0, 1], [9, 0]]))).fit(0 * F, l)", UserWarning,
+     "metric=LinearLoss(costs=[[0, 1], [9, 0]]) and the"),
     ("CM().fit(F, l, sensitive_features=g)", UserWarning,
      "EqualOpportunity(slack=0.05) & ignored"),
     ("SVM(max_iter=1).fit(F * [1, 1e4, 1, 1, 1], l)", ConvergenceWarning,

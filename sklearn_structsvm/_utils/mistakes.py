@@ -135,8 +135,13 @@ def _fault_of_call(name, kind, parameters, args, given):
 
 
 def _of_another(given, parameters, kind, name):
-    """What was meant by a name that is not a parameter."""
+    """What was meant by a name that is not a parameter.
+
+    A class may say what to write instead of a parameter, in `_instead`.
+    """
     is_method = kind is not None and name != kind.__name__
+    if given in (instead := getattr(kind, "_instead", {})) and not is_method:
+        return f" {instead[given]}"
     options = () if is_method else getattr(kind, "_option_table", ())
     if words := meant(given, [*parameters, *options]):
         return words

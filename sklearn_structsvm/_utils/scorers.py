@@ -1,8 +1,11 @@
 """The scorers of sequences by name, for `scoring`, beside those of scikit-learn."""
 
+from inspect import isfunction
+
 from sklearn.metrics import get_scorer_names
 
 from sklearn_structsvm._utils import entity_scores, segment_scores, sequence_scores
+from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm._utils.mistakes import meant
 
 SCORERS = {
@@ -14,7 +17,17 @@ SCORERS = {
 
 
 def by_name(scoring):
-    """The scorer of this package with that name, if it has one; else `scoring`."""
+    """The scorer of this package with that name, if it has one; else `scoring`.
+
+    ValueError for a metric or a score that is not yet a scorer.
+    """
+    name = getattr(scoring, "__name__", type(scoring).__name__)
+    if hasattr(scoring, "scorer"):
+        raise ValueError(f"scoring must be a scorer: write scoring={name}().scorer().")
+    if isfunction(scoring) and scoring.__module__.startswith(__name__.split(".")[0]):
+        own = name.removesuffix("_score")
+        write = repr(own) if own in SCORERS else f"make_scorer({name})"
+        raise ValueError(f"scoring must be a scorer: write scoring={write}.")
     if not isinstance(scoring, str) or scoring in get_scorer_names():
         return scoring
     if scoring not in SCORERS:
@@ -26,10 +39,17 @@ def by_name(scoring):
     return SCORERS[scoring]
 
 
-def refuse_scores_of_rows(scoring):
-    """ValueError for scikit-learn's name of a score, which sequences do not have."""
+def refuse_unsuitable(scoring, labels):
+    """ValueError for a score that sequences of such labels do not have."""
     if isinstance(scoring, str) and scoring not in SCORERS:
         raise ValueError(
             f"scoring={scoring!r} compares one label per row, but there are sequences. "
             f"For these there are {', '.join(map(repr, SCORERS))}."
+        )
+    names = [name for name, own in SCORERS.items() if scoring in (name, own)]
+    is_tag = [isinstance(label, str) for label in labels]
+    if names and names[0].startswith("entity_") and is_tag and not any(is_tag):
+        raise ValueError(
+            f"scoring={names[0]!r} needs tags of entities, such as 'B-PER', but y "
+            f"contains {plain(labels[0])!r}. Choose 'token_accuracy' or 'segment_f1'."
         )

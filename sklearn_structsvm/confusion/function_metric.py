@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from sklearn_structsvm._contract.answers import Answer
+from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 
 OWN_METRIC = """\
@@ -33,7 +34,12 @@ class FunctionMetric(ConfusionMetric):
         self.n_examples = n_examples
 
     def value(self, C: np.ndarray) -> float:
-        function, sign, options = _parts(self.function)
+        function, sign, _ = _parts(self.function)
+        return 1.0 - sign * Answer(_name(function), "metric").number(self._answer(C))
+
+    def _answer(self, C):
+        """What the function returns for labels and predictions of this matrix."""
+        function, _, options = _parts(self.function)
         classes = np.asarray(self._classes)
         C = np.maximum(C, 0.0)
         true, predicted = np.nonzero(C)
@@ -46,8 +52,7 @@ class FunctionMetric(ConfusionMetric):
         with warnings.catch_warnings():
             # Some of the decisions that are tried predict one class only.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            score = function(classes[true], classes[predicted], **options)
-        return 1.0 - sign * Answer(_name(function), "metric").number(score)
+            return function(classes[true], classes[predicted], **options)
 
     def check(self, n_classes: int) -> None:
         function, *_ = _parts(self.function)
@@ -65,12 +70,22 @@ class FunctionMetric(ConfusionMetric):
                 f"{OWN_METRIC}"
             )
         try:
-            self.value(np.full((2, 2), 0.25))
-        except TypeError as error:
+            self._answer(np.full((2, 2), 0.25))
+        except Exception as error:
+            # Others know nothing of these labels, and speak of their own arguments.
+            of_peers = str(function.__module__).startswith("sklearn.")
             raise TypeError(
-                f"metric={name} must be a score of (y_true, y_pred): {error}. "
-                f"{OWN_METRIC}"
+                f"metric={name} must be a score of (y_true, y_pred), two arrays of the "
+                f"labels {listed(self._classes)}; it fails for these"
+                f"{f': {error}' if of_peers else '.'} Pass a name such as 'f1', or what "
+                f"make_scorer({name}, ...) returns."
             ) from error
+        right, wrong = self.value(np.eye(2) / 2), self.value(1 / 2 - np.eye(2) / 2)
+        if right > wrong:
+            raise ValueError(
+                f"metric={name} is larger for wrong predictions than for right ones: it "
+                f"is a loss. Pass make_scorer({name}, greater_is_better=False)."
+            )
 
 
 def _parts(function):
@@ -88,6 +103,13 @@ def _takes_weights(function):
     return any(
         p.name == "sample_weight" or p.kind is Parameter.VAR_KEYWORD for p in parameters
     )
+
+
+def shown(metric):
+    """A metric as a user may have given it, in one line."""
+    if isinstance(metric, ConfusionMetric):
+        return str(metric)
+    return repr(metric) if isinstance(metric, str) else _name(metric)
 
 
 def _name(function):

@@ -1,6 +1,6 @@
 """Losses that are linear in the confusion matrix."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,9 +67,22 @@ class LinearLoss(CostMetric):
     """
 
     greater_is_better = False
+    _instead: ClassVar = {
+        "pos_label": "Name the labels in the costs: "
+        "LinearLoss({(label, prediction): cost, ...})."
+    }
 
     def __init__(self, costs: ArrayLike | dict[Any, Any]) -> None:
         self.costs = costs
+
+    def __str__(self) -> str:
+        """In one line, for messages."""
+        if not hasattr(self.costs, "shape"):
+            return repr(self)
+        shape = np.shape(self.costs)
+        short = f"<{type(self.costs).__name__} of shape {shape}>"
+        rows = np.asarray(self.costs).tolist()
+        return f"LinearLoss(costs={rows if max(shape, default=0) < 4 else short})"
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

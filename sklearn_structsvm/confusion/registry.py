@@ -177,8 +177,8 @@ def read_constraints(constraints):
             )
         if isinstance(constraint, ConfusionMetric):
             raise TypeError(
-                f"constraints must hold constraints; got the metric {constraint!r}. "
-                f"Write MetricBound({constraint!r}, at_most=...)."
+                f"constraints must hold constraints; got the metric {constraint!s}. "
+                f"Write MetricBound({constraint!s}, at_most=...)."
             )
         if not isinstance(constraint, Constraint):
             name = getattr(constraint, "__name__", None)

@@ -29,7 +29,7 @@ from sklearn_structsvm._utils.compat import (
 )
 from sklearn_structsvm._utils.labels import listed
 from sklearn_structsvm._utils.mistakes import with_plain_calls
-from sklearn_structsvm._utils.scorers import by_name, refuse_scores_of_rows
+from sklearn_structsvm._utils.scorers import by_name, refuse_unsuitable
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.estimators.base import Fit, fit_aside
 from sklearn_structsvm.estimators.grid_of_c import CS_CONSTRAINT, make_grid, warm_fits
@@ -123,7 +123,8 @@ class CrossValidatedMixin:
         for_splits, for_scores = self._routed(sample_weight, fit_params)
         problem = bind_local(self, X, y, sample_weight)
         if isinstance(problem.structure, NodeStructure):
-            refuse_scores_of_rows(self.scoring)
+            labels = problem.structure.classes_ if problem.structure.has_classes else ()
+            refuse_unsuitable(self.scoring, labels)
         n = len(problem.weights) if problem.structure.flat else len(problem.given[0])
         weights = check_weights(sample_weight, n)
         Cs = make_grid(self.Cs, lambda: self._range(problem))
@@ -388,7 +389,15 @@ def _score_fold(train, test, estimator, X, y, weights, Cs, scoring, metadata, fo
     kwargs = _check_method_params(X, metadata, indices=test)
     scores, gaps = [], []
     for gap in path:
-        scores.append(_as_number(scorer(estimator, X_test, y_test, **kwargs)))
+        try:
+            score = scorer(estimator, X_test, y_test, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                "scoring must be a name, such as 'token_accuracy', what make_scorer "
+                "returns, or a function of (estimator, X, y). The one given fails when "
+                "it is called like that."
+            ) from error
+        scores.append(_as_number(score))
         gaps.append(gap)
     return FoldPath(scores, gaps, stopped_by)
 

@@ -98,9 +98,7 @@ def uncertainty(
     _require(
         model, "predict_k_best", kind, "an estimator over sequences, trees or forests"
     )
-    _, values = model.predict_k_best(
-        X, 1 + (kind == "margin"), allowed=allowed, **beside
-    )
+    _, values = model.predict_k_best(X, 1 + (kind == "margin"), allowed=allowed, **beside)
     if kind == "least_confidence":
         return np.array([1.0 - own[0] for own in values], dtype=np.float64)
     # There is no second labeling.

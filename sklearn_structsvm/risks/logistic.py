@@ -42,9 +42,7 @@ class Logistic(LogLoss):
     first of two classes), and 1 for 1.
     """
 
-    def __init__(
-        self, X, y, sample_weight=None, *, bias=0.0, n_threads=1, shift=None
-    ):
+    def __init__(self, X, y, sample_weight=None, *, bias=0.0, n_threads=1, shift=None):
         k = np.shape(y)[1] if np.ndim(y) == 2 else 1
         super().__init__(X, k, sample_weight, bias=bias, n_threads=n_threads)
         self.shift = shift

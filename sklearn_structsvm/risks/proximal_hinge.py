@@ -77,6 +77,4 @@ class ProximalHinge(SmoothRisk):
         p = self.weights[used, np.newaxis]
         A = np.minimum(scale * np.abs(B[used]) / p, 1.0)
         A_center = A - self.center[used]
-        return float(
-            (p * (A * self.costs[used] - 0.5 * self.width * A_center**2)).sum()
-        )
+        return float((p * (A * self.costs[used] - 0.5 * self.width * A_center**2)).sum())

@@ -22,9 +22,7 @@ class SquaredHinge(SmoothRisk):
 
     is_bounded = False
 
-    def __init__(
-        self, X, y, sample_weight=None, *, n_classes=2, bias=0.0, n_threads=1
-    ):
+    def __init__(self, X, y, sample_weight=None, *, n_classes=2, bias=0.0, n_threads=1):
         y = np.asarray(y)
         k = y.shape[1] if y.ndim == 2 else 1 if n_classes == 2 else n_classes
         super().__init__(X, k, sample_weight, bias=bias, n_threads=n_threads)

@@ -168,9 +168,7 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
         words = f"None, a mask, or a sequence with an entry for each {place}"
         check_sequence(f"{name}[{i}]", own, words)
         if len(own) != length:
-            raise ValueError(
-                f"{name}[{i}] has {len(own)} entries for {length} {place}s."
-            )
+            raise ValueError(f"{name}[{i}] has {len(own)} entries for {length} {place}s.")
         return list(own)
 
     def code_of(i, t, label):

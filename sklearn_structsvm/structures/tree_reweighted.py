@@ -43,9 +43,7 @@ class ReweightedGraphs:
         self.order = np.concatenate(
             [
                 start + _breadth_first(stop - start, x[1])
-                for x, start, stop in zip(
-                    X, self.offsets, self.offsets[1:], strict=False
-                )
+                for x, start, stop in zip(X, self.offsets, self.offsets[1:], strict=False)
             ]
         )
         ends = places_in(self.order, self.edges)
@@ -134,9 +132,7 @@ class BoundedLogLoss:
         consistent marginals.
         """
         per_node = tol / (weights @ np.diff(self.graphs.offsets))
-        _, direction, slack = self._at(
-            weights, w, 100, per_node, n_threads
-        )
+        _, direction, slack = self._at(weights, w, 100, per_node, n_threads)
         return *self.log_loss(weights, w, n_threads), max(slack, 0.0), direction
 
     def _at(self, p, w, max_rounds, tol, n_threads):

@@ -210,7 +210,9 @@ class ConfusionPlane:
             L = -np.tensordot(direction, self.U, axes=1)
             result = run_column_generation(
                 # A tenth of the accuracy that is visible.
-                problem.linearized(L), tol=5e-4, max_iter=200
+                problem.linearized(L),
+                tol=5e-4,
+                max_iter=200,
             )
             return self.project(result.solution.confusion)
 

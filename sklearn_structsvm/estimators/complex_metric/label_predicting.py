@@ -84,9 +84,7 @@ class LabelPredictor(OverProbabilities):
             return choose_sets(rows, weights, self.labels_per_row, metric.beta)
         if self.labels_per_row is None:
             options = read_constraints(self.constraints), self.label_names_, shrink
-            return choose_thresholds(
-                rows, weights, truth, metric, self.average, *options
-            )
+            return choose_thresholds(rows, weights, truth, metric, self.average, *options)
         return choose_top_labels(
             rows, weights, self.labels_per_row, metric, self.average, shrink, on_pass,
             tol=self.tol, max_iter=self.max_iter, max_time=self._options.max_time,

@@ -26,6 +26,7 @@ from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.constraint import Constraint
 from sklearn_structsvm.confusion.diagnostics import label_diagnostics
+from sklearn_structsvm.confusion.function_metric import shown
 from sklearn_structsvm.confusion.label_metric import (
     ABSENT_PRESENT,
     label_confusions,
@@ -462,7 +463,7 @@ class MultilabelMetricClassifier(LabelPredictor):
             warn_of_excess(self.diagnostics_, self.label_names_, len(rows), remedy)
         by_label = self.average not in ("micro", "samples")
         told = self._warn_of_left_out() if by_label else ()
-        why = f"nothing else is better for metric={self.metric!r}"
+        why = f"nothing else is better for metric={shown(self.metric)}"
         why += " and the constraints" if self.constraints else ""
         warn_of_few(self.diagnostics_, self.label_names_, why, told, by_label)
         if choice.status in ("max_iter", "max_time"):

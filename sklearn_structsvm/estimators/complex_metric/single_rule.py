@@ -30,9 +30,7 @@ class SingleRule:
     bound: float
 
 
-def find_single_rule(
-    oracle, problem, result, found, tol, deadline=np.inf, n_searches=1
-):
+def find_single_rule(oracle, problem, result, found, tol, deadline=np.inf, n_searches=1):
     """The best single rule of an oracle.
 
     `result`: of the best mixture. `found`: (C, handle) of other classifiers that the

@@ -14,7 +14,7 @@ from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm._utils.weights import effective_number
 from sklearn_structsvm.confusion.binomial_tests import one_standard_error
-from sklearn_structsvm.confusion.function_metric import FunctionMetric
+from sklearn_structsvm.confusion.function_metric import FunctionMetric, shown
 from sklearn_structsvm.confusion.moved import moved, spare_of
 from sklearn_structsvm.confusion.tightening import refuse_curved
 from sklearn_structsvm.estimators.complex_metric.held_out import CertifiedSearch
@@ -375,8 +375,8 @@ def warn_of_constant(estimator, weights, constraints, cells):
     of_none = f" {listed_names(empty)} says nothing of labels never predicted."
     warn_caller(
         f"The classifier predicts {always!r} for every training example and never "
-        f"{never}: {by} nothing else is better for metric={estimator.metric!r} and the "
-        f"constraints. Have a look at the {look_at}.{of_none if empty else ''}",
+        f"{never}: {by} nothing else is better for metric={shown(estimator.metric)} and "
+        f"the constraints. Have a look at the {look_at}.{of_none if empty else ''}",
         UserWarning,
     )
     return True
@@ -389,7 +389,8 @@ def warn_of_few_predictions(estimator):
     labels = estimator.classes_.tolist()
     others = [i for i, label in enumerate(labels) if label != estimator.pos_label_]
     names = [repr(label) for label in labels]
-    why = f"nothing else is better for metric={estimator.metric!r} and the constraints"
+    metric = shown(estimator.metric)
+    why = f"nothing else is better for metric={metric} and the constraints"
     if (estimator.confusion_.sum(axis=0) > SUM_ROUNDING).sum() > 1:
         # Otherwise `warn_of_constant` has said so.
         warn_of_few(estimator.diagnostics_, names, why, others)
