@@ -117,7 +117,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     data = model_file(LABELS, ATTRIBUTES, np.ones((6, 3)), np.ones((3, 3)))
     for broken in (b"", b"lCRF", b"x" * 100, data[:60], data[: len(data) // 2]):
         path.write_bytes(broken)
-        with pytest.raises(ValueError, match="is no model of CRFsuite"):
+        with pytest.raises(ValueError, match="is not a model of CRFsuite"):
             from_crfsuite(path)
     for _ in range(50):
         place = int(rng.integers(len(data)))

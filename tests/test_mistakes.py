@@ -411,11 +411,11 @@ MISTAKES = [
     ("chain.score(X, [list(map(str, v)) for v in y])", UserWarning, "'0' & mean "),
     ("CM().fit(F, l, costs=np.ones((60, 2)))", UserWarning, "ExpectedCost() & ignored"),
     ("CM(metric='accuracy', constraints=metrics.Precision(at_least=1.0)).fit(0 * F, "
-     "np.arange(60) < 5)", UserWarning, "Precision(at_least=1.0) says nothing of label"),
+     "np.arange(60) < 5)", UserWarning, "Precision(at_least=1.0) says nothing about"),
     ("datasets.read_conll('a O|b B-X|a O|b B-X||a O|c I-X|d BX|c I-X'.split('|'))",
      UserWarning, "in 'bio' (I-X in line 7, BX in line 8)"),
     ("make_pipeline(WordFeatures(), CRF('chain', tol=1.0)).fit([['O', 'X']] * 15, "
-     "[[f'w{i}', f'v{i}'] for i in range(15)])", UserWarning, "X and y not swapped"),
+     "[[f'w{i}', f'v{i}'] for i in range(15)])", UserWarning, "X and y are not swapped"),
     ("CM(metric=LinearLoss(pd.DataFrame([[0, 1], [9, 0]]))).fit(0 * F, l)", UserWarning,
      "metric=LinearLoss(costs=[[0, 1], [9, 0]]) and the"),
     ("CM().fit(F, l, sensitive_features=g)", UserWarning,

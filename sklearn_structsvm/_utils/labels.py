@@ -208,7 +208,8 @@ def unseen(labels, classes):
     try:
         return list(dict.fromkeys(label for label in labels if label not in known))
     except TypeError as error:
-        raise ValueError(f"y holds what is no label: {error}.") from error
+        words = "y contains what cannot be a label; use strings, integers or booleans."
+        raise ValueError(f"{words} ({error})") from error
 
 
 def unseen_words(labels, classes):

@@ -91,8 +91,8 @@ def check_call(function, args, given):
             kind = owner if isinstance(owner, type) else type(owner)
             if not hasattr(kind, name):
                 raise TypeError(
-                    f"{name} is a method of objects: call it on one, which its class "
-                    "makes with parentheses."
+                    f"{name} is a method of objects: make one first, by its class with "
+                    "parentheses, and call it on that."
                 ) from None
             name = f"{kind.__name__}.{name}".removesuffix(".__init__")
         words = _fault_of_call(name, kind, parameters, args, given)

@@ -215,7 +215,8 @@ def token_log_loss(
         try:
             codes = np.array([columns.get(label, -1) for label in true], dtype=np.intp)
         except TypeError as error:
-            raise ValueError(f"y_true[{i}] holds what is no label: {error}.") from error
+            words = f"y_true[{i}] contains what cannot be a label: {error}."
+            raise ValueError(words) from error
         given = np.where(codes < 0, 0.0, proba[np.arange(len(true)), codes])
         each = -np.log(np.maximum(given, np.finfo(np.float64).eps))
         losses[i], lengths[i] = _summed(each, own, i)
@@ -233,7 +234,7 @@ def _columns_of(labels):
     try:
         columns = {label: c for c, label in enumerate(labels)}
     except TypeError as error:
-        raise ValueError(f"labels holds what is no label: {error}.") from error
+        raise ValueError(f"labels contains what cannot be one: {error}.") from error
     if len(columns) < len(labels):
         raise ValueError("labels holds a label twice.")
     return columns

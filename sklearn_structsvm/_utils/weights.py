@@ -24,7 +24,7 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
         raise ValueError(
             f"sample_weight must be one number for each {item}; sample_weight[0] has "
             f"the shape {np.shape(sample_weight[0])}. Weights of the positions of a "
-            "sequence belong into y, as pairs (labels, weights)."
+            "sequence belong in y, as pairs (labels, weights)."
         )
     given = as_array("sample_weight", 1.0 if sample_weight is None else sample_weight)
     try:

@@ -44,7 +44,7 @@ class ExpectedCost(ConfusionMetric):
     needs_costs = True
 
     def value(self, C: np.ndarray) -> NoReturn:
-        raise TypeError("ExpectedCost is no function of the confusion matrix.")
+        raise TypeError("ExpectedCost is not a function of the confusion matrix.")
 
     def gradient(self, C: np.ndarray) -> NoReturn:
         self.value(C)

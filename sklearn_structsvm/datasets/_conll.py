@@ -343,8 +343,8 @@ def write_conll(
             for field in fields:
                 if not field or separator in field or len(field.splitlines()) != 1:
                     raise ValueError(
-                        f"X[{i}][{t}] has {field!r} in a column: it is empty, or has "
-                        "what ends columns or lines."
+                        f"X[{i}][{t}] has {field!r} in a column: it is empty, or "
+                        "contains a separator or the end of a line."
                     )
             lines.append(separator.join(fields) + "\n")
         lines.append("\n")

@@ -193,9 +193,9 @@ def bcfw_path(
     if problem.has_hidden:
         if heuristic or kappa is not None or min_lambda == 0.0:
             raise ValueError(
-                "y has labels that are not known, with which each value of lambda is a "
-                f"fit of its own: heuristic={heuristic}, kappa={kappa} and min_lambda="
-                f"{min_lambda} must be False, None and positive."
+                "y has unknown labels, so each value of lambda is a fit of its own. This "
+                "needs heuristic=False, kappa=None and a positive min_lambda; got "
+                f"{heuristic}, {kappa} and {min_lambda}."
             )
         path, stopped_by = fit_values(
             estimator, problem, max_iter=max_iter or sys.maxsize, **options

@@ -613,7 +613,7 @@ class CRFClassifier(ProbabilisticClassifier):
             if problem.has_hidden:
                 raise ValueError(
                     f"Labels of {type(structure).__name__} may not be hidden here: a "
-                    "difference of two bounds of sums is no bound. Use BCFWClassifier."
+                    "difference of two bounds is not a bound. Use BCFWClassifier."
                 )
             if self.solver in ("dual", "newton") or self.l1_ratio > 0.0:
                 raise ValueError(
@@ -663,7 +663,7 @@ class CRFClassifier(ProbabilisticClassifier):
             raise ValueError(f"{name} of {structure!r} needs data in memory.")
         if structure.multi_label:
             raise ValueError(
-                "label_costs are those of one label in the place of another, and "
+                "label_costs compares one label with another, but "
                 f"{type(structure).__name__} has several labels: leave it at None."
             )
         if weight is not None:

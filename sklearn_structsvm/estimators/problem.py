@@ -281,7 +281,8 @@ def warn_of_odd_classes(structure, y):
         label = plain(structure.classes_[counts == 1][0])
         warn_caller(
             f"{n_once} of {k} labels in y occur once, such as {label!r}. Make sure that "
-            "they are labels, and no words or identifiers, and X and y not swapped.",
+            "these are labels, not words or identifiers, and that X and y are not "
+            "swapped.",
             UserWarning,
         )
 
@@ -296,9 +297,9 @@ def warn_of_padding(structure, y):
     if padded[:, 0].any() or (padded[:, :-1] > padded[:, 1:]).any():
         return
     warn_caller(
-        "All sequences are of one length, and the label -1 is only at their ends, as if "
-        "it filled them up. It is learned as a label. If it stands for nothing, cut both "
-        "there: X[i][y[i] != -1] and y[i][y[i] != -1].",
+        "All sequences have the same length, and the label -1 is only at their ends, "
+        "like padding. It is learned as a label. If it is padding, cut it off: "
+        "X[i][y[i] != -1] and y[i][y[i] != -1].",
         UserWarning,
     )
 

@@ -413,7 +413,7 @@ class SubLBFGSClassifier(BatchClassifier):
         is_smooth = loss_of(self).is_smooth
         if self.solver in ("sublbfgs", "subbfgs") and not is_smooth:
             return (
-                "The planes that quasi-Newton steps leave can bound the optimum loosely: "
-                "solver='hybrid' closes the gap."
+                "The planes that quasi-Newton steps leave may be a loose bound on the "
+                "optimum: solver='hybrid' closes the gap."
             )
         return ""

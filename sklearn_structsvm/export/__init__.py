@@ -95,11 +95,11 @@ def _steps_of(model):
             f"SequenceTransformer() and such a classifier; got {classifier!r}."
         )
     if classifier.structure_.edge_features:
-        raise ValueError("The module knows no features of edges: edge_features=True.")
+        raise ValueError("The module does not support edge_features=True.")
     if getattr(classifier, "_decoding", "map") != "map":
         raise ValueError(
-            f"decoding={classifier._decoding!r} needs sums over all labelings, and the "
-            "module has none. set_params(solver_options__decoding='map') can be exported."
+            f"decoding={classifier._decoding!r} needs sums over all labelings, which the "
+            "module cannot compute: set_params(solver_options__decoding='map') first."
         )
     if not before:
         return None, classifier

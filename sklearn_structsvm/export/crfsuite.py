@@ -75,7 +75,7 @@ def from_crfsuite(path: str | PathLike[str]) -> Pipeline:
     try:
         labels, attributes, features = _parts_of(data)
     except (struct.error, UnicodeDecodeError, IndexError, ValueError) as error:
-        raise ValueError(f"{path} is no model of CRFsuite: {error}.") from error
+        raise ValueError(f"{path} is not a model of CRFsuite: {error}.") from error
     k = len(labels)
     emission, transition = np.zeros((len(attributes), k)), np.zeros((k, k))
     for kind, weights in enumerate((emission, transition)):

@@ -185,7 +185,7 @@ class ConvergenceDisplay(Display):
         if negative.size:
             warn_caller(
                 f"history['dual_gap'][{negative[0]}] is {gap[negative[0]]:.3g}: "
-                "negative beyond rounding, so it is no certificate. Is the max-oracle "
+                "negative beyond rounding, so it is not a certificate. Is the max-oracle "
                 "exact?",
                 UserWarning,
             )

@@ -57,7 +57,7 @@ PROMISES = (
 )  # fmt: skip
 
 LEGEND = """\
-Violations, "holds" and p values are of these rows; what was promised is of all. A small
+Violations, "holds" and p values are for these rows, promises for all rows. A small
 p value shows that a constraint holds, and a small "broken" one that it does not."""
 
 # What is printed below constraints that are not expected to hold for new rows.

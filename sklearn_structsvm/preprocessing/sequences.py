@@ -455,7 +455,7 @@ def _placed(call, rows, lengths, *args):
         if isinstance(rows, list) and isinstance(next(iter(rows), None), Mapping):
             raise TypeError(
                 f"The transformer cannot read dicts, such as {rows[0]!r} ({error}). For "
-                "these there is SequenceTransformer() without a transformer."
+                "these use SequenceTransformer() without a transformer."
             ) from error
         raise
 

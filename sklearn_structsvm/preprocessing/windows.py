@@ -236,7 +236,7 @@ class WindowFeatures(  # type: ignore[call-arg]
         check_integer("time", self.time, 0)
         if self.time >= self.n_features_in_:
             raise ValueError(
-                f"time={self.time!r} is no column: X has {self.n_features_in_}."
+                f"time={self.time!r} is not a column: X has {self.n_features_in_}."
             )
         return self.time
 

@@ -266,7 +266,7 @@ class WordFeatures(  # type: ignore[call-arg]
         _placed(tables.fit, columns, starts, names, self.min_count)
         if not tables.n_features:
             raise ValueError(
-                f"No feature is at {self.min_count} words: min_count is too large."
+                f"No feature occurs in {self.min_count} words: min_count is too large."
             )
         tables.columns, tables.gazetteers = names, gazetteers
         tables.n_vector_columns = None if self.vectors is None else _width(self.vectors)
@@ -466,7 +466,7 @@ def _columns_of(sentence, names, i):
     if isinstance(token, str):
         if len(names) > 1:
             raise ValueError(
-                f"X[{i}][0] is the word {token!r} alone; the columns are {names}."
+                f"X[{i}][0] is only the word {token!r}; the columns are {names}."
             )
         return [words]
     if isinstance(token, Mapping):

@@ -131,16 +131,16 @@ def read_targets(estimator, structure, y, *, warns=True):
 def check_takes_hidden(estimator, structure, entries):
     """Raise ValueError if hidden labels are not supported."""
     i, t = first_hidden(entries)
-    where = f"y[{i}] has a label that is not known ({structure._place} {t}), of which"
+    where = f"y[{i}] has an unknown label ({structure._place} {t}), and"
     if not estimator.takes_hidden_labels:
         raise ValueError(
-            f"{where} {type(estimator).__name__} cannot learn: use CRFClassifier or "
-            f"BCFWClassifier, or leave out the {structure._place}s without a label."
+            f"{where} {type(estimator).__name__} cannot learn from it: use CRFClassifier "
+            f"or BCFWClassifier, or leave out the {structure._place}s without a label."
         )
     if type(structure).make_oracle is not type(structure)._compiled_oracle:
         raise ValueError(
-            f"{where} {type(structure).__name__} cannot learn, as it overrides "
-            "loss_augmented_decode of a structure of the library."
+            f"{where} {type(structure).__name__} cannot learn from it, because it "
+            "overrides loss_augmented_decode of a structure of the library."
         )
     refuse_sparse(estimator)
 
@@ -165,8 +165,8 @@ def refuse_sparse(estimator):
     ratio = estimator.l1_ratio if given is None else max(given, default=0.0)
     if ratio > 0.0:
         raise ValueError(
-            f"y has labels that are not known, of which a fit with l1_ratio={ratio} "
-            "cannot learn: use l1_ratio=0."
+            f"y has unknown labels, and a fit with l1_ratio={ratio} cannot learn from "
+            "them: use l1_ratio=0."
         )
 
 
@@ -175,8 +175,8 @@ def check_completes(estimator, structure):
     # Their likelihoods are sums, which no structure in Python has.
     if not estimator.takes_completions:
         raise ValueError(
-            f"{type(structure).__name__} has a method `complete`, for labelings of which "
-            f"a part is hidden, of which {type(estimator).__name__} cannot learn: use "
+            f"{type(structure).__name__} has a method `complete`, for partly hidden "
+            f"labelings. {type(estimator).__name__} cannot learn from these: use "
             "BCFWClassifier."
         )
     refuse_sparse(estimator)

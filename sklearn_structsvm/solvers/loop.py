@@ -29,12 +29,11 @@ ROUNDING = 2.0**-53
 FEWEST_TERMS = 16
 
 WRONG_ORACLE = (
-    "an oracle did not find the maximum that it was asked for. Of a structure, "
-    "loss_augmented_decode (or constrained_decode, slack_augmented_decode) is no exact "
-    "maximizer, for example as it forgets the loss or takes argmin for argmax, or loss "
-    "and joint_feature are not those that it maximizes; "
-    "sklearn_structsvm.structures.check_structure finds out which. Of a risk it is value "
-    "or plane, of an LMO a classifier that is not the best."
+    "an oracle did not find the maximum that it was asked for. In a structure, "
+    "loss_augmented_decode (or constrained_decode, slack_augmented_decode) is not exact: "
+    "it may forget the loss, take argmin for argmax, or maximize another loss or "
+    "joint_feature; sklearn_structsvm.structures.check_structure finds out which. In a "
+    "risk, value or plane is wrong; an LMO returns a classifier that is not the best."
 )
 
 # The error if everything that was called belongs to the library.

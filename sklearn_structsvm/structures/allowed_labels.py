@@ -31,7 +31,7 @@ class NoAllowedLabeling(ValueError):
         """The message for item i of X, if this argument bars labels."""
         return (
             f"{name}[{i}] and `transitions` leave X[{i}] no labeling: no label of "
-            f"{self.place} goes with those after it, or below."
+            f"{self.place} fits those after it, or below."
         )
 
 

@@ -176,7 +176,7 @@ def test_data_that_make_no_path_are_refused_and_hidden_labels_are_procedures():
         model.set_params(C=C).fit(problem.X, labels)
         np.testing.assert_array_equal(path.coefs[i], model.coef_)
         assert path.dual_gaps[i] == model.dual_gap_ <= model.tol
-    with pytest.raises(ValueError, match="labels that are not known.*use l1_ratio=0"):
+    with pytest.raises(ValueError, match="unknown labels.*use l1_ratio=0"):
         crf_path(problem.X, labels, structure="chain", l1_ratio=1.0)
     with pytest.raises(ValueError, match="label_costs must have shape"):
         crf_path(problem.X, problem.y, label_costs=[[0.0]], l1_ratio=1.0)

@@ -510,7 +510,7 @@ def test_each_point_of_a_path_is_a_procedure_from_the_one_before():
         np.testing.assert_array_equal(path.coef(lam), model.coef_)
         assert path.gaps[i] == model.dual_gap_ <= path.eps
         assert (path.n_iter[i], path.n_oracle_calls[i]) == (n_iter, n_calls)
-    with pytest.raises(ValueError, match="at its `lambdas` alone; got lam=0.09, next to"):
+    with pytest.raises(ValueError, match="only at its `lambdas`; got lam=0.09, next to"):
         path.coef(0.09)
     with pytest.raises(ValueError, match="lam must be positive"):
         path.coef(0.0)

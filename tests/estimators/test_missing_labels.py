@@ -148,7 +148,7 @@ def test_sequences_trees_and_graphs(kind, change, message):
     words = rf"y\[{at}\] has {message} \({place} 1\).*{WHAT}"
     words += "Split the sequence" if kind == "chain" else "Leave out the nodes"
     if change in UNNAMED:
-        words = rf"y\[{at}\] has a label that is not known \({place} 1\).* leave out"
+        words = rf"y\[{at}\] has an unknown label \({place} 1\).* leave out"
     for name, model in NODES.items():
         if change in UNNAMED and name in TAKES_NONE:
             continue

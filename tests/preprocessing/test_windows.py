@@ -152,7 +152,7 @@ def test_scores_beside_features_stay_and_pipelines_take_the_windows():
         (WindowFeatures(statistics={"mean": 2.5}), TypeError, r"statistics\['mean'\]"),
         (WindowFeatures(statistics={"mean": 0.0}, time=0), ValueError, "positive"),
         (WindowFeatures(time="t"), ValueError, "no column with the name time='t'"),
-        (WindowFeatures(time=3), ValueError, "time=3 is no column: X has 3"),
+        (WindowFeatures(time=3), ValueError, "time=3 is not a column: X has 3"),
     ],
 )
 def test_windows_that_are_none_are_refused(model, error, message):

@@ -225,7 +225,7 @@ def test_pipelines_scale_the_features_of_positions():
 
 def test_exports_are_refused(tmp_path):
     model, _ = with_random_weights()
-    with pytest.raises(ValueError, match="knows no features of edges"):
+    with pytest.raises(ValueError, match="not support edge_features"):
         export_tagger(model, tmp_path / "tagger.npz")
 
 

@@ -173,7 +173,7 @@ class LMO(FittedAttributes, BaseEstimator):
         """
         predict = getattr(handle, "predict", handle)
         if not callable(predict):
-            raise TypeError(f"{handle!r} is no classifier: it has no method predict.")
+            raise TypeError(f"{handle!r} is not a classifier: it has no method predict.")
         return np.asarray(predict(X), dtype=np.intp)
 
     def count(self, predicted: ArrayLike) -> np.ndarray:

@@ -281,7 +281,7 @@ class CertifiedSearch:
         looser = allowance(sums, self.error)
         name = self.held_out.cells.words_of
         sizes = [f"{counts[own].sum():,.0f} {name(own)}" for own in worst.among]
-        words = f"The rates that decide are of {' and '.join(sizes)}."
+        words = f"What decides are rates of {' and '.join(sizes)}."
         if nothing:
             words = f"There are no held-out {listed_names(nothing, str)}."
         remedies, strictest = [], sums[sums.decisive(self.error)[1]]
@@ -297,8 +297,8 @@ class CertifiedSearch:
         if remedies:
             words += f" What could be certified: {', or '.join(remedies)}."
         if factor is not None and factor <= 1.0:
-            words += " Other examples, as many, might do: chance has decided, or "
-            words += "probabilities that are wrong."
+            words += " As many other examples might do: this was chance, or the "
+            words += "probabilities are wrong."
         return InfeasibleConstraintError(
             f"No rule is certified to meet the constraints with "
             f"{promise_words(self.estimator)}: the {n:,} held-out examples are too few. "
@@ -310,7 +310,7 @@ class CertifiedSearch:
         """A sentence about the rule without confidence, by the held-out rows."""
         spare = self.sums(self.counts(self.known[0.0])).spares.min(initial=np.inf)
         if not np.isfinite(spare):
-            return "Of the rule without a confidence they say nothing."
+            return "They say nothing about the rule without a confidence."
         verb = "meet" if spare >= 0.0 else "violate"
         return (
             f"Without a confidence, the rule seems to {verb} them on the held-out "

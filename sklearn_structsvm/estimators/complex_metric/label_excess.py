@@ -50,8 +50,7 @@ def warn_of_few(diagnostics, names, why, told=(), by_label=True):
     if len(few) and by_label:
         warn_caller(
             f"Fewer than {FEW_ROWS} of the rows get the label(s) {_listed(few, names)}. "
-            "A decision that rests on so few is mostly chance: of new rows, none may get "
-            "them.",
+            "A decision about so few is mostly chance: perhaps no new row gets them.",
             UserWarning,
         )
 

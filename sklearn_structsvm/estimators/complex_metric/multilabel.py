@@ -509,7 +509,7 @@ class MultilabelMetricClassifier(LabelPredictor):
                                 (never, "never or always predicted")):  # fmt: skip
                 if labels:
                     warn_caller(
-                        f"{constraint!r} says nothing of the label(s) "
+                        f"{constraint!r} says nothing about the label(s) "
                         f"{listed_names(labels)}, which are {why}. New rows may violate "
                         "it there by any amount.",
                         UserWarning,

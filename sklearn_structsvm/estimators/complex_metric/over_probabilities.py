@@ -116,7 +116,7 @@ def refuse_misspelt(meta, fit_params, method="fit"):
         if words := meant(name, own, 0.8):
             raise TypeError(f"{method} got {name!r}.{words}")
         if name == "groups" and not routes_metadata():
-            words = f"{method} got 'groups'. Groups of cv reach it by metadata routing: "
+            words = f"{method} got 'groups'. Groups for cv need metadata routing: "
             words += "sklearn.set_config(enable_metadata_routing=True)."
             if "sensitive_features" in own:
                 words += " Groups of a metric or a constraint are sensitive_features."

@@ -372,7 +372,7 @@ def warn_of_constant(estimator, weights, constraints, cells):
         look_at += " and the sample weights"
     tensor = estimator.certified_confusions_
     empty = [c for c in constraints if c.empty_counts(cells, tensor)]
-    of_none = f" {listed_names(empty)} says nothing of labels never predicted."
+    of_none = f" {listed_names(empty)} says nothing about labels never predicted."
     warn_caller(
         f"The classifier predicts {always!r} for every training example and never "
         f"{never}: {by} nothing else is better for metric={shown(estimator.metric)} and "
@@ -452,7 +452,7 @@ def warn_of_small_groups(estimator, bounds):
         )
         warn_caller(
             f"Groups are too small for {b.constraint!r} at constraint_confidence="
-            f"{estimator.constraint_confidence}. With nothing left of the slack in "
-            f"training, the least that could be asked for is: {listed}.",
+            f"{estimator.constraint_confidence}. The least that could be promised is: "
+            f"{listed}.",
             UserWarning,
         )

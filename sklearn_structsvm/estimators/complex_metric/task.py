@@ -394,7 +394,7 @@ def refuse_empty_counts(constraints, cells, promised, of=""):
         if nothing:
             raise InfeasibleConstraintError(
                 f"{constraint!r} cannot be promised with {promised}: there are no {of}"
-                f"{listed_names(nothing, str)}. A rate among none may be anything (the "
+                f"{listed_names(nothing, str)}. A rate of none may be anything (its "
                 "p-value is 1). Merge groups or labels that are too rare, or leave them "
                 "out of the constraint.",
                 1.0,
@@ -441,7 +441,7 @@ def _warn_of_tiny(groups, used):
         warn_caller(
             f"Groups of fewer than {TINY_GROUP} examples: "
             f"{listed_names(tiny, '{0[0]!r} ({0[1]})'.format)}. A constraint that they "
-            "meet in training says little of new examples. "
+            "meet in training says little about new examples. "
             f"min_group_size={TINY_GROUP} pools them; min_group_size=None leaves them as "
             "they are.",
             UserWarning,

@@ -78,7 +78,7 @@ class CalibratingMixin:
             )
         if self.coverage == "average" and score == "likelihood":
             raise ValueError(
-                "conformity_score='likelihood' is of whole labelings: use "
+                "conformity_score='likelihood' is for whole labelings: use "
                 "coverage='whole'."
             )
         if (sensitive_features is None) == (self.condition == "group"):
@@ -238,8 +238,8 @@ class CalibratingMixin:
             ]
             warn_caller(
                 f"The promise of {self.confidence_level} is for all examples together. "
-                "Sets hold the truth of far fewer of the calibration examples of the "
-                f"class {listed_names(told, str)}. condition='class' promises it for "
+                "Sets contain the truth of far fewer calibration examples of the class "
+                f"{listed_names(told, str)}. condition='class' promises it for "
                 "each class.",
                 UserWarning,
             )

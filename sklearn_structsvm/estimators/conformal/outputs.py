@@ -111,7 +111,7 @@ class Outputs:
         if callable(name):
             if not isinstance(self, ClassOutputs):
                 raise ValueError(
-                    "A callable conformity_score is of the probabilities of classes; y "
+                    "A callable conformity_score takes probabilities of classes, but y "
                     f"holds {self.name}. Use one of {list(self.scores)}."
                 )
         elif name not in self.scores:

@@ -108,7 +108,7 @@ class RegularizationPath:
             nearest = int(abs(np.log(lambdas / lam)).argmin())
             if not np.isclose(lambdas[nearest], lam, rtol=1e-9, atol=0.0):
                 raise ValueError(
-                    "With hidden labels a path has solutions at its `lambdas` alone; got "
+                    "With hidden labels a path has solutions only at its `lambdas`; got "
                     f"lam={lam!r}, next to {lambdas[nearest]:.6g}."
                 )
             return self.coefs[nearest]

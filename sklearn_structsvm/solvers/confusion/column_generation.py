@@ -443,15 +443,14 @@ def least_violated(problem, bound, max_time=None):
         low, high = _violation_range(problem, bound, violation, deadline)
         listed = " and ".join(map(repr, problem.constraints))
         raise InfeasibleConstraintError(
-            f"No classifier meets {listed} on these examples. The largest "
-            f"violation is at least {low:.3g}, and can be made as small as {high:.3g}.",
+            f"No classifier meets {listed} on these examples: the best one found "
+            f"violates them by {high:.3g}, and none by less than {low:.3g}.",
             low,
         )
     if is_short(found):
         raise InfeasibleConstraintError(
-            "Neither the classifiers found nor any mixture of them satisfies the "
-            "constraints on these examples. The largest violation can be made as small "
-            f"as {violation:.3g}.",
+            "No mixture of the classifiers found meets the constraints on these "
+            f"examples: the best one violates them by {violation:.3g}.",
             violation,
         )
     return found

@@ -363,7 +363,7 @@ def test_an_oracle_that_finds_late_what_meets_the_constraints_is_waited_for(seed
 def test_an_oracle_that_is_not_exact_says_what_it_could_not_find():
     exact, lazy = lazy_problem(Recall(at_least=1.0), 0)
     with pytest.raises(
-        InfeasibleConstraintError, match="Neither the classifiers found"
+        InfeasibleConstraintError, match="No mixture of the classifiers found"
     ) as caught:
         run_column_generation(lazy)
     with pytest.raises(InfeasibleConstraintError) as expected:
