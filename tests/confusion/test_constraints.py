@@ -416,7 +416,6 @@ def test_each_feature_counts_for_itself():
         (DemographicParity(slack=-1), "slack must be a number from 0.0"),
         (DemographicParity(bound="ratio", ratio=1.2), "ratio must be a number"),
         (DemographicParity(bound=np.array(["ratio"])), "bound must be one of"),
-        (EqualizedOdds(reference="all"), "reference must be one of"),
         (EqualOpportunity(pos_label=1), "pos_label=1 is not a class"),
         (Churn(np.ones(2), 0.1), "baseline must be a fitted classifier"),
         (Churn(BASELINE, 2), "at_most must be a number from 0.0 to 1.0"),

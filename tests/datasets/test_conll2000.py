@@ -245,8 +245,6 @@ def test_without_files_and_network_the_error_says_what_to_do(tmp_path):
 def test_a_bad_option_is_named(upstream, tmp_path, option, value):
     with pytest.raises((TypeError, ValueError), match=option):
         fetch_conll2000(data_home=tmp_path, **{option: value})
-    with pytest.raises(ValueError, match="template must be one of 'paper', 'tutorial'"):
-        chunking_attributes([], template="Paper")
 
 
 @pytest.mark.parametrize(

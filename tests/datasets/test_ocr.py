@@ -154,11 +154,6 @@ def test_without_files_and_network_the_error_says_what_to_do(tmp_path):
         fetch_ocr_letters(data_home=tmp_path, download_if_missing=False)
 
 
-def test_an_unknown_subset_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="subset must be one of 'all'"):
-        fetch_ocr_letters(subset="medium", data_home=tmp_path)
-
-
 @pytest.mark.parametrize("folder", [".", "ocr"])
 def test_real_words_are_read_from_the_folder_or_its_parent(real_data, folder):
     bunch = fetch_ocr_letters(data_home=real_data / folder, download_if_missing=False)

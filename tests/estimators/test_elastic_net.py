@@ -265,7 +265,7 @@ def test_ratios_that_are_none_too_many_weights_and_lost_labels_are_refused():
     with pytest.raises(ValueError, match="at most 2048 weights"):
         fitted([np.tile(x, 150) for x in X], y, "chain", solver="newton")
     lost = [[None, *labels[1:]] for labels in y]
-    with pytest.raises(ValueError, match="cannot learn: use l1_ratio=0"):
+    with pytest.raises(ValueError, match="cannot learn from them: use l1_ratio=0"):
         BCFWClassifier("chain", l1_ratio=0.5).fit(X, lost)
 
 

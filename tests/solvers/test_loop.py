@@ -144,7 +144,7 @@ def test_a_wrong_risk_does_not_converge(options, broken):
     rng = new_rng(0)
     risk = make_risk("multiclass", rng.standard_normal((30, 3)), rng)
     run_bmrm(risk, 0.1, tol=1e-6, **options)
-    with pytest.raises(ValueError, match="Of a risk it is value or plane"):
+    with pytest.raises(ValueError, match="In a risk, value or plane is wrong"):
         run_bmrm(broken(risk), 0.1, tol=1e-6, **options)
 
 
@@ -170,5 +170,5 @@ def test_a_wrong_lmo_that_is_said_to_be_exact_does_not_converge(run, metric):
     problem = finite_problem(new_rng(0), metric)
     run(problem, tol=1e-3, max_iter=200)
     problem.oracle = OverstatesItsBound(problem.oracle.tensors)
-    with pytest.raises(ValueError, match="of an LMO a classifier that is not the best"):
+    with pytest.raises(ValueError, match="LMO returns a classifier that is not"):
         run(problem, tol=1e-3, max_iter=200)

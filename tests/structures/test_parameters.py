@@ -93,7 +93,6 @@ NEGATIVE = {"label_costs": [[1, 1], [1, -1], [1, 1]]}
         (PAIRS, {"pairs": [[-1, 0]]}, {}, r"columns of y, 0 to 2; got \(-1, 0\)"),
         (PAIRS, {"pairs": [[1, 1]]}, {}, r"two different labels; got \(1, 1\)"),
         (PAIRS, {"pairs": [[0, 1], [1, 0]]}, {}, r"each pair once; got \(1, 0\) again"),
-        (PAIRS, {"inference": "exact"}, {}, "inference must be one of .* got 'exact'"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_fit_the_labels_are_refused(

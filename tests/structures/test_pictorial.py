@@ -423,7 +423,6 @@ def test_types_that_do_not_exist_are_refused():
         ({"parents": [-1.0, 0.0]}, "parents must hold integers"),
         ({"n_types": 0}, "n_types must be"),
         ({"anchors": np.zeros((1, 2))}, r"anchors must have shape \(1, 1, 1, 2\)"),
-        ({"cost": "hamming"}, "cost must be one of"),
         ({"radius": -1.0}, "radius == -1.0"),
         ({"radius": np.inf}, "radius must be finite"),
         ({"reference": (0, 2)}, "Each part of reference must be from 0 to 1; got 2"),

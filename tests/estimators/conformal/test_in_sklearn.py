@@ -104,10 +104,10 @@ def test_a_score_that_the_estimator_cannot_give_is_refused_before_any_fit():
     piped.max_marginals = None
     for inner, params, error, words in (
         (FIELD, {"conformity_score": "aps"}, ValueError, "not for a labeling per exam"),
-        (FIELD, {"conformity_score": np.negative}, ValueError, "callable .* of the prob"),
+        (FIELD, {"conformity_score": np.negative}, ValueError, "callable .* takes prob"),
         (piped, {"conformity_score": "likelihood"}, TypeError, "estimator of this pack"),
         (FIELD, {"conformity_score": "likelihood", "coverage": "average"}, ValueError,
-         "of whole labelings"),
+         "for whole labelings"),
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             ConformalClassifier(inner, **params).fit(*chains())

@@ -245,5 +245,3 @@ def test_what_a_structure_cannot_serve_is_said():
         check_search(oracle, "angular", "Points")
     with pytest.raises(ValueError, match="'exact' needs a structure with slack"):
         find_most_violating(oracle, 0, np.ones(1), search="exact")
-    with pytest.raises(ValueError, match="search must be one of"):
-        find_most_violating(oracle, 0, np.ones(1), search="golden")
