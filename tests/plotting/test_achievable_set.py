@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from _mixtures import even_one_class, make_data
 from _options import placed
-from _seeds import new_rng
+from _seeds import cache_by_seed, new_rng
 from matplotlib.path import Path
 from scipy.spatial import ConvexHull
 from sklearn.base import clone
@@ -32,8 +32,9 @@ draw_predictions = AchievableSetDisplay.from_predictions
 MISSED = 5e-3
 
 
+@cache_by_seed
 def fitted(k=2, metric="h_mean", groups=False, **params):
-    """(X, y, metadata, model)."""
+    """(X, y, metadata, model), which are only looked at."""
     X, y, of_group = make_data(k)
     metadata = {"sensitive_features": of_group} if groups else {}
     if k == 2:

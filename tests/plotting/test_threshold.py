@@ -39,7 +39,7 @@ def test_curves_are_the_scores_of_the_thresholds():
     for line, function in zip(display.lines_, known.values(), strict=True):
         thresholds, values = line.get_data()
         assert (np.diff(thresholds) > 0).all()
-        for threshold, value in zip(thresholds, values, strict=True):
+        for threshold, value in zip(thresholds[::4], values[::4], strict=True):
             guess = score > threshold
             if not guess.any() and function is precision_score:
                 assert np.isnan(value)

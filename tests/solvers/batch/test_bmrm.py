@@ -81,8 +81,11 @@ def test_the_gap_on_the_hadamard_instance_is_what_theory_says(lam, last):
     assert lam > 1.0 or (gap <= 8.0 / (lam * t)).all()
 
 
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize(
+    ("layout", "options"),
+    [*(("dense", own) for own in VARIANTS), ("csr", VARIANTS[0])],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_certificates_hold_and_the_gap_closes_within_the_bound_of_theorem_five(
     kind, layout, options

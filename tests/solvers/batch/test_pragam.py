@@ -80,8 +80,7 @@ def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
     assert method.lipschitz <= (1.0 if fixed else LIPSCHITZ_GROWTH) * L * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("lam", [0.1, 0.01])
-@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize(("layout", "lam"), [("dense", 0.01), ("csr", 0.1)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
     weights = new_rng(1).uniform(0.0, 2.0, 40)
@@ -105,7 +104,7 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     problem = random_batch("binary")
     # Far from balanced, and far from the origin.
     problem.X[:] += 2.0
-    result = run_pragam(problem.risk, lam, fit_intercept=True, tol=1e-8)
+    result = run_pragam(problem.risk, lam, fit_intercept=True, tol=1e-7)
     model = SVC(C=1.0 / (lam * 40), kernel="linear", tol=1e-10)
     model.fit(problem.X, problem.y)
     # Its own intercept is a mean over support vectors; the best one meets a margin.
@@ -114,7 +113,7 @@ def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
     w, b = result.solution[:-1], result.solution[-1]
     assert result.objective == pytest.approx(problem.objective(w, lam, b), rel=1e-12)
     # libsvm stops by a rule of its own.
-    assert best * (1.0 - 1e-4) <= result.objective <= best + 1e-8
+    assert best * (1.0 - 1e-4) <= result.objective <= best + 1e-7
     assert result.dual_objective <= best + 1e-9
     without = run_pragam(problem.risk, lam, tol=1e-3)
     assert result.objective < without.dual_objective - 1e-7
@@ -137,7 +136,7 @@ def test_an_estimate_that_is_too_small_is_replaced():
 
 
 @pytest.mark.parametrize(("kind", "fit_intercept"), SETTINGS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_dual_point_is_feasible_and_its_value_no_higher_at_any_scale(
     kind, fit_intercept, seed
