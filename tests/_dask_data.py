@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from _seeds import new_rng, new_seed
+from _seeds import cache_by_seed, new_rng, new_seed
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import label_binarize
@@ -65,6 +65,7 @@ def disturbed_passes(iterate, rng):
         yield
 
 
+@cache_by_seed
 def problems():
     X, y, s = rows()
     two = (y > 1).astype(int)

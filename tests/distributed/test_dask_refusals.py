@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from _dask_data import bag, da, divided, in_bag, rows, spoilt
 from _estimators import PythonMulticlass
-from _seeds import new_seed
+from _seeds import cache_by_seed, new_seed
 from _wrong_rows import row_of
 from sklearn.preprocessing import label_binarize
 
@@ -50,6 +50,7 @@ def test_bad_values_are_refused_where_they_are(at, value, message):
     assert vars(model) == before
 
 
+@cache_by_seed
 def of_rows():
     """(model, data, words)."""
     X, y, s = rows()
@@ -131,6 +132,7 @@ def chains(n=9):
     return make_chains(n_samples=n, random_state=new_seed(0))
 
 
+@cache_by_seed
 def of_items():
     """(model, data, words)."""
     X, y = chains()
@@ -187,17 +189,9 @@ def of_items():
     ]
 
 
-@pytest.mark.parametrize("number", range(len(of_rows())))
-def test_what_makes_no_problem_of_rows_is_refused(number):
-    model, (X, y, *s), message = of_rows()[number]
-    with pytest.raises((TypeError, ValueError), match=message):
-        model.fit(X, y, *s)
-    assert not hasattr(model, "coef_")
-
-
-@pytest.mark.parametrize("number", range(len(of_items())))
-def test_what_makes_no_problem_of_items_is_refused(number):
-    model, (X, y, *s), message = of_items()[number]
+@pytest.mark.parametrize("number", range(len(of_rows() + of_items())))
+def test_what_makes_no_problem_is_refused(number):
+    model, (X, y, *s), message = (of_rows() + of_items())[number]
     with pytest.raises((TypeError, ValueError), match=message):
         model.fit(X, y, *s)
     assert not hasattr(model, "coef_")

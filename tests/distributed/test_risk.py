@@ -152,7 +152,7 @@ def test_the_line_search_finds_the_step_of_the_whole(
 ):
     monkeypatch.setattr(merging, "RESOLUTION", resolution)
     monkeypatch.setattr(merging, "RESOLUTION_GROWTH", 2)
-    for seed in range(5):
+    for seed in range(3):
         risk, _, divided = both(kind, seed, loses=loses)
         rng = new_rng(seed)
         w = rng.normal(size=risk.n_weights) * rng.integers(0, 2)

@@ -64,11 +64,12 @@ def test_a_jump_on_the_way_to_all_classifiers_does_not_end_the_descent():
 @pytest.mark.parametrize("kind", ["any", "free"])
 @pytest.mark.parametrize("metric", [*OF_CONFUSION, "linear"])
 def test_no_solver_claims_what_is_not_so(metric, kind):
-    problem = random_problem(new_rng(len(kind)), metric, kind)
+    rng = new_rng(len(kind), *map(ord, metric))
+    problem = random_problem(rng, metric, kind)
     programs = Programs(problem)
-    for solver in {*SOLVERS} - {"column_generation"}:
+    for solver in sorted({*SOLVERS} - {"column_generation"}):
         if is_for(solver, problem):
-            check_solver(solver, problem, 100, programs=programs)
+            check_solver(solver, problem, 40, programs=programs)
 
 
 @pytest.mark.parametrize("metric", ["zero_one", "q_mean", "g_mean", "micro_f1", "kappa"])
