@@ -11,6 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from joblib._parallel_backends import LokyBackend
 
+# Threads of kernels that wait for one another sleep, as other tests need the processor.
+# OpenMP reads this when the first of them is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Processes of joblib end after 300 idle seconds, about as long as the suite takes. A call
 # that came just then was waited for without an end.
 LokyBackend.configure = partialmethod(LokyBackend.configure, idle_worker_timeout=3600)

@@ -73,11 +73,12 @@ import json, sys
 import sklearn.linear_model
 before = set(sys.modules)
 import sklearn_structsvm
+import sklearn_structsvm.plotting
 print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
 """
 
 
-def test_the_face_loads_no_package_that_scikit_learn_does_not():
+def test_the_face_and_displays_load_no_package_that_scikit_learn_does_not():
     """Those of the extras above all, such as Dask, matplotlib and skl2onnx."""
     command = [sys.executable, "-c", LOADED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

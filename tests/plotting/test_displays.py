@@ -1,7 +1,6 @@
 """What the displays draw, read back from the artists."""
 
 import inspect
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -421,14 +420,6 @@ def test_missing_matplotlib_is_reported_before_any_work(method, monkeypatch):
 def test_wrong_axes_are_refused_before_any_work(method):
     with pytest.raises(TypeError, match="^ax must be matplotlib Axes; got 'x'"):
         call_untouched(method, ax="x")
-
-
-def test_importing_the_displays_does_not_import_matplotlib():
-    code = "import sys, sklearn_structsvm.plotting; print('matplotlib' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "False"
 
 
 def test_a_new_figure_says_which_methods_made_the_passes():

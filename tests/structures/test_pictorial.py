@@ -14,13 +14,12 @@ from _cases import (
     few,
     forests,
     quarters,
-    some,
 )
 from _estimators import assert_same_optimum
 from _problems import Problem, assert_same_weights
 from _references import Listed, Textbook, visits
 from _seeds import new_rng, new_seed
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -134,19 +133,15 @@ def pictorial_cases(draw):
     return Case(structure, X_given, y_given, X_given, names, listed, w)
 
 
-@some
+@settings(max_examples=18)
 @given(pictorial_cases())
-def test_joint_feature_and_loss_are_those_of_the_definition(case):
+def test_features_and_losses_are_as_defined_and_decoding_is_exact(case):
+    """Whatever the sign of the weights."""
     for i, (x, y) in enumerate(zip(case.items, case.y, strict=True)):
         for c, name in [*enumerate(case.names[i])][i::7]:
             found = case.structure.joint_feature(x, name)
             np.testing.assert_allclose(found, case.listed.phi[i][c], rtol=0, atol=1e-12)
             assert abs(case.structure.loss(y, name) - case.listed.loss[i][c]) <= TOLERANCE
-
-
-@some
-@given(pictorial_cases())
-def test_decoding_is_exact_whatever_the_sign_of_the_weights(case):
     check_scores_of_the_solver(case)
     check_batch_equals_single_calls(case)
     oracle = case.oracle()
