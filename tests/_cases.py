@@ -241,12 +241,9 @@ def chain_cases(
         for labels in y:
             mask[np.append(k, labels), np.append(labels, k)] = True
     structure = ChainStructure(
-        **{part: part in parts for part in CHAIN_PARTS},
-        normalize_loss=normalize,
-        label_costs=label_costs,
-        transitions=mask,
-        edge_features=edges,
-    )
+        **{part: part in parts for part in CHAIN_PARTS}, normalize_loss=normalize,
+        label_costs=label_costs, transitions=mask, edge_features=edges,
+    )  # fmt: skip
     structure.fit(X_given, y_given, classes=names)
     X_given, _ = structure.check_data(X_given)
     options = normalize, parts, mask, of_edges, weights
@@ -774,12 +771,9 @@ def angles():
     """(lam, alpha, beta, strict_alpha, strict_beta) of the constrained λ-oracle."""
     slopes = st.integers(0, 12).map(lambda value: value / 4)
     return st.tuples(
-        st.sampled_from(LAMS),
-        slopes | st.just(np.inf),
-        slopes,
+        st.sampled_from(LAMS), slopes | st.just(np.inf), slopes, st.booleans(),
         st.booleans(),
-        st.booleans(),
-    )
+    )  # fmt: skip
 
 
 def check_potentials(case):

@@ -102,13 +102,10 @@ def linear_optimum(problem, G, h):
     rows = rows + problem.linear[1][:, None]
     A = np.block([[pieces, -np.ones((len(h), 1))], [rows, np.zeros((len(rows), 1))]])
     found = linprog(
-        np.append(np.zeros(n), 1.0),
-        A_ub=A,
-        b_ub=np.zeros(len(A)),
-        A_eq=np.append(np.ones(n), 0.0)[None],
-        b_eq=[1.0],
+        np.append(np.zeros(n), 1.0), A_ub=A, b_ub=np.zeros(len(A)),
+        A_eq=np.append(np.ones(n), 0.0)[None], b_eq=[1.0],
         bounds=[(0.0, None)] * n + [(None, None)],
-    )
+    )  # fmt: skip
     return found.fun if found.status == 0 else None
 
 

@@ -40,12 +40,9 @@ def start_client():
         dask.config.set({"distributed.worker.multiprocessing-method": FORK})
         distributed.utils.get_mp_context().set_forkserver_preload(IMPORTS)
     cluster = distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
         silence_logs=logging.CRITICAL,
-    )
+    )  # fmt: skip
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
 

@@ -24,13 +24,9 @@ EXACT = {"C": 0.1, "tol": 1e-10, "max_iter": 3000}
 def rows(n_classes=4, seed=0):
     n = sum(SIZES)
     X, y = make_classification(
-        n,
-        8,
-        n_informative=6,
-        n_classes=n_classes,
-        flip_y=0.2,
+        n, 8, n_informative=6, n_classes=n_classes, flip_y=0.2,
         random_state=new_seed(seed),
-    )
+    )  # fmt: skip
     return X, y, new_rng(seed).uniform(0.2, 2.0, n)
 
 

@@ -33,11 +33,8 @@ def item_problems():
         "chains": (BCFWClassifier(**fit), X, y),
         "names": (BCFWClassifier(ChainStructure(), **fit, **balanced), few, names),
         "pairwise": (BCFWClassifier(**fit, step="pairwise"), X, y),
-        "bounds": (
-            BCFWClassifier(**fit, solver_options={"coef_bounds": (-0.1, 0.2)}),
-            split,
-            y,
-        ),
+        "bounds": (BCFWClassifier(**fit, solver_options={"coef_bounds": (-0.1, 0.2)}),
+                   split, y),
         "trees": (BCFWClassifier(TreeStructure(), **fit), trees, y),
         "slack": (SlackRescaledSSVM(**fit), X, y),
         "margin": (SlackRescaledSSVM(**fit, rescaling="margin"), X, y),
@@ -45,7 +42,7 @@ def item_problems():
         "crf, names": (CRFClassifier(**exact), X, names),
         "crf, trees": (CRFClassifier(TreeStructure(), **exact), trees, y),
         "python": (BCFWClassifier(PythonMulticlass(), **fit), vectors, labels),
-    }
+    }  # fmt: skip
 
 
 def check_items(model, X, y, s, here):

@@ -47,24 +47,18 @@ CALLS = {
         lambda: SequenceTransformer(TfidfVectorizer()).set_output(transform="pandas"),
         "set_output requires a transformer that has it; got TfidfVectorizer",
     ),
-    "ragged labels": (
-        lambda: ConformalClassifier().fit(np.eye(3), [[[0], [1, 2]]] * 3),
-        r"y\[0\] must be an array",
-    ),
+    "ragged labels": (lambda: ConformalClassifier().fit(np.eye(3), [[[0], [1, 2]]] * 3),
+                      r"y\[0\] must be an array"),
     "ragged truth": (constrained_decode_of_pairs, "y must be an array"),
     "graphs": (decode_unchecked_graphs, "as check_data returns them"),
     "weights": (sparsify_words, "coef_ must hold numbers"),
-    "columns": (
-        lambda: SplitMatrix([np.array([["a"]], dtype=object)]),
-        r"matrices\[0\] must hold numbers",
-    ),
-    "infinite n_jobs": (
-        lambda: cross_val_predict_proba(
-            None, *make_chains(4, random_state=new_seed()), n_jobs=np.inf
-        ),
-        "n_jobs must be an integer; got inf",
-    ),
-}
+    "columns": (lambda: SplitMatrix([np.array([["a"]], dtype=object)]),
+                r"matrices\[0\] must hold numbers"),
+    "infinite n_jobs": (lambda: cross_val_predict_proba(
+                            None, *make_chains(4, random_state=new_seed()), n_jobs=np.inf
+                        ),
+                        "n_jobs must be an integer; got inf"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "message"), CALLS.values(), ids=CALLS)

@@ -377,12 +377,9 @@ def test_rules_know_the_groups_that_were_pooled(names):
     X = features(60)
     groups = new_rng(5).permutation(np.repeat(names, [30, 13, 10, 7]))
     model = ComplexMetricClassifier(
-        EXACT,
-        "f1",
-        EqualOpportunity(slack=0.5),
-        solver_options={"min_group_size": 14},
+        EXACT, "f1", EqualOpportunity(slack=0.5), solver_options={"min_group_size": 14},
         cv=None,
-    )
+    )  # fmt: skip
     model.fit(X, labels_of("binary", X), sensitive_features=groups)
     assert len(model.groups_) == 2 and len(model.pooled_groups_) == 3
     check_mixture(model, X, sensitive_features=groups)

@@ -131,12 +131,9 @@ def test_probabilities_of_sequences_are_arrays() -> None:
     assert_type(token_log_loss(y, model.predict_proba(X), labels=model.classes_), float)
     assert_type(token_accuracy_score(y, model.predict(X)), float)
     for found in (
-        model.predict(X),
-        model.predict_proba(X),
-        model.predict_log_proba(X),
-        model.log_likelihood(X, y),
-        model.entropy(X),
-    ):
+        model.predict(X), model.predict_proba(X), model.predict_log_proba(X),
+        model.log_likelihood(X, y), model.entropy(X),
+    ):  # fmt: skip
         assert is_array(found)
     chosen = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, tol=0.1).fit(X, y)
     assert_type(chosen, CRFClassifierCV)

@@ -83,15 +83,10 @@ def test_of_a_fit_that_did_not_converge_also_within_a_pipeline(model, wrap):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        BCFWClassifier(),
-        BCFWClassifier(step="exact"),
-        SlackRescaledSSVM(),
-        BMRMClassifier(),
-        SubLBFGSClassifier(),
-    ],
+    [BCFWClassifier(), BCFWClassifier(step="exact"), SlackRescaledSSVM(),
+     BMRMClassifier(), SubLBFGSClassifier()],
     ids=str,
-)
+)  # fmt: skip
 def test_of_a_start_anew(model):
     model = clone(model).set_params(warm_start=True, tol=0.1).fit(ROWS.X, ROWS.y)
     call = lambda: model.fit(ROWS.X[:, :2], 2 - ROWS.y)  # noqa: E731

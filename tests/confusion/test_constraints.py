@@ -89,12 +89,9 @@ def tensor(rng, concentration=1.0, priors=None):
         priors = rng.dirichlet(np.ones(18)).reshape(6, 3)
     rows = rng.gamma(concentration, size=(6, 3, 3)) + 1e-12
     cells = Cells(
-        priors,
-        CLASSES,
-        groups=np.repeat([0, 1], 3),
-        group_names=GROUPS,
+        priors, CLASSES, groups=np.repeat([0, 1], 3), group_names=GROUPS,
         baseline=np.tile([0, 1, 2], 2),
-    )
+    )  # fmt: skip
     return rows / rows.sum(axis=-1, keepdims=True) * priors[:, :, None], cells
 
 

@@ -45,15 +45,11 @@ def fit(metric, X, y, **options):
 
 SCORES = {
     "profit": (profit, profit),
-    "a scorer": (
-        sk.make_scorer(sk.fbeta_score, beta=2, pos_label="yes"),
-        lambda y, guess: sk.fbeta_score(y, guess, beta=2, pos_label="yes"),
-    ),
-    "a loss": (
-        sk.make_scorer(profit, greater_is_better=False),
-        lambda y, guess: -profit(y, guess),
-    ),
-}
+    "a scorer": (sk.make_scorer(sk.fbeta_score, beta=2, pos_label="yes"),
+                 lambda y, guess: sk.fbeta_score(y, guess, beta=2, pos_label="yes")),
+    "a loss": (sk.make_scorer(profit, greater_is_better=False),
+               lambda y, guess: -profit(y, guess)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SCORES)

@@ -32,13 +32,10 @@ from sklearn_structsvm.metrics import (
 MASKED = np.ma.masked_array([0, 1], mask=[False, True])
 RECALL_SCORES = [g_mean_score, h_mean_score, q_mean_score, min_recall_score]
 GAPS = [
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-]
+    "demographic_parity_difference", "demographic_parity_ratio",
+    "equal_opportunity_difference", "equal_opportunity_ratio",
+    "equalized_odds_difference", "equalized_odds_ratio",
+]  # fmt: skip
 
 
 def sample(seed, n=90, k=3, m=3):
@@ -230,32 +227,27 @@ def test_labels_of_any_kind_and_order_are_counted():
 
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
-    [
-        (([0, 1], [0, 1, 1]), {}, "inconsistent numbers of samples"),
-        (([0.5, 1.2], [0, 1]), {}, "y_true must hold class labels"),
-        (([], []), {}, "y_true is empty"),
-        (([0, 1], [0, 2]), {"labels": [0, 1]}, "y_pred has the label 2 .item 1"),
-        (([0, 1], [0, [1]]), {}, "y_pred must be an array"),
-        (([["a"], ["a", "b"]], [0, 1]), {}, "one label for each .* token_accuracy_score"),
-        (([0, 1], [0, 1]), {"labels": {0, 1}}, "labels must be a list .* order"),
-        ((None, [0, 1]), {}, r"y_true must have shape \(n,\); got \(\)"),
-        (([0, 1], sparse.eye_array(2)), {}, r"y_pred must have shape \(n,\); got \(\)"),
-        (([0, 1], MASKED), {}, r"y_pred is a masked array, and its entry \[1\]"),
-        (([0, 1], [0, 1]), {"sample_weight": MASKED}, "sample_weight is a masked array"),
-        (([0, 1], [0, 1]), {"y_baseline": MASKED}, "y_baseline has a masked label"),
-        (([0, 1], [0, 1]), {"sensitive_features": MASKED}, "features is a masked array"),
-        (([0, 1], [["a", 1.0]] * 2), {"labels": [0, 1]}, "y_pred must hold numbers"),
-        (([0, 1], [0, 1]), {"labels": []}, "labels is empty"),
-        (([0, 1], [0, 1]), {"labels": 2}, r"labels must have shape \(n_classes,\)"),
-        (
-            ([0, 1], [0, 1]),
-            {"sensitive_features": np.array([0, []], dtype=object)},
-            "sensitive_features holds no groups: .*unhashable",
-        ),
-        (([0, 1], [0, 1]), {"sample_weight": [1, -1]}, r"sample_weight\[1\] .* got -1"),
-        (([0, 1], [0, 1]), {"y_baseline": [0, 3], "labels": [0, 1]}, "y_baseline has"),
-    ],
-)
+    [(([0, 1], [0, 1, 1]), {}, "inconsistent numbers of samples"),
+     (([0.5, 1.2], [0, 1]), {}, "y_true must hold class labels"),
+     (([], []), {}, "y_true is empty"),
+     (([0, 1], [0, 2]), {"labels": [0, 1]}, "y_pred has the label 2 .item 1"),
+     (([0, 1], [0, [1]]), {}, "y_pred must be an array"),
+     (([["a"], ["a", "b"]], [0, 1]), {}, "one label for each .* token_accuracy_score"),
+     (([0, 1], [0, 1]), {"labels": {0, 1}}, "labels must be a list .* order"),
+     ((None, [0, 1]), {}, r"y_true must have shape \(n,\); got \(\)"),
+     (([0, 1], sparse.eye_array(2)), {}, r"y_pred must have shape \(n,\); got \(\)"),
+     (([0, 1], MASKED), {}, r"y_pred is a masked array, and its entry \[1\]"),
+     (([0, 1], [0, 1]), {"sample_weight": MASKED}, "sample_weight is a masked array"),
+     (([0, 1], [0, 1]), {"y_baseline": MASKED}, "y_baseline has a masked label"),
+     (([0, 1], [0, 1]), {"sensitive_features": MASKED}, "features is a masked array"),
+     (([0, 1], [["a", 1.0]] * 2), {"labels": [0, 1]}, "y_pred must hold numbers"),
+     (([0, 1], [0, 1]), {"labels": []}, "labels is empty"),
+     (([0, 1], [0, 1]), {"labels": 2}, r"labels must have shape \(n_classes,\)"),
+     (([0, 1], [0, 1]), {"sensitive_features": np.array([0, []], dtype=object)},
+      "sensitive_features holds no groups: .*unhashable"),
+     (([0, 1], [0, 1]), {"sample_weight": [1, -1]}, r"sample_weight\[1\] .* got -1"),
+     (([0, 1], [0, 1]), {"y_baseline": [0, 3], "labels": [0, 1]}, "y_baseline has")],
+)  # fmt: skip
 def test_what_cannot_be_counted_is_refused(args, kwargs, message):
     with pytest.raises(ValueError, match=message):
         confusion_tensor(*args, **kwargs)

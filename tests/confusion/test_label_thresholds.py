@@ -26,15 +26,10 @@ def some_label(rng, n=12):
 def find(eta, counted, weights, metric, constraints=()):
     stored = eta > 0.0
     return best_metric_threshold(
-        eta[stored],
-        (counted * weights)[stored],
-        weights[stored],
-        float(weights[~stored] @ counted[~stored]),
-        get_metric(metric, [0, 1]),
-        constraints,
-        total=weights.sum(),
-        positives=weights @ counted,
-    )
+        eta[stored], (counted * weights)[stored], weights[stored],
+        float(weights[~stored] @ counted[~stored]), get_metric(metric, [0, 1]),
+        constraints, total=weights.sum(), positives=weights @ counted,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
@@ -57,13 +52,10 @@ def test_the_threshold_found_is_the_best_of_all(metric, counts):
 
 @pytest.mark.parametrize(
     "constraint",
-    [
-        Precision(at_least={1: 0.6}),
-        SelectionRate(at_most={1: 0.3}),
-        Recall(at_least={1: 0.7}),
-    ],
+    [Precision(at_least={1: 0.6}), SelectionRate(at_most={1: 0.3}),
+     Recall(at_least={1: 0.7})],
     ids=repr,
-)
+)  # fmt: skip
 def test_the_threshold_found_is_the_best_of_those_that_meet_a_constraint(constraint):
     rng = new_rng(2)
     for _ in range(12):

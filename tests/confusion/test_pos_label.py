@@ -73,15 +73,11 @@ def test_a_name_says_of_which_object_the_label_is_a_parameter(name):
 @pytest.mark.parametrize("names", OTHER, ids=str)
 @pytest.mark.parametrize(
     "constraint",
-    [
-        EqualOpportunity(),
-        EqualOpportunity(bound="ratio"),
-        DemographicParity(bound="ratio"),
-        EqualizedOdds(bound="ratio"),
-        MetricBound("f1", at_least=0.5),
-    ],
+    [EqualOpportunity(), EqualOpportunity(bound="ratio"),
+     DemographicParity(bound="ratio"), EqualizedOdds(bound="ratio"),
+     MetricBound("f1", at_least=0.5)],
     ids=str,
-)
+)  # fmt: skip
 def test_constraints_ask_where_the_answer_depends_on_it(constraint, names):
     y, guess = named(names, Y), named(names, GUESS)
     with pytest.raises(ValueError, match="pos_label to one of"):

@@ -40,14 +40,9 @@ def viterbi(scores, log_transition):
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_chains_have_the_shapes_asked_for(is_sparse):
     X, y = make_chains(
-        40,
-        n_features=7,
-        n_classes=3,
-        min_length=2,
-        max_length=4,
-        sparse=is_sparse,
+        40, n_features=7, n_classes=3, min_length=2, max_length=4, sparse=is_sparse,
         random_state=new_seed(0),
-    )
+    )  # fmt: skip
     assert len(X) == len(y) == 40
     assert {len(labels) for labels in y} == {2, 3, 4}
     assert set(np.concatenate(y)) == {0, 1, 2}
@@ -139,13 +134,9 @@ def test_dependence_goes_from_none_to_labels_that_determine_the_next():
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_multilabel_samples_have_the_shapes_asked_for(is_sparse):
     X, Y = make_multilabel(
-        60,
-        n_features=7,
-        n_classes=6,
-        n_labels=1.5,
-        sparse=is_sparse,
+        60, n_features=7, n_classes=6, n_labels=1.5, sparse=is_sparse,
         random_state=new_seed(0),
-    )
+    )  # fmt: skip
     assert X.shape == (60, 7) and X.dtype == np.float64
     assert sparse.issparse(X) == is_sparse
     assert Y.shape == (60, 6) and Y.dtype == np.int64

@@ -74,16 +74,8 @@ def check_the_optimum(model, here, X, y, s):
 
 
 NAMES = (
-    "auto",
-    "hybrid",
-    "bmrm",
-    "owlqn",
-    "dual",
-    "dual, sparse",
-    "chains",
-    "slack",
-    "crf",
-)
+    "auto", "hybrid", "bmrm", "owlqn", "dual", "dual, sparse", "chains", "slack", "crf",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

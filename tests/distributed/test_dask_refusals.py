@@ -67,16 +67,10 @@ def of_rows():
         (own, (X, y_), "X must be a dask.array .* got ndarray"),
         (own, (X_, None), "y must be a Dask collection.* got NoneType"),
         (own, (X_, y_, s), "sample_weight must be a Dask"),
-        (
-            own,
-            (X_, divided(y, other)),
-            "X has 5 chunk.s. of 150, 1, 89, 0, 60 rows, and y 3",
-        ),
-        (
-            own,
-            (da.from_array(X, chunks=(100, 4)), divided(y, other)),
-            r"X must be chunked by rows alone: use X.rechunk\(\{1: -1\}\)",
-        ),
+        (own, (X_, divided(y, other)),
+         "X has 5 chunk.s. of 150, 1, 89, 0, 60 rows, and y 3"),
+        (own, (da.from_array(X, chunks=(100, 4)), divided(y, other)),
+         r"X must be chunked by rows alone: use X.rechunk\(\{1: -1\}\)"),
         (own, (y_, y_), "X must be a 2-D collection; got 1"),
         (own, (X_, 0 * y_), "only one class: 0"),
         (own, (X_, y_, 0 * s_), "must not be zero"),
@@ -86,31 +80,19 @@ def of_rows():
         (own, (X_, divided(halves)), mixed),
         (own, (X_, divided(2 * several)), "0 and 1; got 2"),
         (own, (X_, divided(several * np.arange(4))), "multiclass-multioutput"),
-        (
-            SubLBFGSClassifier(penalty="l1"),
-            (X_, divided(y % 2)),
-            "use loss='squared_hinge' or penalty='l2'",
-        ),
-        (
-            SubLBFGSClassifier("squared_hinge", solver="newton"),
-            (X_, y_),
-            "needs data in memory.* use solver='auto'",
-        ),
+        (SubLBFGSClassifier(penalty="l1"), (X_, divided(y % 2)),
+         "use loss='squared_hinge' or penalty='l2'"),
+        (SubLBFGSClassifier("squared_hinge", solver="newton"), (X_, y_),
+         "needs data in memory.* use solver='auto'"),
         (PragamClassifier(), (X_, y_), "BCFWClassifier or BMRM"),
         (BMRMClassifier(MulticlassStructure()), (X_, y_), "needs data in memory"),
         (BCFWClassifier(HierarchicalStructure([[0, 1], [0, 2]])), (X_, y_), NO_ROWS),
         (BCFWClassifier(ChainStructure()), (X_, y_), NO_ROWS),
         (CRFClassifier(ChainStructure()), (X_, y_), NO_ROWS),
-        (
-            BCFWClassifier(warm_start=True),
-            (X_, y_),
-            "warm_start=True needs data in memory",
-        ),
-        (
-            BCFWClassifier(step="exact", solver_options={"coef_bounds": (-1, 1)}),
-            (X_, y_),
-            "step='exact' requires coef_bounds=None",
-        ),
+        (BCFWClassifier(warm_start=True), (X_, y_),
+         "warm_start=True needs data in memory"),
+        (BCFWClassifier(step="exact", solver_options={"coef_bounds": (-1, 1)}), (X_, y_),
+         "step='exact' requires coef_bounds=None"),
         (BCFWClassifier(), (X_, y), "y must be a Dask collection"),
         (
             BCFWClassifier(),
@@ -118,14 +100,11 @@ def of_rows():
             r"Chunk \d of the Dask collec",
         ),
         (CRFClassifier(), (da.full_like(X_, np.nan), y_), r"Chunk \d of the Dask collec"),
-        (
-            BCFWClassifier(),
-            (da.full_like(X_, 1e160), y_),
-            "X has features as large as .*over",
-        ),
+        (BCFWClassifier(), (da.full_like(X_, 1e160), y_),
+         "X has features as large as .*over"),
         (BCFWClassifier(), (masks[0], y_), r"^Chunk \d of the .*: X is a masked array"),
         (BCFWClassifier(), (X_, masks[1]), r"^Chunk \d of the .*: y has a masked label"),
-    ]
+    ]  # fmt: skip
 
 
 def chains(n=9):

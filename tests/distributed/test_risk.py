@@ -166,13 +166,9 @@ def test_the_line_search_finds_the_step_of_the_whole(
         assert found == pytest.approx(expected, rel=1e-11, abs=1e-14)
         for share in (0.5, 2.0):
             most = divided.line_search(
-                divided.scores(w),
-                divided.scores(d),
-                w @ d,
-                d @ d,
-                lam,
+                divided.scores(w), divided.scores(d), w @ d, d @ d, lam,
                 largest=share * found,
-            )
+            )  # fmt: skip
             assert most == pytest.approx(min(share, 1.0) * found, rel=1e-11, abs=1e-14)
 
 

@@ -14,11 +14,8 @@ import sklearn_structsvm
 # Kinds of calls with sensible arguments, whose checks must not fail themselves.
 CHECKED = ("decision", "problem", "use")
 BUFFERS = (
-    "Buffer dtype mismatch",
-    "Buffer has wrong",
-    "buffer source array",
-    "ndarray is",
-)
+    "Buffer dtype mismatch", "Buffer has wrong", "buffer source array", "ndarray is",
+)  # fmt: skip
 
 # Their functions in Python raise errors of their own, as those in C do without a line.
 THEIRS = ("numpy", "scipy")

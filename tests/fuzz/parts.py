@@ -33,19 +33,9 @@ from sklearn_structsvm.preprocessing import (
 
 # How often each kind of call is made.
 SHARES = {
-    "fit": 20,
-    "state": 18,
-    "other": 12,
-    "structure": 12,
-    "measure": 10,
-    "display": 8,
-    "words": 8,
-    "convert": 4,
-    "file": 8,
-    "problem": 10,
-    "decision": 5,
-    "use": 20,
-}
+    "fit": 20, "state": 18, "other": 12, "structure": 12, "measure": 10, "display": 8,
+    "words": 8, "convert": 4, "file": 8, "problem": 10, "decision": 5, "use": 20,
+}  # fmt: skip
 
 STRUCTURES = [kind for kind in OTHERS.values() if isinstance(kind, type)]
 STRUCTURES = [kind for kind in STRUCTURES if issubclass(kind, structures.Structure)]

@@ -87,14 +87,10 @@ class Data:
         if self.is_bias_free:
             lam[-1] = 0
         return Convex(
-            loss,
-            np.concatenate(A),
-            np.concatenate(b),
-            np.cumsum([0, *sizes[:-1]]),
-            np.array(weights, LONG) / total,
-            lam * (1 - LONG(l1_ratio)),
+            loss, np.concatenate(A), np.concatenate(b), np.cumsum([0, *sizes[:-1]]),
+            np.array(weights, LONG) / total, lam * (1 - LONG(l1_ratio)),
             lam * LONG(l1_ratio),
-        )
+        )  # fmt: skip
 
 
 def some_column(rng, n):

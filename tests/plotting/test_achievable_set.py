@@ -304,12 +304,9 @@ class TestPredictions:
         )
         one = draw(model, X, y, **metadata)
         other = draw_predictions(
-            y,
-            model.estimator_.predict_proba(X),
-            metric="h_mean",
-            constraints=EqualOpportunity(slack=0.0),
-            **metadata,
-        )
+            y, model.estimator_.predict_proba(X), metric="h_mean",
+            constraints=EqualOpportunity(slack=0.0), **metadata,
+        )  # fmt: skip
         for name in ("achievable", "feasible", "found", "path", "most_probable"):
             np.testing.assert_allclose(
                 getattr(one, name), getattr(other, name), atol=model.tol / 10

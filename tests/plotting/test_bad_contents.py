@@ -30,15 +30,10 @@ BY_GROUP = {"group": ["f", "all"], "n": [3, 3], "positives": [1, 1]} | {
     f"{rate}{end}": [0.5, 0.5] for rate in RATES for end in ("", " low", " high")
 }
 PROMISES = {
-    "constraint": ["Recall()"],
-    "promised": ["in training"],
-    "violation": [0.1],
-    "new rows": [0.2],
-    "margin": [0.3],
-    "holds": [False],
-    "p value": [0.5],
+    "constraint": ["Recall()"], "promised": ["in training"], "violation": [0.1],
+    "new rows": [0.2], "margin": [0.3], "holds": [False], "p value": [0.5],
     "broken p value": [0.5],
-}
+}  # fmt: skip
 HISTORY = {
     name: [1.0, 2.0]
     for name in ("n_iter", "seconds", "objective", "dual_objective", "dual_gap")
@@ -54,55 +49,29 @@ CONTENTS = {
         "path": [[0.0, 0.1], [0.2, 0.3]],
         "most_probable": [0.1, 0.1],
     },
-    ChainWeightsDisplay: {
-        "labels": ["a", "b"],
-        "transition": np.eye(2),
-        "emission": np.ones((3, 2)),
-        "feature_names": ["f", "g", "h"],
-    },
+    ChainWeightsDisplay: {"labels": ["a", "b"], "transition": np.eye(2),
+                          "emission": np.ones((3, 2)), "feature_names": ["f", "g", "h"]},
     ConvergenceDisplay: {"history": HISTORY},
-    FairnessReport: {
-        "by_group": BY_GROUP,
-        "promises": PROMISES,
-        "pos_label": 1,
-        "confidence_level": 0.95,
-    },
-    RegularizationPathDisplay: {
-        "kind": "score",
-        "param_range": [0.1, 1.0],
-        "values": [[0.5, 0.6], [0.6, 0.7]],
-        "reference": 1.0,
-    },
-    SegmentsDisplay: {
-        "labels": ["a", "b"],
-        "labelings": {"true": ["a", "b", "b"]},
-        "proba": [0.5, 0.6, 0.9],
-        "times": [0.0, 0.5, 2.0],
-    },
-    TaggingDisplay: {
-        "labels": ["a", "b"],
-        "proba": [[0.5, 0.5], [0.1, 0.9]],
-        "taggings": [["a", "b"]],
-        "tagging_proba": [0.4],
-        "tokens": ["the", "cat"],
-    },
-    ThresholdDisplay: {
-        "thresholds": [0.1, 0.5],
-        "scores": {"Recall": [0.5, 0.6]},
-        "violated": [True, False],
-        "threshold": 0.3,
-        "cv_thresholds": [0.2, 0.4],
-        "rule_thresholds": [0.2, 0.4],
-        "rule_weights": [0.5, 0.5],
-        "mixture_scores": {"Recall": 0.5},
-    },
-    TradeoffDisplay: {
-        "levels": [0.1, 0.2],
-        "test_scores": [0.5, 0.6],
-        "test_violations": [0.0, 0.1],
-        "train_scores": [[0.5, 0.6], [0.6, 0.7]],
-    },
-}
+    FairnessReport: {"by_group": BY_GROUP, "promises": PROMISES, "pos_label": 1,
+                     "confidence_level": 0.95},
+    RegularizationPathDisplay: {"kind": "score", "param_range": [0.1, 1.0],
+                                "values": [[0.5, 0.6], [0.6, 0.7]], "reference": 1.0},
+    SegmentsDisplay: {"labels": ["a", "b"],
+                      "labelings": {"true": ["a", "b", "b"]},
+                      "proba": [0.5, 0.6, 0.9],
+                      "times": [0.0, 0.5, 2.0]},
+    TaggingDisplay: {"labels": ["a", "b"], "proba": [[0.5, 0.5], [0.1, 0.9]],
+                     "taggings": [["a", "b"]], "tagging_proba": [0.4],
+                     "tokens": ["the", "cat"]},
+    ThresholdDisplay: {"thresholds": [0.1, 0.5], "scores": {"Recall": [0.5, 0.6]},
+                       "violated": [True, False], "threshold": 0.3,
+                       "cv_thresholds": [0.2, 0.4], "rule_thresholds": [0.2, 0.4],
+                       "rule_weights": [0.5, 0.5], "mixture_scores": {"Recall": 0.5}},
+    TradeoffDisplay: {"levels": [0.1, 0.2],
+                      "test_scores": [0.5, 0.6],
+                      "test_violations": [0.0, 0.1],
+                      "train_scores": [[0.5, 0.6], [0.6, 0.7]]},
+}  # fmt: skip
 # Any two things are names of axes or tokens, and any thing is a label.
 PARTS = [
     (kind, name) for kind, contents in CONTENTS.items() for name in contents

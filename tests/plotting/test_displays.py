@@ -186,18 +186,12 @@ def test_display_is_drawn_again_with_other_choices():
 
 @pytest.mark.parametrize(
     "history, error, message",
-    [
-        (
-            {"seconds": [1.0]},
-            ValueError,
-            "has no key 'dual_gap'; its keys are .'seconds'.",
-        ),
-        (changed(dual_gap=[1.0, 0.5]), ValueError, r"'dual_gap'.*\(2,\) and \(4,\)"),
-        (changed(seconds=[]), ValueError, r"'seconds'.*not empty"),
-        (changed(seconds=np.ones((4, 1))), ValueError, r"'seconds'.*must be 1-D"),
-        ([1.0, 0.5], TypeError, r"must be a dict of arrays; got \[1.0, 0.5\]"),
-    ],
-)
+    [({"seconds": [1.0]}, ValueError, "has no key 'dual_gap'; its keys are .'seconds'."),
+     (changed(dual_gap=[1.0, 0.5]), ValueError, r"'dual_gap'.*\(2,\) and \(4,\)"),
+     (changed(seconds=[]), ValueError, r"'seconds'.*not empty"),
+     (changed(seconds=np.ones((4, 1))), ValueError, r"'seconds'.*must be 1-D"),
+     ([1.0, 0.5], TypeError, r"must be a dict of arrays; got \[1.0, 0.5\]")],
+)  # fmt: skip
 def test_bad_history_is_refused_before_a_figure_is_made(history, error, message):
     with pytest.raises(error, match=message):
         ConvergenceDisplay.from_history(history)

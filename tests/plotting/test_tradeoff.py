@@ -149,15 +149,9 @@ class TestFits:
         weights = new_rng(0).integers(0, 3, size=len(y))
         levels = [0.0, 0.1]
         display = along(
-            bounded(cv=cv_inside),
-            X,
-            y,
-            SLACK,
-            levels,
-            cv=ONE_SPLIT,
-            sample_weight=weights,
-            sensitive_features=groups,
-        )
+            bounded(cv=cv_inside), X, y, SLACK, levels, cv=ONE_SPLIT,
+            sample_weight=weights, sensitive_features=groups,
+        )  # fmt: skip
         ((train, test),) = ONE_SPLIT.split(X, y)
         for row, level in enumerate(levels):
             constraint = EqualOpportunity(slack=level)
@@ -195,14 +189,9 @@ class TestFits:
     def test_training_examples_meet_every_level_and_more_slack_costs_less(self):
         X, y, groups = make_data(2)
         display = along(
-            bounded(),
-            X,
-            y,
-            SLACK,
-            [0.05, 0.0, 0.02],
-            cv=3,
+            bounded(), X, y, SLACK, [0.05, 0.0, 0.02], cv=3,
             sensitive_features=pd.DataFrame({"age": groups}),
-        )
+        )  # fmt: skip
         assert display.train_scores.shape == display.test_violations.shape == (3, 3)
         assert (display.train_violations <= 1e-8).all()
         assert (np.diff(display.train_scores[[1, 2, 0]], axis=0) >= -1e-3).all()
@@ -250,13 +239,9 @@ class TestFits:
     def test_levels_that_cannot_be_met_are_nan(self):
         X, y, _ = make_data(3)
         display = along(
-            bounded(Recall(at_least=0.5)),
-            X,
-            y,
-            "constraints__at_least",
-            [0.3, 0.99],
+            bounded(Recall(at_least=0.5)), X, y, "constraints__at_least", [0.3, 0.99],
             cv=ONE_SPLIT,
-        )
+        )  # fmt: skip
         assert np.isnan(display.test_scores).ravel().tolist() == [False, True]
         assert display.infeasible_.get_xdata().tolist() == [0.99]
 
@@ -264,14 +249,9 @@ class TestFits:
         X, y, _ = make_data(2)
         groups = np.where(np.arange(len(X)) < 20, "few", "many")
         display = along(
-            bounded(Recall(at_least=0.5, group="few")),
-            X,
-            y,
-            "constraints__at_least",
-            [0.1],
-            cv=[(np.arange(200), np.arange(200, 400))],
-            sensitive_features=groups,
-        )
+            bounded(Recall(at_least=0.5, group="few")), X, y, "constraints__at_least",
+            [0.1], cv=[(np.arange(200), np.arange(200, 400))], sensitive_features=groups,
+        )  # fmt: skip
         assert np.isnan(display.test_violations).all()
         assert np.isfinite(display.test_scores).all()
         assert np.isfinite(display.train_violations).all()
@@ -284,13 +264,9 @@ class TestFits:
             SelectionRate(label=2, at_most=0.9),
         ]
         display = along(
-            bounded(constraints, confusion="labels"),
-            X,
-            y,
-            ["constraints__0__at_most", "constraints__2__at_most"],
-            [0.45],
-            cv=ONE_SPLIT,
-        )
+            bounded(constraints, confusion="labels"), X, y,
+            ["constraints__0__at_most", "constraints__2__at_most"], [0.45], cv=ONE_SPLIT,
+        )  # fmt: skip
         ((train, _),) = ONE_SPLIT.split(X, y)
         model = bounded(
             [constraints[1], *(SelectionRate(label=i, at_most=0.45) for i in (0, 2))],
@@ -310,14 +286,9 @@ class TestFits:
         assert display.test_scores[0, 0] < 0
         assert display.ax_.get_ylabel() == "Minus linear loss"
         named = along(
-            model,
-            X,
-            y,
-            "constraints__at_most",
-            [0.5],
-            cv=ONE_SPLIT,
+            model, X, y, "constraints__at_most", [0.5], cv=ONE_SPLIT,
             score_name="minus costs",
-        )
+        )  # fmt: skip
         assert named.ax_.get_ylabel() == "minus costs"
 
     def test_the_estimator_and_its_constraints_stay_as_they_were(self):

@@ -75,23 +75,19 @@ def dicts(rng, n):
 
 TRANSFORMERS = {
     "scaler": (StandardScaler(), numbers),
-    "csr": (
-        StandardScaler(with_mean=False),
-        lambda rng, n: sparse.csr_array(numbers(rng, n)),
-    ),
+    "csr": (StandardScaler(with_mean=False),
+            lambda rng, n: sparse.csr_array(numbers(rng, n))),
     "pipeline": (make_pipeline(StandardScaler(), PCA(2)), numbers),
     "dicts": (DictVectorizer(), dicts),
     "dicts, dense": (DictVectorizer(sparse=False), dicts),
     "hasher": (FeatureHasher(2**8), dicts),
     "words": (TfidfVectorizer(analyzer="char"), words),
     "one-hot": (OneHotEncoder(), lambda rng, n: np.array(words(rng, n))[:, np.newaxis]),
-    "columns": (
-        make_column_transformer(
-            (StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["word"])
-        ),
-        frames,
-    ),
-}
+    "columns": (make_column_transformer(
+                    (StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["word"])
+                ),
+                frames),
+}  # fmt: skip
 each = pytest.mark.parametrize("name", TRANSFORMERS)
 
 

@@ -156,18 +156,12 @@ def constant_margin(self, x, y_true, w, lam=1.0):
 
 
 WRONG_DECODERS = {
-    "loss forgotten": (
-        {"loss_augmented_decode": forget_loss},
-        "loss_augmented_decode of Broken is not exact.*Is the loss added",
-    ),
-    "loss of the wrong sign": (
-        {"loss_augmented_decode": take_loss_off},
-        "loss_augmented_decode of Broken is not exact.*lam = ",
-    ),
-    "another loss": (
-        {"loss_augmented_decode": constant_margin},
-        "loss_augmented_decode of Broken is not exact.*lam = ",
-    ),
+    "loss forgotten": ({"loss_augmented_decode": forget_loss},
+                       "loss_augmented_decode of Broken is not exact.*Is the loss added"),
+    "loss of the wrong sign": ({"loss_augmented_decode": take_loss_off},
+                               "loss_augmented_decode of Broken is not exact.*lam = "),
+    "another loss": ({"loss_augmented_decode": constant_margin},
+                     "loss_augmented_decode of Broken is not exact.*lam = "),
     "argmin for argmax": (
         {"decode": least},
         "^decode of Broken is not exact: for example 0, a random w it returns.*None has "
@@ -179,7 +173,7 @@ WRONG_DECODERS = {
     ),
     "greedy": ({"decode": bit_by_bit}, "^decode of Broken is not exact"),
     "one left out": ({"decode": without_the_first}, "^decode of Broken is not exact"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("parent", [Bits, Listing])
@@ -281,24 +275,16 @@ WRONG_FEATURES = {
     "numbers of Python": (lambda phi, y: phi.astype(object), "got dtype object"),
     "nothing": (lambda phi, y: None, r"be a vector .* got shape \(\)"),
     "decimals cut off": (lambda phi, y: np.trunc(phi), "decode of Broken is not exact"),
-    "another length": (
-        lambda phi, y: np.append(phi, 0.0) if y.all() else phi,
-        r"have shape \([34],\); got shape \([34],\)",
-    ),
-    "a sparse NaN": (
-        lambda phi, y: row_of(3, [0, 2], [1.0, np.nan if y.all() else 1.0]),
-        "be finite; got nan at 2",
-    ),
+    "another length": (lambda phi, y: np.append(phi, 0.0) if y.all() else phi,
+                       r"have shape \([34],\); got shape \([34],\)"),
+    "a sparse NaN": (lambda phi, y: row_of(3, [0, 2], [1.0, np.nan if y.all() else 1.0]),
+                     "be finite; got nan at 2"),
     "an index out of range": (lambda phi, y: with_index("coo column", 3, 3), "got .*3"),
-    "an index twice": (
-        lambda phi, y: row_of(3, [0, 1, 1, 2], [*phi[:2], 0.0, phi[2]]),
-        "have each index once; got the index 1 before 1",
-    ),
-    "indices out of order": (
-        lambda phi, y: row_of(3, [1, 0, 2], phi[[1, 0, 2]]),
-        "have sorted indices; got the index 1 before 0",
-    ),
-}
+    "an index twice": (lambda phi, y: row_of(3, [0, 1, 1, 2], [*phi[:2], 0.0, phi[2]]),
+                       "have each index once; got the index 1 before 1"),
+    "indices out of order": (lambda phi, y: row_of(3, [1, 0, 2], phi[[1, 0, 2]]),
+                             "have sorted indices; got the index 1 before 0"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

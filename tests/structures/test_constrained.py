@@ -57,12 +57,9 @@ def forests(draw, T):
 
 @settings(max_examples=150)
 @given(
-    problems(),
-    st.sampled_from([0.0, 1.0, 2.0, 0.37, 80.0]),
-    st.booleans(),
-    st.booleans(),
-    st.data(),
-)
+    problems(), st.sampled_from([0.0, 1.0, 2.0, 0.37, 80.0]), st.booleans(),
+    st.booleans(), st.data(),
+)  # fmt: skip
 def test_the_oracle_finds_what_enumeration_finds(
     problem, lam, strict_alpha, strict_beta, data
 ):
@@ -285,13 +282,8 @@ def test_the_oracle_gives_up_where_it_is_told_to():
 )
 def test_arguments_without_a_meaning_are_refused(change, message):
     arguments = {
-        "theta": np.zeros((2, 3)),
-        "transition": None,
-        "costs": np.zeros((2, 3)),
-        "truth": [0, 1],
-        "lam": 1.0,
-        "alpha": 2.0,
-        "beta": 0.5,
-    }
+        "theta": np.zeros((2, 3)), "transition": None, "costs": np.zeros((2, 3)),
+        "truth": [0, 1], "lam": 1.0, "alpha": 2.0, "beta": 0.5,
+    }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         constrained_argmax(**(arguments | change))

@@ -335,18 +335,12 @@ def bounded(lower, upper):
 
 
 WRONG_METHODS = {
-    "nothing checked": (
-        {"check_data": lambda self, X, y=None: None},
-        "check_data of Broken must be a pair; got None",
-    ),
-    "a labeling lost": (
-        {"check_data": lambda self, X, y=None: (X, y and y[1:])},
-        "check_data of Broken must have 7 entries, .* got 6",
-    ),
-    "no number of examples": (
-        {"check_data": lambda self, X, y=None: (iter(X), y)},
-        "check_data of Broken must have",
-    ),
+    "nothing checked": ({"check_data": lambda self, X, y=None: None},
+                        "check_data of Broken must be a pair; got None"),
+    "a labeling lost": ({"check_data": lambda self, X, y=None: (X, y and y[1:])},
+                        "check_data of Broken must have 7 entries, .* got 6"),
+    "no number of examples": ({"check_data": lambda self, X, y=None: (iter(X), y)},
+                              "check_data of Broken must have"),
     "bounds of another length": (
         {"weight_bounds": lambda self: (np.zeros(5), np.ones(6))},
         r"weight_bounds of Broken must have shape \(6,\); got shape \(5,\)",
@@ -357,23 +351,17 @@ WRONG_METHODS = {
     ),
     "bounds that cross": (bounded(1.0, np.zeros(6)), "got 1.0 and 0.0 of weight 0"),
     "one bound": ({"weight_bounds": lambda self: 0.0}, "weight_bounds of Broken must be"),
-    "no oracle": (
-        {"make_oracle": lambda self, X, y: None},
-        "make_oracle of Broken must return a BlockOracle; got NoneType",
-    ),
+    "no oracle": ({"make_oracle": lambda self, X, y: None},
+                  "make_oracle of Broken must return a BlockOracle; got NoneType"),
     "an oracle of fewer examples": (
         {"make_oracle": lambda self, X, y: Structure.make_oracle(self, X[1:], y[1:])},
         "make_oracle of Broken must have n_blocks = 7; got 6",
     ),
-    "weights that are no pair": (
-        {"split_weights": lambda self, w: w},
-        "split_weights of Broken must be a pair",
-    ),
-    "weights that are no array": (
-        {"split_weights": lambda self, w: (w.tolist(), None)},
-        "split_weights of Broken must be a pair of arrays",
-    ),
-}
+    "weights that are no pair": ({"split_weights": lambda self, w: w},
+                                 "split_weights of Broken must be a pair"),
+    "weights that are no array": ({"split_weights": lambda self, w: (w.tolist(), None)},
+                                  "split_weights of Broken must be a pair of arrays"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -388,22 +376,14 @@ def test_what_other_methods_return_is_checked(methods, message):
 
 @pytest.mark.parametrize(
     ("methods", "message"),
-    [
-        (
-            {"decode_batch": lambda self, X, w, n_threads=1: [0] * (len(X) - 1)},
-            "decode_batch of Broken must have 7 entries, .* got 6",
-        ),
-        ({"decode_batch": lambda self, X, w, n_threads=1: None}, "got None"),
-        (
-            {"join_weights": lambda self, coef, intercept: coef[1:]},
-            r"join_weights of Broken must have shape \(6,\); got shape \(5,\)",
-        ),
-        (
-            {"loss": lambda self, y_true, y: None},
-            "loss of Broken must be a finite number >= 0; got None for example 0",
-        ),
-    ],
-)
+    [({"decode_batch": lambda self, X, w, n_threads=1: [0] * (len(X) - 1)},
+      "decode_batch of Broken must have 7 entries, .* got 6"),
+     ({"decode_batch": lambda self, X, w, n_threads=1: None}, "got None"),
+     ({"join_weights": lambda self, coef, intercept: coef[1:]},
+      r"join_weights of Broken must have shape \(6,\); got shape \(5,\)"),
+     ({"loss": lambda self, y_true, y: None},
+      "loss of Broken must be a finite number >= 0; got None for example 0")],
+)  # fmt: skip
 def test_what_predictions_ask_for_is_checked(methods, message):
     _, X, y, _ = make()
     model = BCFWClassifier(Coded(), tol=0.1, random_state=0).fit(X, y)

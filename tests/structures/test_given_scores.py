@@ -244,39 +244,23 @@ def test_a_warm_start_tells_pairs_from_one_another():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        (lambda X: [x for x, _ in X], r"X\[0\] must be a pair .*got ndarray"),
-        (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] must be a pair .*got ndarray"),
-        (
-            lambda X: [*X[:4], (*X[4], X[4]), *X[5:]],
-            r"X\[4\] must be a pair .*got tuple of 3 items",
-        ),
-        (
-            lambda X: [(x, sparse.csr_array(z)) for x, z in X],
-            r"X\[0\]\[1\] must be dense scores",
-        ),
-        (
-            lambda X: [*X[:4], (X[4][0], X[4][1][:, :2]), *X[5:]],
-            r"X\[4\]\[1\] has 2 scores, but there were 3 in X\[0\]\[1\]",
-        ),
-        (
-            lambda X: [*X[:4], (X[4][0][:, :2], X[4][1]), *X[5:]],
-            r"X\[4\]\[0\] has 2 features, but there were 4 in X\[0\]\[0\]",
-        ),
-        (
-            lambda X: [*X[:4], (X[4][0], np.repeat(X[4][1], 2, axis=0)), *X[5:]],
-            r"X\[4\] has (\d+) rows of features and \d+ of scores",
-        ),
-        (
-            lambda X: [*X[:4], (X[4][0], X[4][1] * np.nan), *X[5:]],
-            r"X\[4\]\[1\] contains NaN or infinity",
-        ),
-        (
-            lambda X: [(x, z[:, :2]) for x, z in X],
-            "needs a score for each of the 3 classes, sorted: 0, 1, 2. X has 2 columns",
-        ),
-    ],
-)
+    [(lambda X: [x for x, _ in X], r"X\[0\] must be a pair .*got ndarray"),
+     (lambda X: [*X[:4], X[4][0], *X[5:]], r"X\[4\] must be a pair .*got ndarray"),
+     (lambda X: [*X[:4], (*X[4], X[4]), *X[5:]],
+      r"X\[4\] must be a pair .*got tuple of 3 items"),
+     (lambda X: [(x, sparse.csr_array(z)) for x, z in X],
+      r"X\[0\]\[1\] must be dense scores"),
+     (lambda X: [*X[:4], (X[4][0], X[4][1][:, :2]), *X[5:]],
+      r"X\[4\]\[1\] has 2 scores, but there were 3 in X\[0\]\[1\]"),
+     (lambda X: [*X[:4], (X[4][0][:, :2], X[4][1]), *X[5:]],
+      r"X\[4\]\[0\] has 2 features, but there were 4 in X\[0\]\[0\]"),
+     (lambda X: [*X[:4], (X[4][0], np.repeat(X[4][1], 2, axis=0)), *X[5:]],
+      r"X\[4\] has (\d+) rows of features and \d+ of scores"),
+     (lambda X: [*X[:4], (X[4][0], X[4][1] * np.nan), *X[5:]],
+      r"X\[4\]\[1\] contains NaN or infinity"),
+     (lambda X: [(x, z[:, :2]) for x, z in X],
+      "needs a score for each of the 3 classes, sorted: 0, 1, 2. X has 2 columns")],
+)  # fmt: skip
 def test_what_is_wrong_with_a_pair_is_named(change, message):
     X, y = make_data("chain both")
     with pytest.raises(ValueError, match=message):

@@ -144,12 +144,9 @@ def random_graphs(n=8, k=2, seed=0, sizes=(4, 7), n_edge_features=2):
         at = np.arange(T)
         edges = np.vstack([np.column_stack([at, (at + 1) % T]), [[0, T // 2]]])
         X.append(
-            (
-                rng.normal(size=(T, 2)),
-                edges,
-                rng.uniform(0.1, 1.0, size=(len(edges), n_edge_features)),
-            )
-        )
+            (rng.normal(size=(T, 2)), edges,
+             rng.uniform(0.1, 1.0, size=(len(edges), n_edge_features))),
+        )  # fmt: skip
         y.append(rng.integers(k, size=T))
     y[0][:k] = np.arange(k)
     return X, y
@@ -421,12 +418,9 @@ def test_a_path_keeps_to_the_bounds_and_to_its_promise(heuristic):
 def test_searches_that_a_graph_does_not_have_are_not_advised():
     X, y = random_graphs()
     model = SlackRescaledSSVM(
-        GraphStructure(),
-        solver_options={"search": "bisecting"},
-        tol=1e-9,
-        max_iter=5,
+        GraphStructure(), solver_options={"search": "bisecting"}, tol=1e-9, max_iter=5,
         random_state=0,
-    )
+    )  # fmt: skip
     with pytest.warns(ConvergenceWarning, match="is inexact.* use a larger tol"):
         model.fit(X, y)
     with pytest.raises(ValueError, match="'bisecting', 'binary', 'sarawagi'"):

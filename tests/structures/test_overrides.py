@@ -20,14 +20,9 @@ from sklearn_structsvm.structures import (
 )
 
 COMPILED = (
-    BinaryStructure,
-    ChainStructure,
-    HierarchicalStructure,
-    MulticlassStructure,
-    MultilabelStructure,
-    PairwiseMultilabelStructure,
-    TreeStructure,
-)
+    BinaryStructure, ChainStructure, HierarchicalStructure, MulticlassStructure,
+    MultilabelStructure, PairwiseMultilabelStructure, TreeStructure,
+)  # fmt: skip
 
 
 class Alternating(ChainStructure):

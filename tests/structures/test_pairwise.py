@@ -184,12 +184,9 @@ def reference_between(structure, x, truth, w, lam, alpha, beta):
     rows.append(-h if alpha == np.inf else g - alpha * h)
     limits.append(h0 if alpha == np.inf else alpha * h0 - g0)
     result = linprog(
-        -(h + lam * g),
-        A_ub=sparse.vstack([polytope.A, np.array(rows)]),
-        b_ub=np.append(polytope.b, limits),
-        bounds=(0, 1),
-        method="highs",
-    )
+        -(h + lam * g), A_ub=sparse.vstack([polytope.A, np.array(rows)]),
+        b_ub=np.append(polytope.b, limits), bounds=(0, 1), method="highs",
+    )  # fmt: skip
     return None if result.status == 2 else -result.fun + h0 + lam * g0
 
 

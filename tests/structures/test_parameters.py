@@ -168,13 +168,9 @@ def test_graphs_and_trees_without_their_structure(kind, convert):
     X = [convert(x) for x in X]
     words = rf"X\[0\] is a {convert.__name__} of arrays.* structure=GraphStructure"
     for model in (
-        BCFWClassifier(),
-        BCFWClassifier("chain"),
-        BCFWClassifier("multiclass"),
-        CRFClassifier(),
-        SlackRescaledSSVM(),
-        BMRMClassifier(),
-    ):
+        BCFWClassifier(), BCFWClassifier("chain"), BCFWClassifier("multiclass"),
+        CRFClassifier(), SlackRescaledSSVM(), BMRMClassifier(),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             model.fit(X, y)
     model = BCFWClassifier(tol=0.5).fit([x[0] for x in X], y)

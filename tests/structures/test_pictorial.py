@@ -114,15 +114,12 @@ def pictorial_cases(draw):
         y.append(draw(st.lists(st.tuples(*columns), min_size=n_parts, max_size=n_parts)))
     E = int((parents >= 0).sum())
     structure = PictorialStructure(
-        parents.tolist(),
-        T,
-        anchors=draw(st.none() | quarters((E, T, T, 2))),
-        convex=draw(st.booleans()),
-        cost=draw(st.sampled_from(COSTS)),
+        parents.tolist(), T, anchors=draw(st.none() | quarters((E, T, T, 2))),
+        convex=draw(st.booleans()), cost=draw(st.sampled_from(COSTS)),
         radius=draw(st.sampled_from([0.0, 1.0, 1.5, 2.0, 100.0])),
         reference=draw(st.sampled_from([None, (0, n_parts - 1)])),
         normalize_loss=draw(st.booleans()),
-    )
+    )  # fmt: skip
     given_y = [as_given(labeling, T) for labeling in y]
     layout = draw(st.sampled_from([np.asarray, np.asfortranarray, np.ndarray.tolist]))
     X_given, y_given = structure.check_data([layout(x) for x in X], given_y)

@@ -264,27 +264,17 @@ ONE = SplitMatrix([np.ones((2, 3)), sparse.csr_array(np.eye(2))])
 
 @pytest.mark.parametrize(
     "item, words",
-    [
-        (np.ones((2, 5)), r"all split; X\[0\] is split and X\[1\] is not"),
-        (sparse.csr_array(np.ones((2, 5))), r"X\[0\] is split and X\[1\] is not"),
-        (
-            SplitMatrix([np.ones((2, 2)), sparse.csr_array(np.ones((2, 3)))]),
-            r"X\[0\] has 3 dense, 2 sparse columns and X\[1\] has 2 dense, 3 sparse",
-        ),
-        (
-            SplitMatrix([sparse.csr_array(np.eye(2)), np.ones((2, 3))]),
-            r"X\[1\] has 2 sparse, 3 dense",
-        ),
-        (
-            SplitMatrix([np.full((2, 3), np.nan), sparse.csr_array(np.eye(2))]),
-            r"X\[1\] contains NaN",
-        ),
-        (
-            SplitMatrix([np.ones((2, 3)), sparse.csr_array(1j * np.eye(2))]),
-            r"X\[1\] must be numeric",
-        ),
-    ],
-)
+    [(np.ones((2, 5)), r"all split; X\[0\] is split and X\[1\] is not"),
+     (sparse.csr_array(np.ones((2, 5))), r"X\[0\] is split and X\[1\] is not"),
+     (SplitMatrix([np.ones((2, 2)), sparse.csr_array(np.ones((2, 3)))]),
+      r"X\[0\] has 3 dense, 2 sparse columns and X\[1\] has 2 dense, 3 sparse"),
+     (SplitMatrix([sparse.csr_array(np.eye(2)), np.ones((2, 3))]),
+      r"X\[1\] has 2 sparse, 3 dense"),
+     (SplitMatrix([np.full((2, 3), np.nan), sparse.csr_array(np.eye(2))]),
+      r"X\[1\] contains NaN"),
+     (SplitMatrix([np.ones((2, 3)), sparse.csr_array(1j * np.eye(2))]),
+      r"X\[1\] must be numeric")],
+)  # fmt: skip
 def test_items_that_cannot_be_used_are_named(item, words):
     with pytest.raises(ValueError, match=words):
         BCFWClassifier("chain").fit([ONE, item], [[0, 1], [1, 0]])

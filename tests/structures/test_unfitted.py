@@ -17,28 +17,12 @@ from sklearn_structsvm.structures.ranking import RankingStructure
 
 # Methods that only move arrays about, or that a structure need not have.
 NO_FIT_NEEDED = {
-    "check_data",
-    "complete",
-    "constrained_decode",
-    "example_weights",
-    "fit",
-    "get_metadata_routing",
-    "get_params",
-    "join_weights",
-    "joined_labels",
-    "known_nodes",
-    "labelings",
-    "learn_partial",
-    "present_scores",
-    "score",
-    "set_params",
-    "slack_augmented_decode",
-    "split_hidden",
-    "split_weights",
-    "unseen_labels",
-    "weight_bounds",
-    "with_threshold",
-}
+    "check_data", "complete", "constrained_decode", "example_weights", "fit",
+    "get_metadata_routing", "get_params", "join_weights", "joined_labels", "known_nodes",
+    "labelings", "learn_partial", "present_scores", "score", "set_params",
+    "slack_augmented_decode", "split_hidden", "split_weights", "unseen_labels",
+    "weight_bounds", "with_threshold",
+}  # fmt: skip
 # The same for some: distances of parts, what is for forests only, what there is none of.
 NOT_OF = {
     "parts": {"loss"},

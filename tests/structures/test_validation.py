@@ -111,28 +111,24 @@ def bad_item(value):
 
 @pytest.mark.parametrize(
     ("X", "message"),
-    [
-        ([], "X is empty"),
-        (7, "X must be a sequence.*int"),
-        ("words", "X must be a sequence.*str"),
-        (np.ones((4, 3)), r"got one \w+ of shape \(4, 3\)"),
-        (sparse.csr_array(np.ones((4, 3))), r"got one \w+ of shape \(4, 3\)"),
-        (bad_item(np.ones(3)), r"X\[2\] must be 2-D.*\(3,\)"),
-        (bad_item(np.ones((1, 1, 3))), r"X\[2\] must be 2-D.*\(1, 1, 3\)"),
-        (bad_item(np.ones((2, 4))), r"X\[2\] has 4 features.* 3 in X\[0\]"),
-        (bad_item(np.array([[0, np.nan, 1]])), r"X\[2\] contains NaN.* nan"),
-        (bad_item(np.array([[0, -np.inf, 1]])), r"X\[2\] contains NaN.* -inf"),
-        (bad_item([[1, 2, "x"]]), r"X\[2\] must be"),
-        (bad_item([[1, 2, 3], [1, 2]]), r"X\[2\] must be"),
-        (bad_item([[1, 2, 3j]]), r"X\[2\] must be numeric.*complex"),
-        (bad_item(sparse.csr_array((1, 3))), r"X\[0\] is dense and X\[2\] is not"),
-        ([np.ones((2, 0))], r"X\[0\] has 0 features"),
-        (
-            [sparse.csr_array([[1.0, np.nan]])],
-            r"X\[0\] contains NaN or infinity: the value nan",
-        ),
-    ],
-)
+    [([], "X is empty"),
+     (7, "X must be a sequence.*int"),
+     ("words", "X must be a sequence.*str"),
+     (np.ones((4, 3)), r"got one \w+ of shape \(4, 3\)"),
+     (sparse.csr_array(np.ones((4, 3))), r"got one \w+ of shape \(4, 3\)"),
+     (bad_item(np.ones(3)), r"X\[2\] must be 2-D.*\(3,\)"),
+     (bad_item(np.ones((1, 1, 3))), r"X\[2\] must be 2-D.*\(1, 1, 3\)"),
+     (bad_item(np.ones((2, 4))), r"X\[2\] has 4 features.* 3 in X\[0\]"),
+     (bad_item(np.array([[0, np.nan, 1]])), r"X\[2\] contains NaN.* nan"),
+     (bad_item(np.array([[0, -np.inf, 1]])), r"X\[2\] contains NaN.* -inf"),
+     (bad_item([[1, 2, "x"]]), r"X\[2\] must be"),
+     (bad_item([[1, 2, 3], [1, 2]]), r"X\[2\] must be"),
+     (bad_item([[1, 2, 3j]]), r"X\[2\] must be numeric.*complex"),
+     (bad_item(sparse.csr_array((1, 3))), r"X\[0\] is dense and X\[2\] is not"),
+     ([np.ones((2, 0))], r"X\[0\] has 0 features"),
+     ([sparse.csr_array([[1.0, np.nan]])],
+      r"X\[0\] contains NaN or infinity: the value nan")],
+)  # fmt: skip
 def test_an_item_that_cannot_be_used_is_named(X, message):
     with pytest.raises(ValueError, match=message):
         check_items(X)

@@ -244,13 +244,9 @@ def test_a_bundle_and_weights_that_are_handed_over_are_gone_on_from(line_search)
     bundle = Bundle(problem.risk.n_weights, lam)
     first = run_bmrm(problem.risk, lam, bundle=bundle, tol=1e-8, max_iter=20_000)
     again = run_bmrm(
-        problem.risk,
-        lam,
-        line_search=line_search,
-        bundle=bundle,
-        w0=first.solution,
+        problem.risk, lam, line_search=line_search, bundle=bundle, w0=first.solution,
         tol=2e-8,
-    )
+    )  # fmt: skip
     assert (again.status, again.n_iter) == ("converged", 0)
     # For another λ, the planes are a start that saves most of the iterations.
     other = 0.015

@@ -88,14 +88,9 @@ def test_no_step_crosses_zero(direction):
     seen = [np.zeros(20)]
     history = History()
     run_owlqn(
-        Logistic(X, y),
-        1e-3,
-        direction=direction,
-        tol=0.0,
-        max_iter=30,
-        history=history,
+        Logistic(X, y), 1e-3, direction=direction, tol=0.0, max_iter=30, history=history,
         on_pass=lambda *_: seen.append(history.solution),
-    )
+    )  # fmt: skip
     moves = zip(seen, seen[1:], strict=False)
     assert all((before * after >= 0.0).all() for before, after in moves)
     assert len(seen) > 20

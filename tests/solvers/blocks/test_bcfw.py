@@ -79,15 +79,9 @@ def test_iterates_of_other_chains_are_those_of_the_textbook(options, layout):
 def test_a_cache_is_hit_where_algorithm_5_says(kind, step, cache):
     problem, F, nu = random_problem(kind), *cache
     mine, _, _ = start_bcfw(
-        problem.make_oracle(),
-        problem.listed.uniform,
-        LAM,
-        step=step,
-        cache=True,
-        cache_size=10**6,
-        cache_factor=F,
-        cache_floor=nu,
-    )
+        problem.make_oracle(), problem.listed.uniform, LAM, step=step, cache=True,
+        cache_size=10**6, cache_factor=F, cache_floor=nu,
+    )  # fmt: skip
     reference = Textbook(problem.listed, LAM, step=step, cache=cache)
     for n_checks, blocks in enumerate(np.split(visits(N, passes=15), 5), start=1):
         mine.check_gaps()

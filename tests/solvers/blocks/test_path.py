@@ -199,14 +199,10 @@ def test_a_path_ends_below_min_lambda_and_holds_from_each_breakpoint_to_the_next
 def test_each_breakpoint_is_shown_as_it_is_solved_with_what_it_cost(heuristic):
     problem, seen = random_problem("chain"), []
     path, _ = regularization_path(
-        problem.solver(1.0),
-        eps=EPS,
-        min_lambda=MIN_LAMBDA,
-        heuristic=heuristic,
-        acceleration=False,
-        rng=0,
+        problem.solver(1.0), eps=EPS, min_lambda=MIN_LAMBDA, heuristic=heuristic,
+        acceleration=False, rng=0,
         on_breakpoint=lambda iterate: seen.append((iterate.lam, iterate.weights.copy())),
-    )
+    )  # fmt: skip
     lambdas, coefs = zip(*seen, strict=True)
     np.testing.assert_array_equal(lambdas, path.lambdas)
     np.testing.assert_array_equal(coefs, path.coefs)
@@ -253,15 +249,10 @@ def test_bcfw_path_keeps_the_promise_for_weighted_examples(sampling):
     problem = random_problem("multiclass", "csr")
     s = np.array([1.0, 2, 0, 1, 3, 1, 1, 1])
     path = bcfw_path(
-        problem.X,
-        problem.y,
-        structure=clone(problem.structure),
-        sample_weight=s,
-        eps=EPS,
-        min_lambda=MIN_LAMBDA,
-        solver_options={"intercept_scaling": 1.5, "sampling": sampling},
-        random_state=0,
-    )
+        problem.X, problem.y, structure=clone(problem.structure), sample_weight=s,
+        eps=EPS, min_lambda=MIN_LAMBDA,
+        solver_options={"intercept_scaling": 1.5, "sampling": sampling}, random_state=0,
+    )  # fmt: skip
     assert path.eps == EPS
     for lam in np.geomspace(MIN_LAMBDA, 2 * path.lambdas[0], 10):
         assert excess(problem, path.coef(lam), lam, s / s.sum()) <= EPS + 1e-6
@@ -275,12 +266,9 @@ def test_bcfw_path_warns_where_it_was_cut_short():
         message = f"cut short by {name}={limit} at lambda=.*ncrease {name}"
         with pytest.warns(ConvergenceWarning, match=message) as record:
             path = bcfw_path(
-                problem.X,
-                problem.y,
-                structure=clone(problem.structure),
-                random_state=0,
+                problem.X, problem.y, structure=clone(problem.structure), random_state=0,
                 **options,
-            )
+            )  # fmt: skip
         assert len(record) == 1 and record[0].filename == __file__
         assert not path.complete
         # What was reached is there: the first breakpoint at least, and above it all.

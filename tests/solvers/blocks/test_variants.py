@@ -135,13 +135,9 @@ def test_pairwise_steps_go_on_where_plain_ones_crawl():
         for step, max_iter in (("fw", 600), ("pairwise", 3000)):
             solver = random_problem("chain", seed=seed).solver(0.1, step=step)
             result = run_bcfw(
-                solver,
-                sampling="permuted",
-                acceleration=False,
-                tol=1e-10,
-                max_iter=max_iter,
-                rng=0,
-            )
+                solver, sampling="permuted", acceleration=False, tol=1e-10,
+                max_iter=max_iter, rng=0,
+            )  # fmt: skip
             gaps[step].append(result.gap)
     # A linear rate may be a slow one.
     assert np.median(gaps["pairwise"]) <= 1e-10

@@ -44,12 +44,9 @@ def optimum_of_all_rules(problem):
     tensors = tensors.reshape(n * k, -1)
     (G, h), (pieces, ends) = problem.linear, problem.pieces()
     found = linprog(
-        tensors @ pieces[0].ravel(),
-        A_ub=G.reshape(len(h), -1) @ tensors.T,
-        b_ub=-h,
-        A_eq=np.kron(np.eye(n), np.ones(k)),
-        b_eq=np.ones(n),
-    )
+        tensors @ pieces[0].ravel(), A_ub=G.reshape(len(h), -1) @ tensors.T, b_ub=-h,
+        A_eq=np.kron(np.eye(n), np.ones(k)), b_eq=np.ones(n),
+    )  # fmt: skip
     return found.fun + ends[0]
 
 

@@ -127,12 +127,9 @@ def test_many_groups_get_thresholds_of_nearly_one_rate(monkeypatch):
     p = rng.uniform(size=n)
     y = (rng.uniform(size=n) < p).astype(int)
     problem = ConfusionProblem.from_probabilities(
-        "zero_one",
-        np.column_stack([1.0 - p, p]),
-        y,
-        constraints=[DemographicParity(slack=0.015)],
-        sensitive_features=groups,
-    )
+        "zero_one", np.column_stack([1.0 - p, p]), y,
+        constraints=[DemographicParity(slack=0.015)], sensitive_features=groups,
+    )  # fmt: skip
     points = RocPoints(p, y.astype(float), np.ones(n), groups, 12)
     monkeypatch.setattr(rule_search, "MAX_EXACT_BOXES", 0)
     # Each number of a group's hundred rows can be predicted, so that all can be alike.

@@ -177,32 +177,25 @@ def test_tiny_coefficients_over_tiny_curvatures_are_as_large_ones():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        ({"total": 2.1}, r"Σ σ_i α_i = 2.1: it cannot be reached"),
-        ({"total": -0.1}, "cannot be reached"),
-        ({"lower": [0.0, 2.0]}, "Variable 1 has the bounds 2.0 and 1.0"),
-        ({"upper": [-np.inf, 1.0]}, "Variable 0 has the bounds"),
-        ({"curvature": [1.0, 0.0]}, "positive and finite; got 0.0 for variable 1"),
-        ({"target": [np.nan, 0.0]}, "NaN in variable 0"),
-        ({"total": np.nan}, "NaN in total"),
-        ({"sigma": [1.0]}, r"sigma must have shape \(2,\); got \(1,\)"),
-        ({"sigma": [0.0, 0.0], "total": 1.0}, "cannot be reached"),
-        ({"sigma": [1.0, 1e-170]}, "variable 1 are beyond .* its sigma is 1e-170"),
-        ({"sigma": [1e170, 1.0]}, "variable 0 are beyond .* its sigma is 1e\\+170"),
-        (
-            {"sigma": [1e10, 1], "target": [1e300, 0], "upper": [np.inf, 1]},
-            "variable 0 are beyond .* its target 1e\\+300",
-        ),
-    ],
-)
+    [({"total": 2.1}, r"Σ σ_i α_i = 2.1: it cannot be reached"),
+     ({"total": -0.1}, "cannot be reached"),
+     ({"lower": [0.0, 2.0]}, "Variable 1 has the bounds 2.0 and 1.0"),
+     ({"upper": [-np.inf, 1.0]}, "Variable 0 has the bounds"),
+     ({"curvature": [1.0, 0.0]}, "positive and finite; got 0.0 for variable 1"),
+     ({"target": [np.nan, 0.0]}, "NaN in variable 0"),
+     ({"total": np.nan}, "NaN in total"),
+     ({"sigma": [1.0]}, r"sigma must have shape \(2,\); got \(1,\)"),
+     ({"sigma": [0.0, 0.0], "total": 1.0}, "cannot be reached"),
+     ({"sigma": [1.0, 1e-170]}, "variable 1 are beyond .* its sigma is 1e-170"),
+     ({"sigma": [1e170, 1.0]}, "variable 0 are beyond .* its sigma is 1e\\+170"),
+     ({"sigma": [1e10, 1], "target": [1e300, 0], "upper": [np.inf, 1]},
+      "variable 0 are beyond .* its target 1e\\+300")],
+)  # fmt: skip
 def test_what_cannot_be_projected_is_refused(change, message):
     problem = {
-        "target": [0.0, 0.0],
-        "lower": [0.0, 0.0],
-        "upper": [1.0, 1.0],
-        "sigma": [1.0, 1.0],
-        "total": 1.0,
-    }
+        "target": [0.0, 0.0], "lower": [0.0, 0.0], "upper": [1.0, 1.0],
+        "sigma": [1.0, 1.0], "total": 1.0,
+    }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         project_box(**problem | change)
 

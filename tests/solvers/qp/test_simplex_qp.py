@@ -12,16 +12,9 @@ from sklearn_structsvm.solvers.qp._simplex_qp import SimplexQP
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 
 KINDS = (
-    "general",
-    "low rank",
-    "duplicates",
-    "nearly duplicates",
-    "ties",
-    "scales",
-    "zero",
-    "far from the origin",
-    "ill-conditioned",
-)
+    "general", "low rank", "duplicates", "nearly duplicates", "ties", "scales", "zero",
+    "far from the origin", "ill-conditioned",
+)  # fmt: skip
 
 
 def random_rows(kind, m, d, seed):
