@@ -9,6 +9,7 @@ import pickle
 import re
 import warnings
 from inspect import signature
+from time import perf_counter
 
 import numpy as np
 from _options import set_placed, setting
@@ -325,11 +326,12 @@ def check_threads(use):
 
 def check_again(use):
     """Equal inputs give equal bits, unless a clock ended the fit."""
-    limit = setting(use.model, "max_time")
-    seconds = getattr(use.model, "history_", {}).get("seconds", [0.0])
-    if limit is not None and max(seconds, default=0.0) > 0.1 * limit:
-        return
+    limit, start = setting(use.model, "max_time"), perf_counter()
     other = use.refit(use.X, use.y)
+    # A search for a single rule has the same clock, but no history.
+    seconds = max(use.seconds, perf_counter() - start)
+    if limit is not None and seconds > 0.1 * limit:
+        return
     for name in ("coef_", "objective_", "dual_gap_", "n_iter_", "thresholds_"):
         one = getattr(use.model, name, None)
         if isinstance(one, (np.ndarray, float, int)):
@@ -476,11 +478,12 @@ def check_use(call):
 def fitted_use(call):
     """The first of some random uses whose parameters go together."""
     while True:
-        use = Use(call)
+        use, start = Use(call), perf_counter()
         try:
             with warnings.catch_warnings(record=True) as use.warned:
                 warnings.simplefilter("always")
                 use.kept(use.model.fit, use.X, use.y, **use.options)
+            use.seconds = perf_counter() - start
             return use
         except CLEAR as error:
             check_refusal(use.model, error)
