@@ -19,6 +19,10 @@ cdef dict SHAPES = {}
 cdef str CHANGED = "The tables of features were changed after fit."
 
 
+cdef extern from "_utils/_vector.h" nogil:
+    void PREFETCH(const void* address) noexcept
+
+
 cdef struct Entry:
     int64_t prefix
     int atom
@@ -65,6 +69,10 @@ cdef class PairTable:
             self.entries[i].value = -1
         return 0
 
+    cdef inline void fetch(self, int64_t prefix, int atom) noexcept nogil:
+        """Have the memory of an entry on its way, before it is asked for."""
+        PREFETCH(self.entries + (place_of(prefix, atom) & self.mask))
+
     cdef inline Entry* entry(self, int64_t prefix, int atom) noexcept nogil:
         """The entry of a pair, or the free one where it would be."""
         cdef uint64_t place = place_of(prefix, atom) & self.mask
@@ -85,7 +93,7 @@ def group_pairs(const int64_t[::1] prefixes, const int[::1] atoms):
     first : ndarray of shape (n_groups,), intc
         The place of its first occurrence.
     """
-    cdef Py_ssize_t i, n = prefixes.shape[0]
+    cdef Py_ssize_t i, n = prefixes.shape[0], ahead = 16
     cdef int n_groups = 0
     cdef Entry* entry
     cdef PairTable table = PairTable(prefixes[:0], atoms[:0], atoms[:0])
@@ -93,6 +101,8 @@ def group_pairs(const int64_t[::1] prefixes, const int[::1] atoms):
     cdef int[::1] group = groups, places = first
     table.reserve(n)
     for i in range(n):
+        if i + ahead < n:
+            table.fetch(prefixes[i + ahead], atoms[i + ahead])
         entry = table.entry(prefixes[i], atoms[i])
         if entry.value < 0:
             entry[0] = Entry(prefixes[i], atoms[i], n_groups)
@@ -163,11 +173,10 @@ def atoms_of(list strings, vocabularies, bint grow, Py_ssize_t n):
                 atoms[i, j] = -1
             elif vocabulary is None:
                 atoms[i, j] = hashed_atom(string)
+            elif grow:
+                atoms[i, j] = vocabulary.setdefault(string, len(vocabulary))
             else:
                 atoms[i, j] = vocabulary.get(string, -1)
-                if grow and atoms[i, j] < 0:
-                    atoms[i, j] = len(vocabulary)
-                    vocabulary[string] = atoms[i, j]
     return result
 
 
@@ -236,50 +245,46 @@ def lists_of_atoms(const int[:, ::1] atoms, const int[:, ::1] slots, const int[:
     return starts, columns[:end], np.asarray(atoms)
 
 
-def letters_of(str word):
-    """The characters of a word as a reader counts them: with their marks, in a list."""
-    cdef list letters = []
-    cdef bint joins = False
-    for letter in word:
-        kind = unicodedata.category(letter)
-        is_mark = kind[0] == "M" or JOINERS.match(letter) is not None
-        is_mark = is_mark or u"\u1160" <= letter <= u"\u11ff"  # A syllable of Korean.
-        if letters and (joins or is_mark):
-            letters[len(letters) - 1] += letter
-        else:
-            letters.append(letter)
-        joins = letter == u"\u200d"
-    return letters
+def letters_of(list words):
+    """The characters of words as a reader counts them: with their marks, in lists.
 
-
-cdef bint is_plain(str word):
-    """Whether each code point is a character."""
-    if word.isascii():
-        return True
-    for letter in word:
-        if unicodedata.category(letter)[0] == "M" or JOINERS.match(letter):
-            return False
-        if u"\u1160" <= letter <= u"\u11ff":
-            return False
-    return True
+    A word is itself if each code point is a character.
+    """
+    cdef list letters, result = []
+    cdef bint joins, is_mark
+    for word in words:
+        if word.isascii():
+            result.append(word)
+            continue
+        letters, joins = [], False
+        for letter in word:
+            is_mark = unicodedata.category(letter)[0] == "M"
+            is_mark = is_mark or JOINERS.match(letter) is not None
+            is_mark = is_mark or u"\u1160" <= letter <= u"\u11ff"  # In Korean.
+            if letters and (joins or is_mark):
+                letters[len(letters) - 1] += letter
+            else:
+                letters.append(letter)
+            joins = letter == u"\u200d"
+        result.append(word if len(letters) == len(word) else letters)
+    return result
 
 
 def affixes(list words, Py_ssize_t size, bint at_end):
-    """Prefixes or suffixes of this many characters; None for words with fewer."""
+    """Prefixes or suffixes of this many characters; None for words with fewer.
+
+    `words` are those of `letters_of`.
+    """
     cdef list result = []
-    cdef str word
-    for word in words:
-        if is_plain(word):
-            if len(word) < size:
-                result.append(None)
-            else:
-                result.append(word[len(word) - size:] if at_end else word[:size])
-            continue
-        letters = letters_of(word)
-        if len(letters) < size:
-            result.append(None)
-        else:
-            result.append("".join(letters[-size:] if at_end else letters[:size]))
+    cdef Py_ssize_t n
+    for letters in words:
+        n = len(letters)
+        own = None
+        if n >= size:
+            own = letters[n - size:] if at_end else letters[:size]
+            if type(own) is list:
+                own = "".join(own)
+        result.append(own)
     return result
 
 
@@ -485,7 +490,7 @@ def make_rows(list columns, const Py_ssize_t[::1] starts, Py_ssize_t reach,
     cdef Py_ssize_t i, c, d, t, n, k, j, start, row, at, end = 0, room = 0
     cdef Py_ssize_t n_columns = len(columns), n_words = starts[starts.shape[0] - 1]
     cdef Py_ssize_t n_templates = families.shape[0], n_parts = parts.shape[0], size
-    cdef int atom, value
+    cdef int value
     cdef int64_t prefix
     cdef uint64_t hashed
     cdef const Lists* lists
@@ -506,10 +511,17 @@ def make_rows(list columns, const Py_ssize_t[::1] starts, Py_ssize_t reach,
         point(&column[c].known, known, column[c].n_offsets)
         point(&column[c].new, new, column[c].n_offsets)
         check_rows(&column[c], n_words, reach)
-    for k in range(n_parts):
-        c = parts[k, 1]
-        if not (0 <= c < n_columns and 0 <= parts[k, 4] < column[c].n_atoms):
+    # The parts of template k are those from firsts[k] to firsts[k + 1].
+    firsts_, atoms_ = np.zeros(n_templates + 1, np.intc), np.empty(n_parts, np.intc)
+    cdef int[::1] firsts = firsts_, atoms = atoms_
+    for j in range(n_parts):
+        c, k = parts[j, 1], parts[j, 0]
+        if not (0 <= c < n_columns and 0 <= parts[j, 4] < column[c].n_atoms
+                and (parts[j - 1, 0] if j > 0 else 0) <= k < n_templates):
             raise ValueError(CHANGED)
+        firsts[k + 1] = j + 1
+    for k in range(n_templates):
+        firsts[k + 1] = max(firsts[k], firsts[k + 1])
     # As many entries as there can be.
     for i in range(starts.shape[0] - 1):
         n = starts[i + 1] - starts[i]
@@ -545,40 +557,39 @@ def make_rows(list columns, const Py_ssize_t[::1] starts, Py_ssize_t reach,
                                 &found[end], lists.columns + lists.starts[at],
                                 size * sizeof(int))
                             end += size
-                j = 0
+                # First the atoms of all parts, then entries, whose waits overlap.
+                for j in range(n_parts):
+                    c = parts[j, 1]
+                    row = row_at(
+                        column[c].rows, start, n,
+                        position(t, n, parts[j, 2], parts[j, 3]), reach)
+                    lists = lists_of(&column[c], &row)
+                    atoms[j] = lists.atoms[row * column[c].n_atoms + parts[j, 4]]
+                    k = parts[j, 0]
+                    if j == firsts[k] + 1 and not are_hashed:
+                        table.fetch(<int64_t> (families[k] + 1) << 32 | atoms[j - 1],
+                                    atoms[j])
                 for k in range(n_templates):
                     prefix, value = (<int64_t> families[k] + 1) << 32, -1
-                    hashed, size = mixed(prefix), 0
-                    if j == n_parts or parts[j, 0] != k:  # It is the same everywhere.
+                    hashed = mixed(prefix)
+                    if firsts[k] == firsts[k + 1]:  # It is the same everywhere.
                         value = table.entry(prefix, 0).value
                         if are_hashed:
                             value = <int> (hashed % n_features)
-                    while j < n_parts and parts[j, 0] == k:
-                        c = parts[j, 1]
-                        row = row_at(
-                            column[c].rows, start, n,
-                            position(t, n, parts[j, 2], parts[j, 3]), reach)
-                        lists = lists_of(&column[c], &row)
-                        atom = lists.atoms[row * column[c].n_atoms + parts[j, 4]]
-                        j += 1
-                        if atom < 0:
-                            value = -1
-                            while j < n_parts and parts[j, 0] == k:
-                                j += 1
+                    for j in range(firsts[k], firsts[k + 1]):
+                        value = -1
+                        if atoms[j] < 0:
                             break
                         if are_hashed:
-                            hashed = place_of(<int64_t> hashed, atom)
+                            hashed = place_of(<int64_t> hashed, atoms[j])
                             value = <int> (hashed % n_features)
-                        elif size == 0:
-                            prefix |= atom
+                        elif j == firsts[k]:
+                            prefix |= atoms[j]
                         else:
-                            value = table.entry(prefix, atom).value
+                            value = table.entry(prefix, atoms[j]).value
                             prefix = value
                             if value < 0:
-                                while j < n_parts and parts[j, 0] == k:
-                                    j += 1
                                 break
-                        size += 1
                     if 0 <= value < n_features:
                         found[end] = value
                         end += 1

@@ -9,6 +9,7 @@ from sklearn_structsvm.preprocessing._words import (
     affixes,
     atoms_of,
     group_pairs,
+    letters_of,
     lists_of_atoms,
     make_rows,
     rows_of_values,
@@ -33,12 +34,8 @@ def lowered(words):
     return [word if word.isalpha() else re.sub(r"\d", "0", word) for word in words]
 
 
-def strings_of(kind, argument, values, lower, clusters):
+def strings_of(kind, argument, values, clusters):
     """The attribute of each value of a column, None where there is none."""
-    if kind == "lower":
-        return lower
-    if kind in ("prefix", "suffix"):
-        return affixes(lower, argument, kind == "suffix")
     if kind in ("shape", "short"):
         return shapes(values, kind == "short")
     if kind == "cluster":
@@ -88,6 +85,12 @@ class FeatureTables:
     def _index(self, n_columns):
         """What follows from the plan: attributes of columns, and numbers of families."""
         self.own = [self.plan.own(column) for column in range(n_columns)]
+        self.known = [
+            [self.vocabularies[self.plan.attributes[place].space] for place in own]
+            if self.n_hashed is None
+            else None
+            for own in self.own
+        ]
         families = dict.fromkeys(map(self.plan.family, self.plan.templates))
         self.families = {family: number for number, family in enumerate(families)}
 
@@ -98,16 +101,17 @@ class FeatureTables:
             _, kind, argument, _ = self.plan.attributes[place]
             if are_bounds:
                 own = values if kind in ("lower", "x") else [None] * len(values)
-            else:
-                if lower is None and kind in ("lower", "prefix", "suffix"):
+            elif kind in ("lower", "prefix", "suffix"):
+                if lower is None:
                     lower = lowered(values)
-                own = strings_of(kind, argument, values, lower, self.clusters)
+                    letters = letters_of(lower)
+                own = lower
+                if kind != "lower":
+                    own = affixes(letters, argument, kind == "suffix")
+            else:
+                own = strings_of(kind, argument, values, self.clusters)
             strings.append(own)
-        known = None
-        if self.n_hashed is None:
-            spaces = [self.plan.attributes[place].space for place in self.own[column]]
-            known = [self.vocabularies[space] for space in spaces]
-        return atoms_of(strings, known, grow, len(values))
+        return atoms_of(strings, self.known[column], grow, len(values))
 
     def fit(self, columns, starts, min_count):
         """Learn the features of words.
@@ -211,10 +215,16 @@ class FeatureTables:
         """Atoms of the parts of a template (n_parts, n), at words that have them all."""
         found = []
         for part in template.parts:
-            column = self.plan.attributes[part.attribute].column
-            place = self.own[column].index(part.attribute)
-            found.append(self.atoms[column][:, place][shifted.rows(column, part)])
+            if part not in shifted.atoms:
+                column = self.plan.attributes[part.attribute].column
+                place = self.own[column].index(part.attribute)
+                atoms = self.atoms[column][:, place][shifted.rows(column, part)]
+                shifted.atoms[part] = atoms, atoms.min() >= 0
+            found.append(shifted.atoms[part])
+        found, are_all = zip(*found, strict=True)
         found = np.stack(found)
+        if all(are_all):
+            return found
         return np.ascontiguousarray(found[:, (found >= 0).all(axis=0)])
 
     def _new_columns(self, n):
@@ -307,7 +317,7 @@ class FeatureTables:
 
     def __getstate__(self):
         state = vars(self).items()
-        made = ("_compiled", "_slots", "own", "families")
+        made = ("_compiled", "_slots", "own", "known", "families")
         return {name: value for name, value in state if name not in made}
 
     def __setstate__(self, state):
@@ -339,7 +349,7 @@ class _Shifted:
     def __init__(self, rows, starts, reach):
         self.own, self.starts, self.reach = rows, starts, reach
         self.n_words = int(starts[-1])
-        self.counted = {}
+        self.counted, self.atoms = {}, {}
 
     def rows(self, column, part):
         return shifted_rows(
@@ -356,7 +366,7 @@ class _Shifted:
 
 def _ranks(vocabulary):
     """The rank of each string among all, sorted."""
-    order = [vocabulary[string] for string in sorted(vocabulary)]
+    order = sorted(range(len(vocabulary)), key=list(vocabulary).__getitem__)
     ranks = np.empty(len(order), np.intc)
     ranks[order] = np.arange(len(order), dtype=np.intc)
     return ranks

@@ -297,7 +297,7 @@ class WordFeatures(  # type: ignore[call-arg]
         if tables.n_vector_columns is not None:
             vectors = self._vectors(flat[0], tables.n_vector_columns)
             matrix = SplitMatrix([matrix, vectors])
-        return SequenceList(split_rows(matrix, np.diff(starts)))
+        return SequenceList(split_rows(matrix, starts[1:] - starts[:-1]))
 
     def _vectors(self, words, width):
         """The vector of each word, zeros for those that have none."""
