@@ -11,12 +11,15 @@ With ``--costs`` our CRF is also trained with costs: that much for each wrong la
 an entity is, and 1 for one where none is (0: no costs). With ``--files NAME TRAIN TEST``
 the corpora are your own, in columns or CoNLL-U. What was measured is kept in
 results/words.json, so that corpora and, with ``--only``, fits may be measured one by one;
-``--show`` prints it, and measures nothing.
+``--show`` prints it, and measures nothing. ``--speed`` measures `WordFeatures` alone, from
+strings to CSR: CPU time, the least of five runs, and the most memory that a call takes,
+its result included, as a multiple of that result.
 """
 
 import json
 import sys
 import tempfile
+import tracemalloc
 import warnings
 from pathlib import Path
 from time import process_time
@@ -233,7 +236,51 @@ def with_costs(problem, C, costs, rng):
     return rows
 
 
+SPEED = [
+    "", "tokens", "µs a token, transform", "µs a token, fit_transform", "µs a sentence alone",
+    "tokens of it", "memory, transform", "memory, fit_transform",
+]  # fmt: skip
+
+
+def least_time(call, n=5):
+    found = []
+    for _ in range(n):
+        start = process_time()
+        call()
+        found.append(process_time() - start)
+    return 1e6 * min(found)
+
+
+def peak(call):
+    """The most memory of a call, over what its items take."""
+    tracemalloc.start()
+    items = call()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most / sum(
+        part.nbytes for x in items for part in (x.data, x.indices, x.indptr)
+    )
+
+
+def speed(problem):
+    """Rows of SPEED without their names; single sentences are of the test part."""
+    X, _, X_test, _ = problem
+    features = WordFeatures().fit(X)
+    n, X_test = sum(map(len, X)), X_test[:2000]
+    calls = (
+        lambda: features.transform(X),
+        lambda: WordFeatures().fit_transform(X),
+        lambda: [features.transform([x]) for x in X_test],
+    )
+    times = [least_time(call) for call in calls]
+    of_tokens = [f"{t / n:.2f}" for t in times[:2]]
+    each = [f"{times[2] / len(X_test):.1f}", f"{np.mean([*map(len, X_test)]):.1f}"]
+    return [n, *of_tokens, *each, *(f"{peak(call):.2f}" for call in calls[:2])]
+
+
 def show(found):
+    print("From strings to CSR\n")
+    print_table(SPEED, [[k, *v["speed"]] for k, v in found.items() if "speed" in v])
     for name, own in found.items():
         if "costs" in own:
             print(f"{name}, with costs of wrong labels where entities are, C=1\n")
@@ -267,6 +314,7 @@ def main():
     parser.add_argument("--Cs", type=float, nargs="*", default=[1.0])
     parser.add_argument("--only", nargs="+", choices=MAKERS, default=[*MAKERS])
     parser.add_argument("--costs", type=float, nargs="*", default=[])
+    parser.add_argument("--speed", action="store_true", help="of the features alone")
     parser.add_argument("--show", action="store_true", help="print what is known")
     args = parser.parse_args()
     found = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
@@ -283,6 +331,10 @@ def main():
         own = found.setdefault(name, {"rows": {}})
         own["about"] = f"{len(problem[0])} sentences, {n_words} words"
         own["score"] = score_of(problem[3])[0]
+        if args.speed:
+            own["speed"] = speed(problem)
+            write(found)
+            continue
         if args.costs:
             own["costs"] = with_costs(problem, 1.0, args.costs, rng)
         for C in args.Cs:
