@@ -1,8 +1,10 @@
 """Lists of phrases, found in sentences longest first."""
 
+from array import array
+
 import numpy as np
 
-from sklearn_structsvm.preprocessing._words import PairTable, match_phrases
+from sklearn_structsvm.preprocessing._words import PairTable, group_pairs, match_phrases
 
 # What the first and the other words of a phrase have as their value.
 MARKS = (None, "B", "I")
@@ -14,22 +16,41 @@ class Gazetteer:
     def __init__(self, name, phrases):
         if isinstance(phrases, str):
             raise TypeError(f"gazetteers[{name!r}] must be a list of phrases; got a str.")
-        words, nodes, ends = {}, {}, [0]
+        # Millions of phrases, so numbers are held in arrays.
+        self.words, numbers, sizes = {}, array("i"), array("i")
         for phrase in phrases:
-            if isinstance(phrase, str):
-                phrase = phrase.split()
-            node = 0
-            for word in phrase:
-                number = words.setdefault(word.lower(), len(words))
-                node = nodes.setdefault((node << 32) + number, len(nodes) + 1)
-            ends.append(node)
-        keys = np.fromiter(nodes, np.int64, len(nodes))
-        self.words = words
-        self.pairs = keys >> 32, keys.astype(np.intc), np.arange(1, len(keys) + 1)
-        self.pairs = tuple(map(np.ascontiguousarray, self.pairs))
-        self.pairs = *self.pairs[:2], self.pairs[2].astype(np.intc)
-        self.is_end = np.zeros(len(nodes) + 1, np.uint8)
-        self.is_end[ends[1:]] = 1
+            try:
+                if isinstance(phrase, str):
+                    own = phrase.lower().split()
+                else:
+                    own = [word.lower() for word in phrase]
+            except (TypeError, AttributeError):
+                raise TypeError(
+                    f"gazetteers[{name!r}] contains {phrase!r}; a phrase must be a string "
+                    "or a tuple of words."
+                ) from None
+            setdefault = self.words.setdefault
+            numbers.extend([setdefault(word, len(self.words)) for word in own])
+            sizes.append(len(own))
+        self._grow(np.array(numbers, np.intc), np.array(sizes, np.intc))
+
+    def _grow(self, numbers, sizes):
+        """Make the nodes, those of one depth at a time; the root is 0."""
+        starts = np.cumsum(sizes) - sizes
+        nodes, n_nodes, entries = np.zeros(len(sizes), np.int64), 1, []
+        longer = np.flatnonzero(sizes)
+        for depth in range(max(sizes, default=0)):
+            own = nodes[longer], numbers[starts[longer] + depth]
+            groups, first = group_pairs(*own)
+            found = n_nodes + np.arange(len(first), dtype=np.intc)
+            entries.append((own[0][first], own[1][first], found))
+            nodes[longer] = n_nodes + groups
+            n_nodes += len(first)
+            longer = longer[sizes[longer] > depth + 1]
+        empty = np.empty(0, np.int64), np.empty(0, np.intc), np.empty(0, np.intc)
+        self.pairs = tuple(map(np.concatenate, zip(empty, *entries, strict=True)))
+        self.is_end = np.zeros(n_nodes, np.uint8)
+        self.is_end[nodes] = 1
         self.is_end[0] = 0
 
     def marks(self, words, starts):

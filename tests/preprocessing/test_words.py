@@ -324,20 +324,25 @@ def phrases_in(words, phrases):
     """B and I at the words of phrases, from the left, the longest first."""
     marks, t, words = [None] * len(words), 0, [word.lower() for word in words]
     while t < len(words):
-        sizes = [len(p) for p in phrases if tuple(words[t : t + len(p)]) == p]
-        size = max(sizes, default=0)
+        ends = range(t + 1, min(t + 5, len(words)) + 1)
+        size = max((e - t for e in ends if tuple(words[t:e]) in phrases), default=0)
         for k in range(size):
             marks[t + k] = "I" if k else "B"
         t += max(size, 1)
     return marks
 
 
-def test_gazetteers_mark_the_longest_phrases():
+@pytest.mark.parametrize("n_phrases, n_words", [(6, 3), (50_000, 300)])
+def test_gazetteers_mark_the_longest_phrases(n_phrases, n_words):
     rng = new_rng(8)
-    letters = list("abcA")
+    letters = [f"{letter}{k}" for letter in "abA" for k in range(n_words // 3)]
     X = [rng.choice(letters, size=12).tolist() for _ in range(20)]
-    phrases = {tuple(rng.choice(list("abc"), size=rng.integers(1, 5))) for _ in range(6)}
-    given = [" ".join(p) if rng.random() < 0.5 else p for p in phrases]
+    lower = np.char.lower(letters)
+    sizes = rng.integers(1, 5, size=n_phrases).tolist()
+    ends, drawn = np.cumsum(sizes).tolist(), rng.choice(lower, size=sum(sizes)).tolist()
+    pairs = zip(ends, sizes, strict=True)
+    phrases = {tuple(drawn[end - size : end]) for end, size in pairs}
+    given = [" ".join(p) if k % 2 else p for k, p in enumerate(phrases)]
     features = WordFeatures(gazetteers={"list": given}, ngrams=1).fit(X)
     for x, names in zip(X, rendered(features, X), strict=True):
         found = [[n[5:] for n in own if n.startswith("list=")] for own in names]
@@ -383,6 +388,7 @@ def test_a_tagger_reads_words_also_beside_other_features():
         ({"n_features": 8, "min_count": 2}, ValueError, "min_count must be 1"),
         ({"gazetteers": ["a"]}, TypeError, "gazetteers"),
         ({"gazetteers": {"a": "b c"}}, TypeError, r"gazetteers\['a'\]"),
+        ({"gazetteers": {"a": ["b", 3]}}, TypeError, r"gazetteers\['a'\] contains 3;"),
         ({"vectors": {}}, ValueError, "vectors is empty"),
         ({"template": "U%x[0,0]", "clusters": {"a": {}}}, ValueError, "template"),
     ],
