@@ -121,6 +121,7 @@ def used_items(X):
 def check_item(item, i):
     """TypeError if a sequence is one token, or can be read only once."""
     has_length = hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0
+    has_length = has_length and hasattr(item, "__getitem__")  # Not so a token of spaCy.
     is_other = isinstance(item, (str, bytes, Mapping, Set)) or not has_length
     if not is_other or sparse.issparse(item):
         return

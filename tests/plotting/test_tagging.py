@@ -104,13 +104,27 @@ def test_what_cannot_be_drawn_is_refused():
         draw(flat, np.eye(4)[:1])
 
 
-def test_entities_are_above_with_their_probabilities():
+@pytest.mark.parametrize(
+    "scheme, tags",
+    [
+        (None, "B-$x$ I-$x$ O B-y"),
+        ("iob1", "I-$x$ I-$x$ O I-y"),
+        ("bio", "B-$x$ I-$x$ O B-y"),
+        ("bioes", "B-$x$ E-$x$ O S-y"),
+        ("bilou", "B-$x$ L-$x$ O U-y"),
+        ("bmes", "B-$x$ E-$x$ O S-y"),
+        ("runs", "$x$ $x$ O y"),
+    ],
+)
+def test_entities_are_above_with_their_probabilities(scheme, tags):
     rng = new_rng(1)
     X = [rng.standard_normal((4, 2)) for _ in range(6)]
-    y = [np.array(["B-$x$", "I-$x$", "O", "B-y"])] * 6
-    model = CRFClassifier("chain", C=10.0, random_state=0).fit(X, y)
+    structure = ChainStructure(transitions=scheme)
+    model = CRFClassifier(structure, C=10.0, random_state=0).fit(X, [tags.split()] * 6)
     display = draw(model, X[0])
     (spans,) = model.predict_spans(X[:1])
+    if scheme is not None:
+        assert [span[:3] for span in spans] == [(0, 2, "$x$"), (3, 4, "y")]
     assert [text.get_text() for text in display.spans_] == [
         f"{span.type}\n{span.probability:.2f}" for span in spans
     ]
