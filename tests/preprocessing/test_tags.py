@@ -16,6 +16,8 @@ from sklearn_structsvm.preprocessing import convert_tags
 from sklearn_structsvm.structures import ChainStructure
 
 SEQEVAL = {"iob1": "IOB1", "bio": "IOB2", "bioes": "IOBES", "bilou": "BILOU"}
+# The lenient mode of seqeval does not know the others.
+AS_BIOES = str.maketrans("LU", "ES")
 
 
 def classes_of(scheme, types=("X", "Y-Z")):
@@ -111,8 +113,7 @@ def test_entities_are_those_of_both_modes_of_seqeval(scheme):
     from seqeval.metrics.sequence_labeling import get_entities
 
     kind = getattr(schemes, SEQEVAL[scheme])
-    # Its lenient mode does not know these letters.
-    letters = str.maketrans("LU", "ES") if scheme == "bilou" else {}
+    letters = AS_BIOES if scheme == "bilou" else {}
     for tags in drawn(new_rng(3), scheme):
         strict = {e.to_tuple()[1:] for e in schemes.Tokens(tags, kind).entities}
         strict = {(name, first, end - 1) for name, first, end in strict}
@@ -121,8 +122,9 @@ def test_entities_are_those_of_both_modes_of_seqeval(scheme):
         assert entities_of(tags) == entities_of(tags, scheme) == lenient, tags
 
 
+@pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("scheme", SEQEVAL)
-def test_strict_scores_and_reports_are_those_of_seqeval(scheme):
+def test_scores_and_reports_are_those_of_seqeval(scheme, strict):
     metrics = pytest.importorskip("seqeval.metrics")
     from seqeval import scheme as schemes
 
@@ -133,9 +135,13 @@ def test_strict_scores_and_reports_are_those_of_seqeval(scheme):
         [tag if rng.random() < 0.7 else str(rng.choice(keep)) for tag in tags]
         for tags in y_true
     ]
-    options = {"mode": "strict", "scheme": getattr(schemes, SEQEVAL[scheme])}
-    theirs = metrics.classification_report(y_true, y_pred, output_dict=True, **options)
-    report = entity_report(y_true, y_pred, scheme=scheme, strict=True)
+    given, options = (y_true, y_pred), {}
+    if strict:
+        options = {"mode": "strict", "scheme": getattr(schemes, SEQEVAL[scheme])}
+    elif scheme == "bilou":
+        given = [[[tag.translate(AS_BIOES) for tag in own] for own in y] for y in given]
+    theirs = metrics.classification_report(*given, output_dict=True, **options)
+    report = entity_report(y_true, y_pred, scheme=scheme, strict=strict)
     assert list(report) == list(theirs)
     for name, scores in theirs.items():
         for key, score in scores.items():
@@ -145,7 +151,7 @@ def test_strict_scores_and_reports_are_those_of_seqeval(scheme):
         ("recall", entity_recall_score),
         ("f1-score", entity_f1_score),
     ):
-        score = function(y_true, y_pred, scheme=scheme, strict=True)
+        score = function(y_true, y_pred, scheme=scheme, strict=strict)
         assert score == pytest.approx(report["micro avg"][key])
 
 
