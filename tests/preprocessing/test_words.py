@@ -15,6 +15,7 @@ import pytest
 from _seeds import new_rng
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_structsvm import CRFClassifier
@@ -24,6 +25,7 @@ from sklearn_structsvm.preprocessing import (
     WordFeatures,
     split_sequences,
 )
+from sklearn_structsvm.preprocessing.feature_tables import FeatureTables
 
 WORDS = "The the cat Cats U.S. 1999 12 well-known naïve Ärger и Он 東京 a x1".split()
 PARTS = ["DT", "NN", "NNS", "CD"]
@@ -413,3 +415,26 @@ def test_bytes_are_read_as_utf_8():
     assert (given != features.transform([words])[0]).nnz == 0
     with pytest.raises(TypeError, match=r"X\[0\]\[1\] has b'\\xff' as 'word'"):
         features.transform([[b"Ann", b"\xff"]])
+
+
+def test_a_search_makes_the_same_features_once(tmp_path, monkeypatch):
+    calls, fit = [], FeatureTables.fit
+    monkeypatch.setattr(FeatureTables, "fit", lambda *args: calls.append(1) or fit(*args))
+    rng = new_rng(9)
+    X = [x or ["a"] for x in sentences(rng, n=12)]
+    y = [[shape_of(word)[0] for word in x] for x in X]
+    model = make_pipeline(
+        WordFeatures(), CRFClassifier("chain", random_state=0), memory=str(tmp_path)
+    )
+    # That of the guide, and two kinds of features.
+    grid = {"crfclassifier__C": [0.3, 1.0, 3.0], "wordfeatures__window": [1, 2]}
+    search = GridSearchCV(model, grid, cv=3).fit(X, y)
+    assert len(calls) == 3 * 2 + 1  # Of each fold and of the refit, whatever C is.
+    again = GridSearchCV(model, grid, cv=3).fit(X, y)
+    assert len(calls) == 3 * 2 + 1 and search.best_params_ == again.best_params_
+    model.memory = None
+    alone = GridSearchCV(model, grid, cv=3).fit(X, y)
+    assert len(calls) == 3 * 2 + 1 + 3 * 2 * 3 + 1
+    for own in (again, alone):
+        scores = own.cv_results_["mean_test_score"]
+        np.testing.assert_array_equal(scores, search.cv_results_["mean_test_score"])
