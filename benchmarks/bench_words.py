@@ -11,9 +11,12 @@ With ``--costs`` our CRF is also trained with costs: that much for each wrong la
 an entity is, and 1 for one where none is (0: no costs). With ``--files NAME TRAIN TEST``
 the corpora are your own, in columns or CoNLL-U. What was measured is kept in
 results/words.json, so that corpora and, with ``--only``, fits may be measured one by one;
-``--show`` prints it, and measures nothing. ``--speed`` measures `WordFeatures` alone, from
-strings to CSR: CPU time, the least of five runs, and the most memory that a call takes,
-its result included, as a multiple of that result.
+``--show`` prints it, and measures nothing.
+
+``--speed`` measures `WordFeatures` alone, from strings to CSR: CPU time, the least of
+five runs, and the most memory that a call takes, its result included, as a multiple of
+that result. ``--choose N`` compares what could be default, by cross-validation over N
+sentences of the train part (0: all).
 """
 
 import json
@@ -34,6 +37,8 @@ from _common import (
     print_table,
     run_lines,
 )
+from scipy import sparse
+from sklearn.model_selection import KFold
 
 from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import read_conll
@@ -97,8 +102,9 @@ def score_of(y):
     """Name of the score, and a function of true and predicted tags and of weights."""
     if any(tag.startswith(("B-", "S-")) for tags in y for tag in tags):
         return "F1", lambda *args, **options: 100 * entity_f1_score(*args, **options)
-    return "error", lambda *args, **options: 100 - 100 * token_accuracy_score(
-        *args, **options
+    return (
+        "error",
+        lambda *args, **options: 100 - 100 * token_accuracy_score(*args, **options),
     )
 
 
@@ -237,8 +243,8 @@ def with_costs(problem, C, costs, rng):
 
 
 SPEED = [
-    "", "tokens", "µs a token, transform", "µs a token, fit_transform", "µs a sentence alone",
-    "tokens of it", "memory, transform", "memory, fit_transform",
+    "", "tokens", "µs a token, transform", "µs a token, fit_transform",
+    "µs a sentence alone", "tokens of it", "memory, transform", "memory, fit_transform",
 ]  # fmt: skip
 
 
@@ -278,7 +284,98 @@ def speed(problem):
     return [n, *of_tokens, *each, *(f"{peak(call):.2f}" for call in calls[:2])]
 
 
+class Beside:
+    """The default features, and those that a function gives of a list of words."""
+
+    def __init__(self, more):
+        self.parts = WordFeatures(), SequenceTransformer()
+        self.more = more
+
+    def given(self, X):
+        return [
+            self.more([own if isinstance(own, str) else own[0] for own in x]) for x in X
+        ]
+
+    def fit_transform(self, X):
+        self.parts[1].fit(self.given(X))
+        self.parts[0].fit(X)
+        return self.transform(X)
+
+    def transform(self, X):
+        own, more = self.parts
+        pairs = zip(own.transform(X), more.transform(self.given(X)), strict=True)
+        return [sparse.hstack(pair, format="csr") for pair in pairs]
+
+
+def kinds(words):
+    """Which kinds of characters there are in words, apart from their order."""
+    return [
+        {
+            "digit": any(map(str.isdigit, word)),
+            "digits": word.isdigit(),
+            "capital": any(map(str.isupper, word)),
+            "capitals": word.isupper(),
+            "capital inside": any(map(str.isupper, word[1:])),
+            "hyphen": "-" in word,
+            "no letter": not any(map(str.isalpha, word)),
+            "beyond ASCII": not word.isascii(),
+        }
+        for word in words
+    ]
+
+
+def positions(words):
+    """Where words stand, from the beginning and from the end."""
+    n = len(words)
+    return [
+        {"from first": str(min(t, 4)), "from last": str(min(n - 1 - t, 4))}
+        for t in range(n)
+    ]
+
+
+CHOICES = {
+    "default": WordFeatures,
+    "affixes=4": lambda: WordFeatures(affixes=4),
+    "affixes=8": lambda: WordFeatures(affixes=8),
+    "window=0": lambda: WordFeatures(window=0),
+    "window=2": lambda: WordFeatures(window=2),
+    "ngrams=1": lambda: WordFeatures(ngrams=1),
+    "ngrams=3": lambda: WordFeatures(ngrams=3),
+    "min_count=2": lambda: WordFeatures(min_count=2),
+    "with kinds of characters": lambda: Beside(kinds),
+    "with positions": lambda: Beside(positions),
+}
+
+
+def choose(problem, n, C=1.0):
+    """Rows of choices with their scores by cross-validation, beside the default's."""
+    X, y, *_ = problem
+    kept = np.random.default_rng(0).permutation(len(X))[: n or None]
+    X, y = ([own[i] for i in kept] for own in (X, y))
+    _, score = score_of(y)
+    splits, scores, seconds = list(KFold(5).split(kept)), {}, {}
+    for name, make in CHOICES.items():
+        start, scores[name] = process_time(), []
+        for train, test in splits:
+            parts = [[own[i] for i in at] for at in (train, test) for own in (X, y)]
+            tags, *_ = own_fit(make, parts, C)
+            scores[name].append(score(parts[3], tags))
+        seconds[name] = process_time() - start
+    rows = []
+    for name, own in scores.items():
+        difference = np.subtract(own, scores["default"])
+        error = np.std(difference, ddof=1) / np.sqrt(len(splits))
+        told = f"{np.mean(difference):+.2f} ± {error:.2f}"
+        rows.append([name, f"{np.mean(own):.2f}", told, f"{seconds[name]:.0f}"])
+    return {"sentences": len(X), "rows": rows}
+
+
 def show(found):
+    for name, own in found.items():
+        if "choice" in own:
+            print(f"{name}: five folds of {own['choice']['sentences']} sentences, C=1\n")
+            header = ["", own["score"], "beside the default's", "CPU s"]
+            print_table(header, own["choice"]["rows"])
     print("From strings to CSR\n")
     print_table(SPEED, [[k, *v["speed"]] for k, v in found.items() if "speed" in v])
     for name, own in found.items():
@@ -315,6 +412,7 @@ def main():
     parser.add_argument("--only", nargs="+", choices=MAKERS, default=[*MAKERS])
     parser.add_argument("--costs", type=float, nargs="*", default=[])
     parser.add_argument("--speed", action="store_true", help="of the features alone")
+    parser.add_argument("--choose", type=int, metavar="N", help="sentences, or 0 for all")
     parser.add_argument("--show", action="store_true", help="print what is known")
     args = parser.parse_args()
     found = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
@@ -333,6 +431,10 @@ def main():
         own["score"] = score_of(problem[3])[0]
         if args.speed:
             own["speed"] = speed(problem)
+            write(found)
+            continue
+        if args.choose is not None:
+            own["choice"] = choose(problem, args.choose)
             write(found)
             continue
         if args.costs:
