@@ -86,6 +86,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": "plot_",
     "ignore_pattern": r"demo\.py$",
+    "copyfile_regex": r"names\.txt",
     "subsection_order": "reading_order.section_place",
     "within_subsection_order": "reading_order.ReadingOrder",
     "backreferences_dir": "generated/backreferences",
