@@ -16,8 +16,8 @@ from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.mistakes import with_plain_calls
 from sklearn_structsvm._utils.tags import odd_tags
 
-# The package conllu, which is well kept (6.0.0 is of October 2024), reads these files, too,
-# but no others, and knows no numbers of lines, which messages need.
+# The package conllu, which is well kept (6.0.0 is of October 2024), reads these files,
+# too, but no others, and knows no numbers of lines, which messages need.
 CONLLU = "id form lemma upos xpos feats head deprel deps misc".split()
 # A word has an integer, a token of several words a range, an empty node a decimal.
 CONLLU_ID = re.compile(r"\d+(?:[-.]\d+)?")

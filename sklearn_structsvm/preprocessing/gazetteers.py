@@ -26,8 +26,8 @@ class Gazetteer:
                     own = [word.lower() for word in phrase]
             except (TypeError, AttributeError):
                 raise TypeError(
-                    f"gazetteers[{name!r}] contains {phrase!r}; a phrase must be a string "
-                    "or a tuple of words."
+                    f"gazetteers[{name!r}] contains {phrase!r}; a phrase must be a "
+                    "string or a tuple of words."
                 ) from None
             setdefault = self.words.setdefault
             numbers.extend([setdefault(word, len(self.words)) for word in own])
