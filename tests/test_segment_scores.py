@@ -12,6 +12,7 @@ from sklearn_structsvm import CRFClassifier
 from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.metrics import (
     segment_count_ratio,
+    segment_count_ratio_scorer,
     segment_edit_score,
     segment_edit_scorer,
     segment_f1_score,
@@ -122,6 +123,7 @@ def test_searches_know_the_scorers():
     for scorer, score in (
         (segment_f1_scorer, segment_f1_score),
         (segment_edit_scorer, segment_edit_score),
+        (segment_count_ratio_scorer, lambda *y: -abs(np.log(segment_count_ratio(*y)))),
     ):
         assert scorer(model, X, y) == score(y, model.predict(X))
         scores = cross_val_score(CRFClassifier(), X, y, cv=2, scoring=scorer)

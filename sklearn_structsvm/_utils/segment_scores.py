@@ -14,6 +14,7 @@ from sklearn_structsvm._utils.sequence_scores import paired_sequences, sequence_
 __all__ = [
     "segment_count_ratio",
     "segment_edit_score",
+    "segment_count_ratio_scorer",
     "segment_edit_scorer",
     "segment_f1_score",
     "segment_f1_scorer",
@@ -274,5 +275,11 @@ def segment_count_ratio(
     return float(n_pred / n_true)
 
 
+def _minus_log_ratio(*args, **options):
+    with np.errstate(divide="ignore"):
+        return -abs(float(np.log(segment_count_ratio(*args, **options))))
+
+
+segment_count_ratio_scorer = make_scorer(_minus_log_ratio)
 segment_f1_scorer = make_scorer(segment_f1_score)
 segment_edit_scorer = make_scorer(segment_edit_score)

@@ -411,7 +411,8 @@ class RowTask:
         known, labels = self.known[own], self.labels[own]
         if not len(labels):
             raise ValueError("A fold has no item with a label outside its test part.")
-        table = rows_at(self.table, known)
+        has_all = len(known) == n_rows(self.table)  # and needs no copy
+        table = self.table if has_all else rows_at(self.table, known)
         try:
             if self.weights is None:
                 return model.fit(table, labels)

@@ -2,7 +2,7 @@
 
 from sklearn_structsvm.onnx import _skl2onnx
 from sklearn_structsvm.onnx._converters import CONVERTERS
-from sklearn_structsvm.onnx._parsing import parse, set_output_types
+from sklearn_structsvm.onnx._parsing import model_name, parse, set_output_types
 
 __all__ = ["register_converters"]
 
@@ -28,6 +28,8 @@ def register_converters():
       `predict` without costs.
     - `MultilabelMetricClassifier`, except with ``average="samples"`` and without
       `labels_per_row`.
+    - `StackedStructureClassifier` with a chain, for one sequence of at least one row: its
+      labels, and an array of probabilities, or of the max-marginals of an SVM.
 
     Read more in the :ref:`User Guide <guide-deployment>`.
 
@@ -58,7 +60,7 @@ def register_converters():
     for kind, convert in CONVERTERS.items():
         _skl2onnx.update_registered_converter(
             kind,
-            f"SklearnStructSVM{kind.__name__}",
+            model_name(kind),
             set_output_types,
             convert,
             parser=parse,

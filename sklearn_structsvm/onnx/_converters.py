@@ -232,9 +232,63 @@ def _convert_label_rule(scope, operator, container):
     graph.finish(graph.reshape(present, -1, n_labels), P)
 
 
+# Steps along a chain, over rows of scores t. The state m has a number for each label, of
+# what was before: the sum or maximum over labelings, or the score after the best label.
+STEP = "step (real[k] m, real[k] t) => (real[k] next, real[k] row) { x = Add(m, t) "
+SUMS = """row = Identity(m) p = Softmax <axis = 0> (x)
+    sums = MatMul(p, table) next = Log(sums) }"""
+MAXIMA = """row = Identity(m) columns = Transpose <perm = [1, 0]> (table)
+    all = Add(columns, x) one = Constant <value_ints = [1]> () best, at = TopK(all, one)
+    shape = Constant <value_ints = [-1]> () next = Reshape(best, shape) }"""
+CHOICE = "row = Identity(x) y = ArgMax <keepdims = 0> (x) next = Gather(table, y) }"
+
+
+def _scan(graph, step, first, table, scores, backward=0):
+    """A row for each row of scores; the other way, the table is read the other way."""
+    real = "double" if graph.real == np.float64 else "float"
+    body = _skl2onnx.parser.parse_graph((STEP + step).replace("real", real))
+    table = (table.T if backward else table).astype(graph.real)
+    body.initializer.append(_skl2onnx.numpy_helper.from_array(table, "table"))
+    for node in body.node:  # names that are in no other graph
+        node.name = node.output[0]
+    names = [graph.scope.get_unique_variable_name(name) for name in ("m", "rows")]
+    body = _skl2onnx.compose.add_prefix_graph(body, names[0])
+    ways = {f"scan_{put}_directions": [backward] for put in ("input", "output")}
+    found = graph.Scan(
+        first, scores, body=body, num_scan_inputs=1, output_names=names, **ways
+    )
+    return found[1]
+
+
+def _convert_stacked(scope, operator, container):
+    """Labels of the rows of one sequence, and their probabilities or max-marginals."""
+    graph = Graph(scope, operator, container)
+    model, final = graph.model, graph.model.final_estimator_
+    parts, k = final.structure_.weight_parts(final.coef_), len(model.classes_)
+    table = parts.get("transition", np.zeros((k, k)))
+    names = "bias", "first_bias", "last_bias"
+    bias, first, last = (parts.get(name, np.zeros(k)) for name in names)
+    P = graph.probabilities(0, model.classes_)
+    logs = graph.Log(graph.Max(P, np.array([model.least_probability_])))
+    theta = graph.Add(graph.Mul(logs, parts["emission"]), bias)
+
+    def both_ways(step, table):
+        after = _scan(graph, step, last, table, theta, 1)
+        before = _scan(graph, step, first, table, theta)
+        return graph.Add(theta, after), graph.Add(graph.Add(theta, after), before)
+
+    onward, numbers = both_ways(MAXIMA, table)
+    gains = _scan(graph, CHOICE, first, table, onward)
+    if isinstance(final, ProbabilisticClassifier):
+        numbers = graph.Softmax(both_ways(SUMS, np.exp(table))[1], axis=1)
+        if final._decoding == "mbr":
+            gains = graph.MatMul(numbers, -final.structure_.label_costs_)
+    graph.finish_with_codes(graph.ArgMax(gains, axis=1, keepdims=0), numbers)
+
+
 CONVERTERS = {
     **dict.fromkeys(LINEAR_MODELS, _convert_linear),
-    StackedStructureClassifier: _convert_linear,  # never called: its parser refuses
+    StackedStructureClassifier: _convert_stacked,
     ComplexMetricClassifier: _convert_mixture,
     MultilabelMetricClassifier: _convert_label_rule,
 }

@@ -28,6 +28,7 @@ from sklearn_structsvm.estimators.sublbfgs import SubLBFGSClassifier
 from sklearn_structsvm.onnx import _skl2onnx
 from sklearn_structsvm.structures import (
     BinaryStructure,
+    ChainStructure,
     MulticlassStructure,
     MultilabelStructure,
 )
@@ -66,7 +67,19 @@ def parse(scope, model, inputs, custom_parsers=None):
     if _has_several_labels(model):
         return _skl2onnx._parse_sklearn_simple_model(scope, model, inputs, custom_parsers)
     _check_classes(model)
+    if isinstance(model, StackedStructureClassifier):
+        operator = scope.declare_local_operator(model_name(type(model)), model)
+        operator.inputs = inputs
+        kinds = _skl2onnx.Int64TensorType(), inputs[0].type.__class__()
+        for name, kind in zip(("label", "probabilities"), kinds, strict=True):
+            operator.outputs.append(scope.declare_local_variable(name, kind))
+        return operator.outputs
     return _skl2onnx._parse_sklearn_classifier(scope, model, inputs, custom_parsers)
+
+
+def model_name(kind):
+    """The name of a class of estimators in skl2onnx."""
+    return f"SklearnStructSVM{kind.__name__}"
 
 
 def _parse_inner(scope, model, inputs, custom_parsers):
@@ -129,12 +142,17 @@ def _check_label_rule(model):
 
 
 def _check_stacked(model):
-    _refuse(
-        model,
-        "a structure decodes, for which ONNX has no operators; its `estimator_` can be "
-        "exported by itself, and `final_estimator_` be asked in Python with the "
-        "logarithms of the probabilities",
-    )
+    structure, known = model.final_estimator_.structure_, model.estimator_.classes_
+    is_plain = type(structure) is ChainStructure and structure.emission == "given"
+    is_plain = is_plain and not structure.edge_features and structure.allowed_ is None
+    has_all = np.array_equal(np.sort(known), model.classes_)
+    if not (is_plain and has_all and "least_probability_" in vars(model)):
+        _refuse(
+            model,
+            "of structures only chains over probabilities of all classes have one, "
+            "without features, features of edges or restricted transitions; its "
+            "`estimator_` can be exported by itself",
+        )
 
 
 CHECKS = {

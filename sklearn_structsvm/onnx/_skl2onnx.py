@@ -5,6 +5,7 @@ If it cannot be imported, the error is `MISSING`, and the other names do not exi
 
 MISSING: ImportError | None = None
 try:
+    from onnx import compose, numpy_helper, parser
     from skl2onnx import update_registered_converter
     from skl2onnx._parse import (
         _parse_sklearn,
@@ -29,9 +30,12 @@ __all__ = [
     "_parse_sklearn",
     "_parse_sklearn_classifier",
     "_parse_sklearn_simple_model",
+    "compose",
     "get_label_classes",
     "guess_numpy_type",
     "guess_proto_type",
+    "numpy_helper",
     "onnx_ops",
+    "parser",
     "update_registered_converter",
 ]

@@ -107,15 +107,11 @@ def linked_items(
         _check_within(codes, ends, groups, group)
     order = np.argsort(codes, kind="stable")
     lengths = np.bincount(codes)
-    labels = None
-    if y is not None:
-        labels = split_rows(_labels(table, y)[order], lengths)
+    labels = None if y is None else split_rows(_labels(table, y)[order], lengths)
     for column in {id, y, group} - {None}:
         table = without_column(table, column)
     places = np.empty_like(order)
-    places[order] = np.arange(len(order)) - np.repeat(
-        np.cumsum(lengths) - lengths, lengths
-    )
+    places[order] = np.concatenate(list(map(np.arange, lengths)))
     by_item = np.argsort(codes[ends[:, 0]], kind="stable")
     n_edges = np.bincount(codes[ends[:, 0]], minlength=len(lengths))
     parts = [split_rows(rows_at(table, order), lengths)]
@@ -185,11 +181,9 @@ def _read_pairs(pairs, places):
         ends[row] = [places[own] for own in both]
     if len(columns) == 2:
         return ends, None
+    others = enumerate(columns[2:], 2)
     return ends, np.column_stack(
-        [
-            as_floats(f"Column {j} of pairs", own, len(ends))
-            for j, own in enumerate(columns[2:], 2)
-        ]
+        [as_floats(f"Column {j} of pairs", own, len(ends)) for j, own in others]
     )
 
 

@@ -149,18 +149,9 @@ class WindowFeatures(  # type: ignore[call-arg]
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         others = [names[j] for j in self._others()]
-        return np.array(
-            [
-                *names,
-                *(f"{name}[{k:+d}]" for k in self._offsets() for name in others),
-                *(
-                    f"{kind}({name}, {length})"
-                    for kind, length in self._windows()
-                    for name in others
-                ),
-            ],
-            dtype=object,
-        )
+        beside = [f"{name}[{k:+d}]" for k in self._offsets() for name in others]
+        made = [f"{kind}({name}, {n})" for kind, n in self._windows() for name in others]
+        return np.array([*names, *beside, *made], dtype=object)
 
     def set_output(
         self, *, transform: Literal["default", "pandas", "polars"] | None = None

@@ -7,10 +7,11 @@ import warnings
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from _seeds import new_rng, new_seed
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_structsvm import (
@@ -19,6 +20,7 @@ from sklearn_structsvm import (
     CRFClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
+    StackedStructureClassifier,
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.datasets import make_poses
@@ -114,6 +116,33 @@ def test_a_fit_to_sequences_takes_a_part_of_them(name, kind, dtype):
     # labelings are at hand.
     each = 400 if kind == "graph" else 300
     assert most < 0.3 * size_of(features) + each * sum(map(len, y))
+
+
+class Idle(ClassifierMixin, BaseEstimator):
+    """A classifier of rows that takes hardly any memory."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((X.shape[0], len(self.classes_)), 1.0 / len(self.classes_))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "frame"])
+def test_a_stacked_fit_concatenates_the_rows_once(kind):
+    """Beside them there are the rows of one fold, which its fit or its scores need."""
+    X, y = sequences("csr" if kind == "csr" else "dense", 300, 60, np.float64)
+    size = size_of(X)
+    if kind == "frame":
+        X = list(map(pd.DataFrame, X))
+    cv = [(np.arange(150, 300), np.arange(150)), (np.arange(150), np.arange(150, 300))]
+    for folds, most in (("prefit", 1.0), (cv, 1.5)):
+        base = Idle().fit(X[0], [0, 1])
+        model = StackedStructureClassifier(base, BCFWClassifier(max_iter=1), cv=folds)
+        model.fit(X[:4], y[:4]) if folds == "prefit" else None
+        taken, _ = added(lambda model=model: model.fit(X, y))
+        assert taken < most * size + 500 * sum(map(len, y))
 
 
 WITH_LITTLE_MEMORY = """

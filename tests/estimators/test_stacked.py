@@ -8,6 +8,7 @@ import pytest
 from _seeds import new_rng
 from joblib import parallel_config
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
@@ -160,20 +161,20 @@ def test_labels_that_a_forest_calls_impossible_are_as_likely_as_they_are_right()
     np.testing.assert_allclose(scores.min(), np.log(model.least_probability_))
 
 
-def test_a_classifier_that_memorizes_gains_no_trust():
-    """A tree is right about rows that it was fitted to, and by chance about others."""
-    rng = new_rng()
-    X = [rng.normal(size=(20, 2)) for _ in range(20)]
-    y = [np.repeat(rng.integers(2, size=4), 5) for _ in range(20)]
-    tree = DecisionTreeClassifier(random_state=0)
-    honest = StackedStructureClassifier(tree).fit(X, y).final_estimator_
-    rows, labels = np.vstack(X), np.concatenate(y)
-    leaky = StackedStructureClassifier(clone(tree).fit(rows, labels), cv="prefit")
-    trust = [
-        abs(final.structure_.weight_parts(final.coef_)["emission"].item())
-        for final in (honest, leaky.fit(X, y).final_estimator_)
-    ]
-    assert 3 * trust[0] < trust[1]
+@pytest.mark.parametrize("base", [DecisionTreeClassifier(), KNeighborsClassifier(1)])
+def test_a_classifier_that_memorizes_gains_no_trust(base):
+    """It is right about rows that it was fitted to, and hardly more about others."""
+    X, y = series(n=120, noise=1.5)
+    honest = StackedStructureClassifier(base).fit(X[:40], y[:40])
+    fitted = clone(base).fit(np.vstack(X[:40]), np.concatenate(y[:40]))
+    leaky = StackedStructureClassifier(fitted, cv="prefit").fit(X[:40], y[:40])
+    trust, scores = [], [fitted.score(np.vstack(X[40:]), np.concatenate(y[40:]))]
+    for model in (honest, leaky):
+        final = model.final_estimator_
+        trust += final.structure_.weight_parts(final.coef_)["emission"].tolist()
+        scores.append(model.score(X[40:], y[40:]))
+    assert abs(3 * trust[0]) < abs(trust[1])
+    assert scores[1] > max(scores[0], scores[2])
 
 
 def as_frames(X):
@@ -424,6 +425,14 @@ def test_all_that_the_structure_can_do_is_there():
     np.testing.assert_array_equal(
         model.log_likelihood(X, y), final.log_likelihood(scores, y)
     )
+    runs = CRFClassifier(ChainStructure(transitions="runs"), random_state=0)
+    spans = StackedStructureClassifier(LogisticRegression(), runs).fit(X, y)
+    items, least = logs_by_hand(X, y, np.ones(12), None, KFold(5))
+    runs.structure.emission = "given"
+    base = LogisticRegression().fit(np.vstack(X), np.concatenate(y))
+    logs = [np.log(np.maximum(base.predict_proba(x), least)) for x in X]
+    expected = runs.fit(items, y).predict_spans(logs, threshold=0.1)
+    assert spans.predict_spans(X, threshold=0.1).tolist() == expected.tolist()
     for own, other in zip(
         model.predict_k_best(X, 2)[0], final.predict_k_best(scores, 2)[0], strict=True
     ):
@@ -439,6 +448,33 @@ def test_all_that_the_structure_can_do_is_there():
     large_margin = StackedStructureClassifier(LogisticRegression(), BCFWClassifier())
     assert not hasattr(large_margin, "predict_proba")
     assert hasattr(large_margin, "max_marginals")
+
+
+def test_weights_and_groups_are_routed_through_pipelines_and_searches():
+    X, y = series()
+    beside = {"groups": np.repeat([0, 1, 2, 3], 3), "sample_weight": np.arange(1.0, 13.0)}
+    final = CRFClassifier("chain", random_state=0)
+    alone = StackedStructureClassifier(LogisticRegression(), final, cv=GroupKFold(2))
+    scaled = SequenceTransformer(StandardScaler())
+    alone.fit(scaled.fit_transform(X), y, **beside)
+    with config_context(enable_metadata_routing=True):
+        model = clone(alone).set_fit_request(groups=True, sample_weight=True)
+        model.set_score_request(sample_weight=True)
+        pipe = make_pipeline(scaled, model).fit(X, y, **beside)
+        grid = {"stackedstructureclassifier__final_estimator__C": [1.0]}
+        search = GridSearchCV(pipe, grid, cv=GroupKFold(2)).fit(X, y, **beside)
+    for own in (pipe[-1], search.best_estimator_[-1]):
+        np.testing.assert_array_equal(
+            own.final_estimator_.coef_, alone.final_estimator_.coef_
+        )
+    for k, (train, test) in enumerate(GroupKFold(2).split(X, y, beside["groups"])):
+        few, held = ({name: own[part] for name, own in beside.items()}
+                     for part in (train, test))  # fmt: skip
+        parts = [[own[i] for i in part] for part in (train, test) for own in (X, y)]
+        scaled.fit(parts[0])
+        own = clone(alone).fit(scaled.transform(parts[0]), parts[1], **few)
+        score = own.score(scaled.transform(parts[2]), parts[3], held["sample_weight"])
+        assert search.cv_results_[f"split{k}_test_score"][0] == score
 
 
 def test_pipelines_and_searches_set_the_parameters_of_both():

@@ -223,6 +223,24 @@ def test_pipelines_scale_the_features_of_positions():
     assert names.n_features_in_ == 3
 
 
+def test_a_long_gap_makes_a_change_of_label_likelier():
+    """Labels of a Markov process in time, read at irregular times."""
+    rng, X, y = new_rng(11), [], []
+    for _ in range(30):
+        gaps = rng.exponential(size=(39, 1))
+        changes = rng.random(39) < 0.5 * (1.0 - np.exp(-gaps[:, 0]))
+        labels = np.r_[0, np.cumsum(changes)] % 2
+        X.append((labels[:, None] + rng.normal(size=(40, 1)), gaps))
+        y.append(labels)
+    model = CRFClassifier(ChainStructure(edge_features=True), random_state=0).fit(X, y)
+    (of_gaps,) = model.structure_.weight_parts(model.coef_)["edge_transition"]
+    assert of_gaps[0, 1] + of_gaps[1, 0] > of_gaps[0, 0] + of_gaps[1, 1]
+    # In the middle between the labels, and one before that is surely 0.
+    rows = np.array([[-9.0], [0.5]])
+    proba = model.predict_proba([(rows, np.array([[gap]])) for gap in (0.1, 5.0)])
+    assert proba[1][1, 1] > proba[0][1, 1]
+
+
 def test_exports_are_refused(tmp_path):
     model, _ = with_random_weights()
     with pytest.raises(ValueError, match="not support edge_features"):

@@ -12,7 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from sklearn_structsvm import BCFWClassifier, ConformalClassifier, CRFClassifier
+from sklearn_structsvm import (
+    BCFWClassifier,
+    ConformalClassifier,
+    CRFClassifier,
+    StackedStructureClassifier,
+)
 from sklearn_structsvm._utils.calibration import allowed_rank, error_level
 from sklearn_structsvm.datasets import make_chains, make_hierarchical, make_multilabel
 from sklearn_structsvm.structures import HierarchicalStructure, MultilabelStructure
@@ -40,9 +45,11 @@ class KnownProbabilities(ClassifierMixin, BaseEstimator):
 def problem(kind):
     """A fitted model, and X and y of N + 1 other examples."""
     n = 60 + N + 1
-    if kind == "chain":
+    if kind in ("chain", "stacked"):
         X, y = make_chains(n, n_features=3, n_classes=4, random_state=new_seed(0))
         model = CRFClassifier(C=0.2, tol=1e-2, max_iter=50, random_state=0)
+        if kind == "stacked":
+            model = StackedStructureClassifier(LogisticRegression(), cv=3)
     elif kind == "classes":
         rng = new_rng(0)
         y = rng.integers(4, size=n)
@@ -87,6 +94,7 @@ def leave_each_out(model, X, y, **params):
     [
         ("classes", ("lac", "aps", "raps", "margin")),
         ("chain", ("lac", "margin", "likelihood")),
+        ("stacked", ("lac", "margin")),
         ("labels", ("lac", "margin")),
         ("hierarchy", ("margin",)),
     ],
@@ -146,6 +154,16 @@ def test_coverage_of_a_known_distribution_is_within_its_band(params):
     covered = round(model.set_report(X[n:], y[n:])["coverage"] * n_new)
     low, high = betabinom(n_new, 90, 10).ppf([1e-9, 1.0 - 1e-9])
     assert low <= covered <= high
+
+
+def test_coverage_of_stacked_chains_is_within_its_band():
+    n, n_new = 99, 1500
+    X, y = make_chains(20 + n + n_new, random_state=new_seed(3))
+    stacked = StackedStructureClassifier(LogisticRegression(), cv=3).fit(X[:20], y[:20])
+    model = ConformalClassifier(stacked, cv="prefit").fit(X[20 : 20 + n], y[20 : 20 + n])
+    report = model.set_report(X[20 + n :], y[20 + n :])
+    low, high = betabinom(n_new, 90, 10).ppf([1e-9, 1.0 - 1e-9])
+    assert low <= round(report["coverage"] * n_new) <= high
 
 
 @pytest.mark.parametrize("cv", [0.5, 4])
