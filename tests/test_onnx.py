@@ -575,7 +575,7 @@ REFUSED = [
     (lambda: fitted(OF_PAIRS, "multilabel"),
      "BCFWClassifier has no form in ONNX: PairwiseMultilabelStructure decodes"),
     (lambda: (STACKED.fit(*make_chains(9, random_state=new_seed(0))), features()),
-     "StackedStructureClassifier has no form in ONNX: of structures only chains over"),
+     "StackedStructureClassifier has no form in ONNX: only plain chains over"),
     (with_half_a_class, r"its classes are \[0.5, 1.0\]"),
     (lambda: fitted(ComplexMetricClassifier(EXACT, solver_options={"lmo": "weighted"})),
      "its classifiers decide without class probabilities"),

@@ -1,5 +1,6 @@
 """One interface to tables of pandas, polars, Arrow and Dask, and to lists of tokens."""
 
+import sys
 from itertools import chain
 
 import numpy as np
@@ -202,18 +203,24 @@ def concatenated(items):
         return SplitMatrix(list(map(concatenated, columns)))
     library = type(first).__module__.partition(".")[0]
     if library == "pandas":
-        import pandas
-
-        return pandas.concat(items)
-    if library == "polars":
-        import polars
-
-        return polars.concat(items)
-    if library == "pyarrow":
-        import pyarrow
-
-        return pyarrow.concat_tables(items)
+        items = _with_all_categories(items)
+    if library in ("pandas", "polars", "pyarrow"):
+        name = "concat_tables" if library == "pyarrow" else "concat"
+        return getattr(sys.modules[library], name)(items)
     return np.concatenate(items)
+
+
+def _with_all_categories(frames):
+    """pandas frames whose categories are those of all: otherwise they would be lost."""
+    from pandas.api.types import union_categoricals
+
+    for name in frames[0].columns[frames[0].dtypes == "category"]:
+        columns = [frame[name] for frame in frames if name in frame]
+        kinds = {column.dtype for column in columns}
+        if len(kinds) > 1 and all(kind == "category" for kind in kinds):
+            every = union_categoricals(columns, ignore_order=True).dtype
+            frames = [frame.astype({name: every}) for frame in frames]
+    return frames
 
 
 def joined_columns(tables):

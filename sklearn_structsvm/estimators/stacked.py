@@ -15,6 +15,7 @@ from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import is_empty
 from sklearn_structsvm._utils.compat import HasMethods, StrOptions, available_if
 from sklearn_structsvm._utils.labels import (
+    MISSING,
     check_node_weights,
     encode,
     split_weights,
@@ -418,6 +419,11 @@ class RowTask:
                 return model.fit(table, labels)
             return fit_weighted(model, table, labels, self.weights[own])
         except (TypeError, ValueError) as error:
+            if "1D array" in str(error):
+                raise ValueError(
+                    "The rows of X[0] are single numbers: for one feature use "
+                    "[x[:, np.newaxis] for x in X]."
+                ) from error
             if "float" in str(error).lower():  # strings, dates or dicts
                 refuse_odd_columns(table)
                 if isinstance(table, list):
@@ -498,6 +504,7 @@ def _set_best(final, per_row, items, y, beside, parts):
     final.set_params(**ways[0])
     if len(parts) < 2:
         return
+    y = list(map(_with_missing, y))  # or each fit warns of None and NaN
 
     def given(places):
         own = {name: np.asarray(values)[places] for name, values in beside.items()}
@@ -516,6 +523,14 @@ def _set_best(final, per_row, items, y, beside, parts):
     gains = scores - scores[0]
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(len(parts))
     final.set_params(**ways[int(np.argmax(np.where(mean > error, mean, 0.0)))])
+
+
+def _with_missing(y):
+    labels, weights = split_weights(y)
+    entries = as_entries(labels)
+    if entries is not None:
+        labels = [MISSING if entry is None else entry for entry in entries]
+    return labels if weights is None else (labels, weights)
 
 
 def _labels_of_rows(y, lengths):

@@ -24,12 +24,11 @@ def register_converters():
       has an input "uniforms" of shape (n_samples, 1): numbers in [0, 1) that choose the
       rule of each row. ``model.row_hash_.choices(X, len(X))`` are those that
       ``predict(X)`` uses. Rules that depend on a baseline, or on groups of several
-      columns, cannot be exported. Costs of examples are replaced by their means, as in
-      `predict` without costs.
+      columns, cannot be exported. Costs of examples are replaced by their means.
     - `MultilabelMetricClassifier`, except with ``average="samples"`` and without
       `labels_per_row`.
-    - `StackedStructureClassifier` with a chain, for one sequence of at least one row: its
-      labels, and an array of probabilities, or of the max-marginals of an SVM.
+    - `StackedStructureClassifier`, of one sequence of at least one row, if a plain chain
+      is over probabilities: labels, with probabilities or an SVM's max-marginals.
 
     Read more in the :ref:`User Guide <guide-deployment>`.
 

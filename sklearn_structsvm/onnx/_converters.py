@@ -254,10 +254,8 @@ def _scan(graph, step, first, table, scores, backward=0):
     names = [graph.scope.get_unique_variable_name(name) for name in ("m", "rows")]
     body = _skl2onnx.compose.add_prefix_graph(body, names[0])
     ways = {f"scan_{put}_directions": [backward] for put in ("input", "output")}
-    found = graph.Scan(
-        first, scores, body=body, num_scan_inputs=1, output_names=names, **ways
-    )
-    return found[1]
+    ways |= {"num_scan_inputs": 1, "output_names": names}
+    return graph.Scan(first, scores, body=body, **ways)[1]
 
 
 def _convert_stacked(scope, operator, container):

@@ -147,12 +147,7 @@ def _check_stacked(model):
     is_plain = is_plain and not structure.edge_features and structure.allowed_ is None
     has_all = np.array_equal(np.sort(known), model.classes_)
     if not (is_plain and has_all and "least_probability_" in vars(model)):
-        _refuse(
-            model,
-            "of structures only chains over probabilities of all classes have one, "
-            "without features, features of edges or restricted transitions; its "
-            "`estimator_` can be exported by itself",
-        )
+        _refuse(model, "only plain chains over probabilities of all classes have one")
 
 
 CHECKS = {

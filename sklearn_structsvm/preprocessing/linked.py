@@ -100,7 +100,8 @@ def linked_items(
     places = _places_of(_column(table, id))
     ends, edge_features = _read_pairs(pairs, places)
     if group is None:
-        codes = codes_by_first_row(_components(ends, n_rows(table)))
+        links = sparse.csr_array((np.ones(len(ends)), ends.T), shape=2 * (n_rows(table),))
+        codes = codes_by_first_row(connected_components(links, directed=False)[1])
     else:
         groups = _column(table, group)
         codes = codes_by_first_row(groups)
@@ -185,11 +186,6 @@ def _read_pairs(pairs, places):
     return ends, np.column_stack(
         [as_floats(f"Column {j} of pairs", own, len(ends)) for j, own in others]
     )
-
-
-def _components(ends, n):
-    links = sparse.csr_array((np.ones(len(ends)), ends.T), shape=(n, n))
-    return connected_components(links, directed=False)[1]
 
 
 def _check_within(codes, ends, groups, name):

@@ -17,7 +17,7 @@ from sklearn_structsvm._utils.borders import check_integer, is_empty
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.labels import listed
-from sklearn_structsvm._utils.sequences import put_back, rows_of, stacked
+from sklearn_structsvm._utils.sequences import one_table, put_back, rows_of, stacked
 from sklearn_structsvm._utils.tables import refuse_odd_columns, split_rows
 from sklearn_structsvm.preprocessing.sequences import SequenceList
 
@@ -116,8 +116,7 @@ class WindowFeatures(  # type: ignore[call-arg]
             Fitted transformer.
         """
         self._windows()
-        items, _ = rows_of(X)
-        self._read(stacked(items)[0], reset=True)
+        self._read(one_table(X)[0], reset=True)
         self._time_column()
         return self
 
@@ -272,7 +271,7 @@ def _windows_of_time(times, lengths, length):
     low, high, start = [], [], 0
     for i, own in enumerate(split_rows(times.astype(np.float64), lengths)):
         if not (np.diff(own) >= 0.0).all() or not np.isfinite(own).all():
-            raise ValueError(f"The times of X[{i}] must be finite and not decreasing.")
+            raise ValueError(f"The times of X[{i}] must be finite, and sorted.")
         reach = 0.5 * length + 4.0 * np.spacing(np.abs(own).max(initial=0.0))
         low.append(start + np.searchsorted(own, own - reach))
         high.append(start + np.searchsorted(own, own + reach, side="right"))

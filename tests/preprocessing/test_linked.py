@@ -80,10 +80,10 @@ def test_items_are_groups_and_predictions_find_their_rows():
 
 def test_homes_alike_are_learned_as_from_graphs_by_hand():
     """Whether people smoke is noisy to see, and the same in most of a home."""
-    rng, n = new_rng(4), 400
+    rng, n = new_rng(4), 2400
     home = np.repeat(np.arange(n // 4), 4)
     smokes = (rng.random(n // 4)[home] < 0.5) ^ (rng.random(n) < 0.05)
-    sign = smokes + rng.normal(size=n)
+    sign = smokes + 0.7 * rng.normal(size=n)
     table = pd.DataFrame({"id": np.arange(n), "sign": sign, "smokes": smokes.astype(int)})
     cycle = [(0, 1), (1, 2), (2, 3)]
     pairs = [(4 * h + a, 4 * h + b) for h in range(n // 4) for a, b in cycle]
@@ -91,13 +91,13 @@ def test_homes_alike_are_learned_as_from_graphs_by_hand():
     by_hand = [(sign[home == h, None], np.array(cycle)) for h in range(n // 4)]
     model = StackedStructureClassifier(GaussianNB(), CRFClassifier("graph"))
     labels = np.split(smokes.astype(int), n // 4)
-    own = clone(model).fit(by_hand[:50], labels[:50])
-    coef = model.fit(X[:50], y[:50]).final_estimator_.coef_
+    own = clone(model).fit(by_hand[:300], labels[:300])
+    coef = model.fit(X[:300], y[:300]).final_estimator_.coef_
     np.testing.assert_array_equal(coef, own.final_estimator_.coef_)
     np.testing.assert_array_equal(order, table["id"])
-    alone = model.estimator_.score(table[["sign"]][200:], table["smokes"][200:])
-    assert model.score(X[50:], y[50:]) == own.score(by_hand[50:], labels[50:])
-    assert model.score(X[50:], y[50:]) > alone
+    alone = model.estimator_.score(table[["sign"]][1200:], table["smokes"][1200:])
+    assert model.score(X[300:], y[300:]) == own.score(by_hand[300:], labels[300:])
+    assert model.score(X[300:], y[300:]) > alone
 
 
 def test_rows_without_labels_and_without_links_can_be_learned_from():
