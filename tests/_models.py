@@ -285,9 +285,9 @@ MODELS |= {
     "corrected": (
         [COMPLEX, 'lmo="plugin"', "corrected probabilities", "GMean"], corrected,
     ),
-    "sets": (["ConformalClassifier", "sets of classes"], sets),
+    "sets": (["ConformalClassifier", "estimator=None", "sets of classes"], sets),
     "sets of groups": (
-        ["ConformalClassifier", "sets of classes", "groups"],
+        ["ConformalClassifier", "estimator=None", "sets of classes", "groups"],
         partial(sets, condition="group"),
     ),
     "sets of several labels": (
@@ -299,13 +299,15 @@ MODELS |= {
          "CRFClassifier", "ChainStructure"],
         partial(sets, "sequences"),
     ),
-    "thresholds": (["MultilabelMetricClassifier", "thresholds", "FBeta"], labels),
+    "thresholds": (
+        ["MultilabelMetricClassifier", "estimator=None", "thresholds", "FBeta"], labels,
+    ),
     "two labels": (
-        ["MultilabelMetricClassifier", "labels_per_row", "FBeta"],
+        ["MultilabelMetricClassifier", "estimator=None", "labels_per_row", "FBeta"],
         partial(labels, labels_per_row=2),
     ),
     "sets of labels": (
-        ["MultilabelMetricClassifier", 'average="samples"', "FBeta"],
+        ["MultilabelMetricClassifier", "estimator=None", 'average="samples"', "FBeta"],
         partial(labels, average="samples"),
     ),
 }  # fmt: skip

@@ -24,19 +24,25 @@ def column_names(table):
     return None if columns is None or not hasattr(table, "shape") else list(columns)
 
 
-def refuse_odd_columns(X, given="X"):
+def refuse_odd_columns(X, given="X", with_missing=False):
     """ValueError for dates and strings in columns of a data frame of features.
 
     It names all columns that a fit would refuse, and says what makes numbers of them.
+    `with_missing`: missing values alone are refused, too.
     """
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
         raise ValueError(f"{given} holds dates, of type {X.dtype}: pass numbers.")
-    if column_names(X) is None or not hasattr(X, "dtypes"):
+    strings, dates = {}, []
+    if column_names(X) is not None and hasattr(X, "dtypes"):
+        strings, dates = odd_columns(X)
+        is_asked = strings or dates or with_missing
+        missing = columns_with_missing(X) if is_asked else []
+    else:
+        is_table = with_missing and np.ndim(X) == 2 and not sparse.issparse(X)
+        columns = np.asarray(X).T if is_table else []
+        missing = [j for j, column in enumerate(columns) if n_missing(column)]
+    if not (strings or dates or missing):
         return
-    strings, dates = odd_columns(X)
-    if not strings and not dates:
-        return
-    missing = columns_with_missing(X)
     found = []
     for names, what in (
         (list(strings), f"strings, such as {next(iter(strings.values()), '')!r}"),

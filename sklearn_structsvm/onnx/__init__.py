@@ -1,5 +1,8 @@
 """Trained classifiers as ONNX graphs, by way of skl2onnx."""
 
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_structsvm._utils.scaled_logistic import ScaledLogisticRegression
 from sklearn_structsvm.onnx import _skl2onnx
 from sklearn_structsvm.onnx._converters import CONVERTERS
 from sklearn_structsvm.onnx._parsing import model_name, parse, set_output_types
@@ -56,6 +59,9 @@ def register_converters():
         raise ImportError(
             "skl2onnx writes ONNX graphs, and is not installed: pip install skl2onnx"
         ) from _skl2onnx.MISSING
+    # The default classifier is written as what it is made of.
+    names = _skl2onnx.sklearn_operator_name_map
+    names[ScaledLogisticRegression] = names[LogisticRegression]
     for kind, convert in CONVERTERS.items():
         _skl2onnx.update_registered_converter(
             kind,

@@ -12,6 +12,7 @@ try:
         _parse_sklearn_classifier,
         _parse_sklearn_simple_model,
     )
+    from skl2onnx._supported_operators import sklearn_operator_name_map
     from skl2onnx.algebra import onnx_ops
     from skl2onnx.common.data_types import (
         Int64TensorType,
@@ -37,5 +38,6 @@ __all__ = [
     "numpy_helper",
     "onnx_ops",
     "parser",
+    "sklearn_operator_name_map",
     "update_registered_converter",
 ]

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.borders import check_shape
 from sklearn_structsvm._utils.compat import _safe_indexing
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion.lmo.arguments import as_losses
 from sklearn_structsvm.confusion.lmo.base import LMO
@@ -36,8 +36,8 @@ class WeightedLMO(LMO):
         Classifier whose `fit` accepts `sample_weight`, or which has a parameter
         `class_weight`; the latter suffices if the costs are the same for all examples of
         a class. In a `Pipeline` the last step receives the weights. None means
-        `LogisticRegression()`. It is cloned for each fit. Its predictions do not depend
-        on the cell.
+        logistic regression on scaled columns. It is cloned for each fit. Its predictions
+        do not depend on the cell.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class WeightedLMO(LMO):
     ) -> Self:
         super().fit(X, y, sample_weight, cells, n_cells)
         given = self.estimator
-        self.estimator_ = LogisticRegression() if given is None else given
+        self.estimator_ = default_classifier() if given is None else given
         self.n_fits_ = 0
         return self
 

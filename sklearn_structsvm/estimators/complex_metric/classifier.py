@@ -69,7 +69,7 @@ class ComplexMetricClassifier(RandomizedClassifier):
     estimator : classifier or None, default=None
         Source of the class probabilities. It is cloned and fitted to the labels as they
         are, unless it is a ``FrozenEstimator`` or ``cv="prefit"``. Wrap SVMs in
-        ``CalibratedClassifierCV``. None means logistic regression.
+        ``CalibratedClassifierCV``. None means logistic regression on scaled columns.
     metric : str, ConfusionMetric, rate or callable, default="g_mean"
         What to optimize: a name such as "g_mean", "recall" or "micro_f1" (any key of
         ``sklearn_structsvm.metrics.METRICS``, or scikit-learn's name), or an object of

@@ -284,18 +284,17 @@ class CertifiedSearch:
         words = f"What decides are rates of {' and '.join(sizes)}."
         if nothing:
             words = f"There are no held-out {listed_names(nothing, str)}."
-        remedies, strictest = [], sums[sums.decisive(self.error)[1]]
+        strictest = sums[sums.decisive(self.error)[1]]
         # Otherwise nothing would be asked any more.
         if strictest.bound + looser * strictest.unit < strictest.costs.sum():
-            remedies.append(f"constraints that are {looser:.2g} looser")
+            words += f" The rule would pass constraints that are {looser:.2g} looser"
+            words += ", for which others may be chosen."
         # No number of examples does what no stricter rule was found for.
         is_spare = rule.shift > 0.0 or rule.surety >= STEP
         factor = enough_factor(rule.surety * is_spare, self.error, share)
         if factor is not None and factor > 1.0:
             enough = _rounded(int(np.ceil(n / share * factor)))
-            remedies.append(f"these constraints with about {enough:,} examples in all")
-        if remedies:
-            words += f" What could be certified: {', or '.join(remedies)}."
+            words += f" For these it takes about {enough:,} examples in all."
         if factor is not None and factor <= 1.0:
             words += " As many other examples might do: this was chance, or the "
             words += "probabilities are wrong."

@@ -22,6 +22,7 @@ from sklearn_structsvm._utils.borders import (
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm._utils.indicators import as_indicator, largest_of_rows
 from sklearn_structsvm._utils.pieces import row_pieces
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.label_metric import (
@@ -42,7 +43,6 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     refuse_misspelt,
     routes_metadata,
 )
-from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.complex_metric.written_rule import (
     WrittenRule,
     write_label_rule,

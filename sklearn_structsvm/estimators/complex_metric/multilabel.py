@@ -94,7 +94,7 @@ class MultilabelMetricClassifier(LabelPredictor):
         label, as do ``MultiOutputClassifier`` and forests; or a sparse matrix that holds
         only the most probable labels, which is never made dense. It is cloned and fitted,
         unless it is a ``FrozenEstimator`` or ``cv="prefit"``. None means one logistic
-        regression per label.
+        regression per label, on scaled columns.
     metric : str or ConfusionMetric, default="f1"
         The metric :math:`\psi` of a label that is present (1) or absent (0): the name of
         a metric of two classes, such as "f1", "jaccard" or "mcc" (a key of

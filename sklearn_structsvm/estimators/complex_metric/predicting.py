@@ -29,6 +29,7 @@ from sklearn_structsvm._utils.labels import (
     unseen,
     unseen_words,
 )
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.snapshots import of_one_fit
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.confusion.constraint import Constraint
@@ -44,7 +45,6 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     class_probabilities,
-    default_classifier,
 )
 
 # A parameter of one of several constraints.

@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -49,15 +47,6 @@ class Probabilities:
     P: Any
     rows: np.ndarray | None = None
     folds: list | None = None
-
-
-def default_classifier():
-    """The default probability model."""
-    # scikit-learn's 100 iterations rarely suffice if features are not scaled.
-    classifier = LogisticRegression(max_iter=1000)
-    if get_config()["enable_metadata_routing"]:
-        classifier.set_fit_request(sample_weight=True)
-    return classifier
 
 
 def check_classifier(classifier, method, hint="", name="estimator"):

@@ -19,7 +19,7 @@ from sklearn_structsvm._utils.compat import (
 )
 from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode, refuse_missing
-from sklearn_structsvm._utils.tables import listed_names, refuse_odd_columns
+from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.confusion.cells import Cells, same_name
 from sklearn_structsvm.confusion.counts import make_cells
@@ -212,8 +212,6 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
     refuse_missing(y)
     rows, y = indexable(X, y)
     _refuse_several(estimator, X, y)
-    if estimator.estimator is None:
-        refuse_odd_columns(X)
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)

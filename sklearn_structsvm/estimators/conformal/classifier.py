@@ -24,11 +24,11 @@ from sklearn_structsvm._utils.compat import (
     _safe_split,
     available_if,
 )
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.snapshots import Draft, of_one_fit
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
-from sklearn_structsvm.estimators.complex_metric.probabilities import default_classifier
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 from sklearn_structsvm.estimators.inner import (
     UNFITTED,
@@ -76,7 +76,7 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
     estimator : estimator or None, default=None
         A classifier of this package or of scikit-learn, or a pipeline. A clone is fitted,
         unless it is a :class:`~sklearn.frozen.FrozenEstimator`: then all of the data are
-        used to calibrate. None means ``LogisticRegression(max_iter=1000)``.
+        used to calibrate. None means logistic regression on scaled columns.
     confidence_level : float, default=0.9
         The probability that is promised. It needs at least :math:`1 / \alpha - 1`
         calibration examples.

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm.confusion.binomial_tests import p_value, rate_sums
 from sklearn_structsvm.confusion.tightening import find_bounds
 from sklearn_structsvm.estimators.complex_metric import solving
@@ -285,7 +286,7 @@ def test_nothing_but_the_other_rows_is_fitted():
     model.fit(X, y)
     held = np.random.RandomState(0).permutation(600)[:150]
     rest = np.setdiff1d(np.arange(600), held)
-    expected = LogisticRegression(max_iter=1000).fit(X[rest], y[rest])
+    expected = default_classifier().fit(X[rest], y[rest])
     np.testing.assert_array_equal(model.estimator_.coef_, expected.coef_)
     again = certified(Recall(at_least=0.2), constraint_calibration=0.25, cv=None)
     again.fit(X, y)

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm.metrics import (
     ExpectedCost,
     LinearLoss,
@@ -318,7 +319,7 @@ def test_held_out_probabilities_have_their_own_costs():
     model.fit(X, y, costs=costs)
     rows = np.concatenate([test for _, test in folds.split(X, y)])
     parts = [
-        LogisticRegression(max_iter=1000).fit(X[train], y[train]).predict_proba(X[test])
+        default_classifier().fit(X[train], y[train]).predict_proba(X[test])
         for train, test in folds.split(X, y)
     ]
     expected = np.einsum("ri,rij->rj", np.concatenate(parts), costs[rows])

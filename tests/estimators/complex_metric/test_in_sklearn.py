@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_structsvm import BCFWClassifier, ComplexMetricClassifier, SubLBFGSClassifier
 from sklearn_structsvm._utils.compat import ROUTES_TO_DEFAULT_SCORES
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.weights import effective_weights
 from sklearn_structsvm.metrics import (
     EqualOpportunity,
@@ -291,7 +292,7 @@ class TestRouting:
         # The one by default asks, and gets weights of a scale of its own.
         model = ComplexMetricClassifier().fit(X, y, sample_weight=weights)
         own = effective_weights(weights)
-        alone = LogisticRegression(max_iter=1000).fit(X, y, own)
+        alone = default_classifier().fit(X, y, own)
         np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
         with pytest.raises(ValueError, match="not explicitly set"):
             silent = ComplexMetricClassifier(LogisticRegression())

@@ -38,6 +38,7 @@ from sklearn.utils.estimator_checks import check_param_validation
 
 from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
 from sklearn_structsvm._utils import pieces
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.estimators.complex_metric import label_predicting
@@ -536,7 +537,7 @@ def test_weights_reach_the_classifier_where_it_takes_them():
     with config_context(enable_metadata_routing=True):
         routed = MultilabelMetricClassifier(cv=2)
         routed.set_fit_request(sample_weight=True).fit(X, Y, sample_weight=weights)
-        logistic = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
+        logistic = default_classifier()
         weights = weights * (weights.sum() / (weights @ weights))
         expected = OneVsRestClassifier(logistic).fit(X, Y, sample_weight=weights)
     assert np.allclose(routed.predict_proba(X), expected.predict_proba(X))
@@ -546,7 +547,7 @@ def test_folds_give_probabilities_that_were_not_trained_on():
     X, Y = some_data()
     folds = list(KFold(4).split(X))
     model = MultilabelMetricClassifier(cv=folds).fit(X, Y)
-    inner = OneVsRestClassifier(LogisticRegression(max_iter=1000))
+    inner = OneVsRestClassifier(default_classifier())
     held_out = np.empty(Y.shape)
     for train, test in folds:
         held_out[test] = clone(inner).fit(X[train], Y[train]).predict_proba(X[test])

@@ -16,6 +16,7 @@ from sklearn.model_selection import StratifiedKFold, TunedThresholdClassifierCV
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm.estimators.complex_metric.thresholds import (
     NamedThresholds,
     named_losses,
@@ -282,7 +283,7 @@ def test_thresholds_of_folds_are_those_of_fits_to_their_held_out_part():
     model = ComplexMetricClassifier(cv=folds, **options).fit(X, y)
     alone = []
     for train, test in folds.split(X, y):
-        inner = LogisticRegression(max_iter=1000).fit(X[train], y[train])
+        inner = default_classifier().fit(X[train], y[train])
         part = ComplexMetricClassifier(FrozenEstimator(inner), **options)
         alone.append(part.fit(X[test], y[test]).threshold_)
     np.testing.assert_allclose(model.cv_thresholds_, alone)
