@@ -13,11 +13,7 @@ from sklearn_structsvm._utils.tables import refuse_odd_columns
 
 
 class ScaledLogisticRegression(LogisticRegression):
-    """Logistic regression on scaled columns; `coef_` is of the columns as they are.
-
-    Columns that are mostly zero, such as counts of words, are divided by their largest
-    size, others standardized, whether X is dense or sparse.
-    """
+    """Logistic regression on scaled columns; `coef_` is of the columns as they are."""
 
     def fit(self, X, y, sample_weight=None):
         refuse_odd_columns(X, with_missing=True)
@@ -47,6 +43,8 @@ def default_classifier():
 
 def scaled_columns(X, weights):
     """Scaled columns, what was subtracted from them, and what they were divided by."""
+    # Columns that are mostly zero, such as indicators and counts of words, are divided by
+    # their largest size. Others are standardized, whether X is dense or sparse.
     shares = weights / weights.sum()
     used = shares > 0.0
     is_full = X.astype(bool).T @ shares > 0.5

@@ -33,9 +33,7 @@ from sklearn_structsvm.confusion.moved import moved
 from sklearn_structsvm.confusion.tightening import refuse_curved, refuse_many_pairs
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
-from sklearn_structsvm.estimators.complex_metric.probabilities import (
-    class_probabilities,
-)
+from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 from sklearn_structsvm.estimators.complex_metric.task import (
     bounds_uniformly,
     promise_words,

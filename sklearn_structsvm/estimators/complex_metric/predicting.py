@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import indexable
-from sklearn.utils.metadata_routing import (
-    process_routing,
-)
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_structsvm._utils.arrays import refuse_foreign
@@ -21,9 +19,7 @@ from sklearn_structsvm._utils.borders import (
     refuse_masked,
 )
 from sklearn_structsvm._utils.caller import warn_caller
-from sklearn_structsvm._utils.compat import (
-    available_if,
-)
+from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import (
     refuse_missing,
     unseen,
@@ -43,9 +39,7 @@ from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     routes_metadata,
 )
 from sklearn_structsvm.estimators.complex_metric.pairs import for_pairs
-from sklearn_structsvm.estimators.complex_metric.probabilities import (
-    class_probabilities,
-)
+from sklearn_structsvm.estimators.complex_metric.probabilities import class_probabilities
 
 # A parameter of one of several constraints.
 PLACED = re.compile(r"constraints__(\d+)__(.+)")
