@@ -146,7 +146,7 @@ class _Search(BestFirst):
         # Functions for bounds on ψ, with multipliers of constraints and without.
         self.minorants, self.tangents = deque(maxlen=MAX_BOUNDS), deque(maxlen=MAX_BOUNDS)
         pieces, self.ratio = problem.pieces(), ratio_form(problem)
-        self.pieces = self.terms = None
+        self.pieces = self.piece_halves = self.terms = None
         if pieces is not None:
             self.pieces = [self._function(G, h) for G, h in zip(*pieces, strict=True)]
             self.piece_halves = problem.piece_halves
@@ -298,12 +298,9 @@ class _Search(BestFirst):
         if not functions:
             return box
         box = list(box)
-        constants = np.array([constant for constant, _ in functions])
         cutoffs = np.array([cutoff for _, _, cutoff in tests])
-        values = [
-            np.array([parts[a][kept] for _, parts in functions])
-            for a, kept in enumerate(box)
-        ]
+        constants, parts = _stacked(functions)
+        values = [own[:, kept] for own, kept in zip(parts, box, strict=True)]
         while True:
             n_rules = _n_rules(box)
             least = [own.min(axis=1) for own in values]
@@ -344,8 +341,7 @@ class _Search(BestFirst):
         ]
         functions = [*self.rows, *self.half_rows]
         halves = np.append(np.zeros(len(self.rows), dtype=int), self.halves)
-        parts = [np.array(own) for own in zip(*(u for _, u in functions), strict=True)]
-        now = np.array([constant for constant, _ in functions])
+        now, parts = _stacked(functions)
         now = now + sum(own[:, t] for own, t in zip(parts, rule, strict=True))
         least = np.inf
         for _ in range(50):
@@ -422,11 +418,13 @@ class _Search(BestFirst):
 
     def _largest(self, functions, halves, box):
         """The largest function, or sum of two halves, at all rules of a box."""
-        largest = {}
-        for function, e in zip(functions, halves, strict=True):
-            values = _outer(function, box)
-            largest[e] = np.maximum(largest[e], values) if e in largest else values
-        found = np.full(int(_n_rules(box)), -np.inf)
+        largest, found = {}, np.full(int(_n_rules(box)), -np.inf)
+        # Many functions of few rules, or few of many.
+        n = max(1, MAX_ENUMERATED // len(found))
+        for i in range(0, len(functions), n):
+            at_rules = _outer(_stacked(functions[i : i + n]), box)
+            for e, values in zip(halves[i : i + n], at_rules, strict=True):
+                largest[e] = np.maximum(largest[e], values) if e in largest else values
         for e, values in largest.items():
             if e >= 0:
                 np.maximum(found, values + (largest[-e] if e else 0.0), out=found)
@@ -434,11 +432,10 @@ class _Search(BestFirst):
 
     def _lower(self, box, left):
         """Lower bounds of ψ for the rules of a box, exact where possible."""
-        if self.pieces:
-            low = self._largest(self.pieces, self.piece_halves, box)[left]
-        else:
-            whole = np.zeros(len(self.tangents), dtype=int)
-            low = self._largest(self.tangents, whole, box)[left]
+        functions, halves = self.pieces, self.piece_halves
+        if not functions:
+            functions, halves = list(self.tangents), np.zeros(len(self.tangents), int)
+        low = self._largest(functions, halves, box)[left]
         if self.terms:
             total = np.zeros(len(left))
             for weight, above, below in self.terms:
@@ -489,9 +486,16 @@ def _n_rules(box):
     return float(np.prod([float(len(kept)) for kept in box]))
 
 
+def _stacked(functions):
+    """Several linear functions as one of arrays, of which the last axis is of points."""
+    constants, parts = zip(*functions, strict=True)
+    return np.array(constants), [np.array(own) for own in zip(*parts, strict=True)]
+
+
 def _outer(function, box):
     """A linear function at all rules of a box; the last cell varies fastest."""
-    total, parts = function
+    total, parts = np.asarray(function[0])[..., None], function[1]
     for part, kept in zip(parts, box, strict=True):
-        total = np.add.outer(total, part[kept])
-    return np.ravel(total)
+        total = total[..., None] + part[..., None, kept]
+        total = total.reshape(*part.shape[:-1], -1)
+    return total
