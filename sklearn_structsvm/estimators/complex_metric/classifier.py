@@ -22,9 +22,7 @@ from sklearn_structsvm.estimators.complex_metric.oracles import (
     find_probabilities,
     make_oracle,
 )
-from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
-    refuse_misspelt,
-)
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import refuse_misspelt
 from sklearn_structsvm.estimators.complex_metric.predicting import RandomizedClassifier
 from sklearn_structsvm.estimators.complex_metric.solving import solve, store
 from sklearn_structsvm.estimators.complex_metric.task import read_task

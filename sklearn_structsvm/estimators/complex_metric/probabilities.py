@@ -51,10 +51,10 @@ class Probabilities:
 
 def check_classifier(classifier, method, hint="", name="estimator"):
     """Raise TypeError if a classifier lacks a method that is needed."""
-    if not supports(classifier, method):
-        hint = regressor_words(classifier) or hint
+    words = regressor_words(classifier)
+    if words or not supports(classifier, method):
         raise TypeError(
-            f"{name} must have the method {method}; got {classifier!r}.{hint}"
+            f"{name} must have the method {method}; got {classifier!r}.{words or hint}"
         )
 
 
@@ -66,6 +66,9 @@ def fit_to_labels(classifier, X, y, **params):
         return classifier
     except ValueError as error:
         found = np.unique(y)
+        if len(found) == 1:
+            words = f"Only the class {found.tolist()} is left for training. {error}"
+            raise ValueError(words) from error
         is_coded = np.array_equal(found, np.arange(len(found)))
         if "class" in str(error) and not is_coded:
             error.add_note(

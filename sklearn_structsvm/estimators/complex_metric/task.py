@@ -30,9 +30,7 @@ from sklearn_structsvm.confusion.registry import get_metric, read_constraints
 from sklearn_structsvm.confusion.scoring import baseline_labels
 from sklearn_structsvm.confusion.tightening import find_bounds
 from sklearn_structsvm.estimators.base import require_y
-from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
-    routes_metadata,
-)
+from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
 from sklearn_structsvm.estimators.complex_metric.probabilities import (
     check_classifier,
     prefit_classes,
@@ -278,15 +276,14 @@ def _check_combination(estimator, labels):
             f"{kind}, but metric={estimator.metric!r} is a metric of one class. For more "
             "classes pass it as an object with a pos_label."
         )
-    if estimator._is_plugin:
-        for name, classifier in estimator._classifiers().items():
-            check_classifier(
-                classifier,
-                "predict_proba",
-                " CalibratedClassifierCV makes probabilities of a decision_function; "
-                "lmo='weighted' needs none.",
-                name,
-            )
+    for name, classifier in estimator._classifiers().items():
+        check_classifier(
+            classifier,
+            "predict_proba" if estimator._is_plugin else "predict",
+            " CalibratedClassifierCV makes probabilities of a decision_function; "
+            "lmo='weighted' needs none.",
+            name,
+        )
 
 
 def _warn_of_unused(estimator, name):

@@ -29,6 +29,7 @@ from sklearn_structsvm._utils.snapshots import Draft, of_one_fit
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
 from sklearn_structsvm.estimators.base import AtomicFitMixin, fit_aside, require_y
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import routes_metadata
+from sklearn_structsvm.estimators.complex_metric.probabilities import fit_to_labels
 from sklearn_structsvm.estimators.conformal.sets import SetsMixin
 from sklearn_structsvm.estimators.inner import (
     UNFITTED,
@@ -522,5 +523,6 @@ def _fit_to(model, X, y, train, params):
     """The model, fitted to the training part of a fold."""
     X_train, y_train = _safe_split(model, X, y, train)
     # What a user's `fit` returns need not be the model.
-    model.fit(X_train, y_train, **_check_method_params(X, params, indices=train))
+    fit = fit_to_labels if np.isscalar(y_train[0]) else type(model).fit
+    fit(model, X_train, y_train, **_check_method_params(X, params, indices=train))
     return model
