@@ -66,9 +66,11 @@ def fit_to_labels(classifier, X, y, **params):
         return classifier
     except ValueError as error:
         found = np.unique(y)
-        if len(found) == 1:
-            words = f"Only the class {found.tolist()} is left for training. {error}"
-            raise ValueError(words) from error
+        if len(found) == 1 and "class" in str(error):
+            raise ValueError(
+                f"Only the class {found.tolist()} is left for training. Use fewer folds, "
+                "or more examples of the others."
+            ) from error
         is_coded = np.array_equal(found, np.arange(len(found)))
         if "class" in str(error) and not is_coded:
             error.add_note(
