@@ -1,7 +1,5 @@
 """The scorers of sequences by name, for `scoring`, beside those of scikit-learn."""
 
-from inspect import isfunction
-
 from sklearn.metrics import get_scorer_names
 
 from sklearn_structsvm._utils import entity_scores, segment_scores, sequence_scores
@@ -24,7 +22,8 @@ def by_name(scoring):
     name = getattr(scoring, "__name__", type(scoring).__name__)
     if hasattr(scoring, "scorer"):
         raise ValueError(f"scoring must be a scorer: write scoring={name}().scorer().")
-    if isfunction(scoring) and scoring.__module__.startswith(__name__.split(".")[0]):
+    module = str(getattr(scoring, "__module__", ""))
+    if name.endswith("_score") and module.startswith("sklearn_structsvm."):
         own = name.removesuffix("_score")
         write = repr(own) if own in SCORERS else f"make_scorer({name})"
         raise ValueError(f"scoring must be a scorer: write scoring={write}.")

@@ -81,7 +81,8 @@ class FunctionMetric(ConfusionMetric):
                 f"make_scorer({name}, ...) returns."
             ) from error
         right, wrong = self.value(np.eye(2) / 2), self.value(1 / 2 - np.eye(2) / 2)
-        if right > wrong:
+        # A scorer says which is better.
+        if right > wrong and function is self.function:
             raise ValueError(
                 f"metric={name} is larger for wrong predictions than for right ones: it "
                 f"is a loss. Pass make_scorer({name}, greater_is_better=False)."
