@@ -18,9 +18,9 @@ class ExpectedCost(ConfusionMetric):
 
     The costs c have shape (n, k) or (n, k, k), and are passed along with the labels:
     ``fit(X, y, costs=costs)``. This metric is not a function of the confusion matrix. It
-    is linear in the decisions, so it can be minimized, and bounded by
-    :class:`~sklearn_structsvm.metrics.MetricBound`, all the same [1]_. For costs that are
-    the same for all examples use :class:`~sklearn_structsvm.metrics.LinearLoss`.
+    is linear in the decisions, so it can still be minimized, and bounded by
+    :class:`~sklearn_structsvm.metrics.MetricBound` [1]_. For costs that are the same for
+    all examples use :class:`~sklearn_structsvm.metrics.LinearLoss`.
 
     Read more in the :ref:`User Guide <guide-costs>`.
 

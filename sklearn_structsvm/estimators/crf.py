@@ -81,7 +81,7 @@ def _without_squares(other, *allowed):
 class CRFClassifier(ProbabilisticClassifier):
     r"""Conditional random field: probabilities of sequences, trees, graphs and rows.
 
-    For tags of words and other outputs whose labels depend on each other; of rows it is
+    For tags of words and other outputs whose labels depend on each other. For rows it is
     logistic regression:
 
     >>> from sklearn_structsvm import CRFClassifier
