@@ -157,7 +157,7 @@ def _at(offset):
 
 
 MACRO = re.compile(
-    r"%(?P<kind>[xXtTmM])\[(?P<at>[@*]?)(?P<offset>[-+]?\d+),(?P<column>\d+)"
+    r"%(?P<kind>[xXtTmM])\[(?P<at>[@*]?) *(?P<offset>[-+]?\d+), *(?P<column>\d+)"
     r'(?:,"(?P<regex>(?:[^"\\]|\\.)*)")?\]'
 )
 
@@ -179,6 +179,8 @@ def translated_plan(template, n_columns):
     of_wapiti = any(_is_of_wapiti(line) for _, line in lines)
     attributes, templates = {}, []
     for n, line in lines:
+        if of_wapiti:  # Its names begin with a small letter.
+            line = line[0].lower() + line[1:]
         if line[0] not in "UuBb*":
             raise ValueError(
                 f"Line {n} of template must begin with U or B; got {line!r}."
@@ -219,7 +221,10 @@ def _is_of_wapiti(line):
     """Whether the line has what CRF++ does not know."""
     macros = list(MACRO.finditer(line))
     return line[0] in "ub*" or any(
-        macro["kind"] != "x" or macro["at"] or abs(int(macro["offset"])) > CRFPP_REACH
+        macro["kind"] != "x"
+        or macro["at"]
+        or re.search("[ +]", macro[0])
+        or abs(int(macro["offset"])) > CRFPP_REACH
         for macro in macros
     )
 

@@ -87,7 +87,7 @@ def test_files_and_texts_are_read(tmp_path):
 
 
 WAPITI = [
-    ("u:1=%X[0,0]", lambda x, t: "u:1=" + value(x, t).lower().replace("É", "é")),
+    ("U:1=%X[ 0, 0]", lambda x, t: "u:1=" + value(x, t).lower().replace("É", "é")),
     ("u:2=%t[-1,0,\"^\\u\"]", lambda x, t: "u:2=" + holds("^[A-Z]", value(x, t - 1))),
     ("u:3=%t[1,0,\"\\d$\"]", lambda x, t: "u:3=" + holds("[0-9]$", value(x, t + 1))),
     ("u:4=%m[0,0,\"^\\a?\"]", lambda x, t: "u:4=" + match("^[A-Za-z]?", value(x, t))),
