@@ -343,8 +343,9 @@ class ProbabilisticClassifier(StructuredClassifier):
         The labels must be tags of entities, such as "B-PER", "I-PER" and "O". As in
         :func:`~sklearn_structsvm.metrics.entity_f1_score`, an entity is a type with a
         first and a last position, and tags may be of any scheme; with
-        ``ChainStructure(transitions="runs")`` an entity is a run of a label. Its
-        probability is that of all labelings which have exactly this entity:
+        ``ChainStructure(transitions="runs")`` an entity is a run of a label. With
+        `transitions`, strict scores know the same entities. The probability of one is
+        that of all labelings which have exactly this entity:
 
         .. math::
 

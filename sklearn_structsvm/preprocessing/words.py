@@ -117,6 +117,9 @@ class WordFeatures(  # type: ignore[call-arg]
     - further columns as they are (``column1=NN``), with pairs and triples, and each
       together with words (``lower=cat|-1:column1=DT``).
 
+    Shapes also tell kinds of characters, and ``<s>`` and ``</s>`` positions: as features
+    of their own, these made no fewer errors by cross-validation.
+
     Their columns are in the order of their kinds, and sorted by name within a kind.
     Values of further columns that are no strings are written as strings; None and NaN
     have no features. The matrices are float32, in which ones are exact.
