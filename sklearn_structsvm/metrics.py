@@ -28,7 +28,8 @@ Constraints are objects for the parameter `constraints`; rates without a bound, 
 
 Scorers are for the parameter `scoring` of scikit-learn: `token_accuracy_scorer`,
 `entity_f1_scorer`, `segment_f1_scorer`, `segment_edit_scorer`, `log_likelihood_scorer`,
-`neg_token_log_loss_scorer`, and what `scorer()` of metrics and constraints returns.
+`segment_count_ratio_scorer`, `neg_token_log_loss_scorer`, and what `scorer()` of metrics
+and constraints returns.
 """
 
 from sklearn_structsvm._utils import (

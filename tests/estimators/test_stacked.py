@@ -63,7 +63,9 @@ def logs_by_hand(X, y, weights, groups, cv):
 
 @pytest.mark.parametrize("way", ["plain", "weights", "groups"])
 @pytest.mark.parametrize("passthrough", [False, True])
-@pytest.mark.parametrize("final", [CRFClassifier, BCFWClassifier, SlackRescaledSSVM])
+@pytest.mark.parametrize(
+    "final", [CRFClassifier, CRFClassifierCV, BCFWClassifier, SlackRescaledSSVM]
+)
 def test_it_is_its_parts_put_together_by_hand(passthrough, final, way):
     X, y = series()
     weights = new_rng().integers(1, 4, size=len(X)).astype(float)
@@ -478,7 +480,8 @@ def test_weights_and_groups_are_routed_through_pipelines_and_searches():
         model = clone(alone).set_fit_request(groups=True, sample_weight=True)
         model.set_score_request(sample_weight=True)
         pipe = make_pipeline(scaled, model).fit(X, y, **beside)
-        grid = {"stackedstructureclassifier__final_estimator__C": [1.0]}
+        parts = "estimator__C", "final_estimator__C"  # parameters of both
+        grid = {f"stackedstructureclassifier__{own}": [1.0] for own in parts}
         search = GridSearchCV(pipe, grid, cv=GroupKFold(2)).fit(X, y, **beside)
     for own in (pipe[-1], search.best_estimator_[-1]):
         np.testing.assert_array_equal(
@@ -492,21 +495,6 @@ def test_weights_and_groups_are_routed_through_pipelines_and_searches():
         own = clone(alone).fit(scaled.transform(parts[0]), parts[1], **few)
         score = own.score(scaled.transform(parts[2]), parts[3], held["sample_weight"])
         assert search.cv_results_[f"split{k}_test_score"][0] == score
-
-
-def test_pipelines_and_searches_set_the_parameters_of_both():
-    X, y = series()
-    model = StackedStructureClassifier(LogisticRegression(), CRFClassifier(), cv=3)
-    pipe = make_pipeline(SequenceTransformer(StandardScaler()), model)
-    grid = {
-        "stackedstructureclassifier__estimator__C": [0.1, 1.0],
-        "stackedstructureclassifier__final_estimator__C": [1.0],
-    }
-    search = GridSearchCV(pipe, grid, cv=2).fit(X, y)
-    assert search.best_score_ > 0.4
-    by_cv = CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, random_state=0)
-    model = StackedStructureClassifier(LogisticRegression(), by_cv, cv=3).fit(X, y)
-    assert model.final_estimator_.C_ in (0.1, 1.0)
 
 
 def test_one_item_gets_what_it_gets_among_others():
