@@ -152,21 +152,6 @@ def _common_slope(z, hits, weights, starts):
     return float(np.exp(log_slope))
 
 
-def left_out_scores(z, hits, weights, sigmoid):
-    """Scores a z + b, each by a sigmoid (a, b) of all other examples, (m,).
-
-    It is a step of Newton's method from that of all. Arguments as of `fit_sigmoid`.
-    """
-    scores = sigmoid[0] * z + sigmoid[1]
-    q = expit(scores)
-    w = weights * q * (1.0 - q)
-    mean = weights @ scores / max(weights.sum(), NEAREST)
-    V = np.column_stack([scores - mean, np.ones(len(z))])
-    hessian = (w * V.T) @ V + PRIOR_PRECISION_AROUND * np.eye(2)
-    leverages = np.sum(V @ np.linalg.inv(hessian) * V, axis=1)
-    return scores + leverages * (weights * q - hits) / (1.0 - w * leverages)
-
-
 def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     """Hits of a label, moved toward its probabilities by its own sigmoid.
 

@@ -13,7 +13,6 @@ from sklearn_structsvm.confusion.smoothing import (
     fit_sigmoid,
     fit_sigmoids,
     fit_softmax,
-    left_out_scores,
     log_odds,
     nearest_to_zero,
     shrunk_hits,
@@ -269,22 +268,3 @@ def test_the_slope_in_common_is_the_most_probable_one():
     best = minimize(loss, np.append(0.0, starts), method="BFGS").x
     found = _common_slope(z, hits, weights, starts)
     assert np.log(found) == pytest.approx(best[0], abs=1e-3)
-
-
-def test_left_out_scores_are_those_of_sigmoids_of_all_other_rows():
-    rng = new_rng(20)
-    z = rng.normal(size=60)
-    weights = rng.integers(1, 3, size=60).astype(float)
-    hits = weights * (rng.random(60) < expit(z))
-    z -= weights @ z / weights.sum()
-    prior = (1.0, 0.0), smoothing.PRIOR_PRECISION_AROUND
-    found = fit_sigmoid(z, hits, weights, *prior)
-    scores = left_out_scores(z, hits, weights, found)
-    expected = []
-    for i in range(60):
-        a, b = fit_sigmoid(*(np.delete(v, i) for v in (z, hits, weights)), *prior)
-        expected.append(a * z[i] + b)
-    whole = found[0] * z + found[1]
-    moved = np.abs(expected - whole)
-    assert np.abs(scores - expected).max() < 0.3 * moved.max()
-    assert np.all((scores < whole) == (hits > 0.0))

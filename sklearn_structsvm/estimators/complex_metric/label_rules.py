@@ -24,7 +24,6 @@ from sklearn_structsvm.confusion.label_metric import (
     LabelMean,
     label_weights,
 )
-from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.confusion.label_thresholds import best_metric_threshold
 from sklearn_structsvm.confusion.lmo.top_labels import (
     LabelSets,
@@ -37,7 +36,6 @@ from sklearn_structsvm.confusion.smoothing import (
     FLOORS,
     fit_sigmoid,
     fit_sigmoids,
-    left_out_scores,
     log_odds,
     nearest_to_zero,
     shrunk_hits,
@@ -248,17 +246,6 @@ class LabelSigmoids:
         floor = float(as_floats("label_floor_", self.floor))
         a, b = self.values[rows.labels].T
         return replace(rows, eta=expit(a * log_odds(rows.eta, floor) + b))
-
-    def left_out(self, rows, weights, truth):
-        """The same, but of each row by all others; arguments as of `fit`."""
-        columns = _label_columns(rows, effective_weights(weights), truth)
-        found = rows.matrix().tocsc()
-        scores = [
-            left_out_scores(log_odds(eta, self.floor), hits, own, sigmoid)
-            for (eta, hits, own, *_), sigmoid in zip(columns, self.values, strict=True)
-        ]
-        found.data = expit(np.concatenate(scores))
-        return LabelRows.of(found)
 
 
 def _fit_sigmoids(columns):

@@ -31,6 +31,7 @@ from sklearn_structsvm.confusion.label_metric import (
     ABSENT_PRESENT,
     label_confusions,
 )
+from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.confusion.metric import ConfusionMetric
 from sklearn_structsvm.confusion.rate_constraint import RateConstraint
 from sklearn_structsvm.confusion.ratios import FBeta
@@ -48,7 +49,9 @@ from sklearn_structsvm.estimators.complex_metric.label_predicting import (
 )
 from sklearn_structsvm.estimators.complex_metric.label_rules import (
     LabelSigmoids,
+    ThresholdRule,
     TopLabelsRule,
+    choose_thresholds,
 )
 from sklearn_structsvm.estimators.complex_metric.over_probabilities import (
     refuse_misspelt,
@@ -420,14 +423,11 @@ class MultilabelMetricClassifier(LabelPredictor):
             truth, weights = truth[found.rows], weights[found.rows]
             if not weights.any():
                 raise ValueError("All held-out examples have a weight of zero.")
-        rows = raw = as_rows(found.P, classifier)
+        raw = as_rows(found.P, classifier)
         self.label_sigmoids_ = None
-        if self.confusion == "auto" and (
-            not self._counts_labels() or self.average == "micro"
-        ):
-            sigmoids = LabelSigmoids.fit(rows, weights, truth)
+        sigmoids, rows = self._calibrated(raw, weights, truth)
+        if sigmoids is not None:
             self.label_sigmoids_, self.label_floor_ = sigmoids.values, sigmoids.floor
-            rows = sigmoids(rows)
         self.classes_ = np.arange(n_labels)
         self.label_names_ = self.classes_.tolist() if names is None else names
         vars(self).update(feature_attributes(self.estimator_))
@@ -438,8 +438,12 @@ class MultilabelMetricClassifier(LabelPredictor):
         counted = truth if self._counts_labels() else None
         reporter = fit.reporter()
         choice = self._choose_and_tell(reporter, rows, weights, counted, self.metric_)
-        if raw is not rows and self.labels_per_row is not None:
-            choice, rows = self._or_most_probable(choice, raw, rows, weights, truth)
+        if (
+            self.confusion == "auto"
+            and not read_constraints(self.constraints)
+            and (self.labels_per_row is not None or self.average != "samples")
+        ):
+            choice, rows = self._or_simple(choice, raw, rows, weights, truth)
         vars(self).update(_rule_attributes(choice.rule))
         self.confusion_ = label_confusions(truth, choice.rule.indicator(rows), weights)
         self.diagnostics_ = label_diagnostics(
@@ -475,23 +479,64 @@ class MultilabelMetricClassifier(LabelPredictor):
                 ConvergenceWarning,
             )
 
-    def _or_most_probable(self, choice, raw, rows, weights, truth):
-        """The choice, or the most probable labels if y says they are better; its rows."""
-        plain = TopLabelsRule(np.tile([0.0, 1.0], (raw.n_labels, 1)), self.labels_per_row)
-        judged, most_probable = rows, plain.indicator(raw)
-        if np.allclose(choice.rule.gains, choice.rule.gains[0]):
-            # Other gains rest on counts of labels, a row's own among them.
-            sigmoids = LabelSigmoids(self.label_sigmoids_, self.label_floor_)
-            judged = sigmoids.left_out(raw, weights, truth)
-        found = choice.rule.indicator(judged), most_probable
-        own, other = (self._loss(labels, truth, weights) for labels in found)
-        if own <= other:
+    def _calibrated(self, raw, weights, truth):
+        """`LabelSigmoids` or None, and the `LabelRows` by which rules decide."""
+        is_auto = self.confusion == "auto"
+        if not is_auto or (self._counts_labels() and self.average != "micro"):
+            return None, raw
+        sigmoids = LabelSigmoids.fit(raw, weights, truth)
+        return sigmoids, sigmoids(raw)
+
+    def _or_simple(self, choice, raw, rows, weights, truth):
+        """The choice or a simple one, whichever y says is better; its rows.
+
+        They are judged on each half of the rows, chosen by the other.
+        """
+        parts = []
+        for side in (0, 1):
+            of = np.arange(side, len(raw), 2)
+            parts.append((LabelRows.of(raw.matrix()[of]), weights[of], truth[of]))
+        if choice.status == "max_time" or not all(part[1].any() for part in parts):
+            return choice, rows
+        pairs = zip(parts, parts[::-1], strict=True)
+        best = int(np.argmin(np.sum([self._judged(*pair) for pair in pairs], axis=0)))
+        if best == 0:
             return choice, rows
         self.label_sigmoids_ = None
-        if self.average in ("micro", "samples"):
+        if self.labels_per_row is not None and self.average in ("micro", "samples"):
             return self._choose(raw, weights, None, self.metric_), raw
-        loss = self._loss(most_probable, rows.matrix(), weights)
-        return replace(choice, rule=plain, objective=loss), raw
+        rule = self._simple(raw, weights, truth)[best - 1]
+        labels, of, bound = rule.indicator(raw), rows.matrix(), choice.bound
+        if self.labels_per_row is None:
+            # What counts are the labels, as they do for thresholds that fit them.
+            of, bound = truth, self._by_labels(raw, weights, truth).bound
+        loss = self._loss(labels, of, weights)
+        return replace(choice, rule=rule, objective=loss, bound=bound), raw
+
+    def _judged(self, given, others):
+        """Losses of the own rule and of simple ones that are chosen by other rows."""
+        sigmoids, rows = self._calibrated(*others)
+        counted = others[2] if self._counts_labels() else None
+        rule = self._choose(rows, others[1], counted, self.metric_, shrink=True).rule
+        raw, weights, truth = given
+        found = [rule.indicator(raw if sigmoids is None else sigmoids(raw))]
+        found += [rule.indicator(raw) for rule in self._simple(*others)]
+        return [self._loss(labels, truth, weights) for labels in found]
+
+    def _simple(self, raw, weights, truth):
+        """Rules of probabilities as they are: thresholds of .5, and those for y."""
+        k, cuts = self.labels_per_row, [np.full(raw.n_labels, 0.5)]
+        if self.average != "samples" and (self.average == "micro") == (k is None):
+            cuts.append(self._by_labels(raw, weights, truth).rule.values)
+        if k is None:
+            return [ThresholdRule(values) for values in cuts]
+        gains = [np.column_stack([-np.clip(c, 0.0, 1.0), np.ones(len(c))]) for c in cuts]
+        return [TopLabelsRule(each - [each[0, 0], 0.0], k) for each in gains]
+
+    def _by_labels(self, raw, weights, truth):
+        """The `Choice` of the thresholds that fit y best."""
+        options = self.metric_, self.average, (), self.label_names_, False
+        return choose_thresholds(raw, weights, truth, *options)
 
     def _warn_of_left_out(self):
         """UserWarning for labels of which constraints say nothing; these labels."""
