@@ -126,13 +126,14 @@ class MultilabelMetricClassifier(LabelPredictor):
         - "labels" counts the labels in y. Not with `labels_per_row` or "samples".
         - "probabilities" counts the predicted probabilities, as if they were correct.
         - "auto" calibrates the probabilities by a sigmoid per label, and counts these
-          with `labels_per_row` or "samples"; with `labels_per_row`, the most probable
-          labels are predicted if they fit y better. For thresholds it counts a mean of
-          both: the labels with weight n / (n + 100) if n rows have the label, and the
-          calibrated probabilities for the rest. The precision of a label counts three
-          more predictions, with its share of hits, because that of few rows is mostly
-          chance. With sample weights w, n rows are as many as
-          :math:`(\sum w)^2 / \sum w^2`, so that their scale does not matter.
+          with `labels_per_row` or "samples". For thresholds it counts a mean of both: the
+          labels with weight n / (n + 100) if n rows have the label, and the calibrated
+          probabilities for the rest. The precision of a label counts three more
+          predictions, with its share of hits, because that of few rows is mostly chance.
+          With sample weights w, n rows are as many as :math:`(\sum w)^2 / \sum w^2`.
+          Simple rules are used instead, thresholds of .5 or the most probable labels,
+          and for "micro" or k labels thresholds for y, if they are better on halves of
+          the rows that neither was chosen by. Thresholds then count the labels.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -199,8 +200,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         metrics that are neither convex nor ratios.
     dual_gap_ : float
         Upper bound on the suboptimality of the rule: `objective_ - dual_objective_`. For
-        thresholds it is what rounding may lose. With `labels_per_row` it is large where
-        the most probable labels fit y better. For ratios it is usually larger than `tol`,
+        thresholds it is what rounding may lose. It is larger where a simple rule is used
+        since it is better on labels. For ratios it is usually larger than `tol`,
         because the bound comes from a relaxation in which rows can exchange labels: only
         the number of all predictions is fixed, and each label may take its most probable
         rows. More passes do not close it.

@@ -42,7 +42,10 @@ from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm.confusion import get_metric
 from sklearn_structsvm.confusion.label_rows import LabelRows
 from sklearn_structsvm.estimators.complex_metric import label_predicting
-from sklearn_structsvm.estimators.complex_metric.label_rules import LabelSigmoids
+from sklearn_structsvm.estimators.complex_metric.label_rules import (
+    LabelSigmoids,
+    choose_thresholds,
+)
 from sklearn_structsvm.metrics import (
     EqualOpportunity,
     FBeta,
@@ -414,17 +417,18 @@ def test_the_support_of_a_precision_is_that_of_three_more_rows(n):
     eta = rng.random((n, 1))
     Y = (rng.random(eta.shape) < eta).astype(int)
     Y[:4, 0] = 0, 0, 1, 1
-    model = prefit(metric="precision").fit(eta, Y)
+    given = LabelRows.of(eta), np.ones(n), as_csr(Y)
+    metric = get_metric("precision", [0, 1])
+    found = choose_thresholds(*given, metric, "macro", (), [0], shrink=True)
     order = np.argsort(-eta[:, 0])
     share = Y.sum() / (Y.sum() + 100.0)
     # By any threshold, with what is counted between the labels and their sigmoid.
-    sigmoid = LabelSigmoids.fit(LabelRows.of(eta), np.ones(n), as_csr(Y))
-    q = sigmoid(LabelRows.of(eta)).matrix().toarray()[:, 0]
+    q = LabelSigmoids.fit(*given)(given[0]).matrix().toarray()[:, 0]
     counted = share * Y[:, 0] + (1 - share) * q
     rows, hits = np.arange(1, n + 1), np.cumsum(counted[order])
     support = min(3.0, hits[-1])
     expected = (hits + support * counted.mean()) / (rows + support)
-    assert 1.0 - model.objective_ == pytest.approx(expected.max())
+    assert 1.0 - found.objective == pytest.approx(expected.max())
 
 
 @pytest.mark.parametrize(
@@ -655,6 +659,31 @@ def test_the_most_probable_label_is_chosen_where_labels_say_that_it_is_better(pa
     assert model.label_sigmoids_ is None
     assert model.dual_objective_ <= model.objective_
     assert "the 1 most probable labels" in str(model.rule_)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"metric": "mcc"},
+        {"metric": "kappa", "average": "micro"},
+        {"metric": "specificity", "average": "weighted", "labels_per_row": 5},
+    ],
+    ids=str,
+)
+def test_simple_rules_are_chosen_where_labels_differ_by_chance_only(params):
+    if "labels_per_row" in params:
+        eta, Y, _, _ = of_sure_labels(57)
+    else:
+        z = new_rng(57).normal(size=(300, 30))
+        Y = (new_rng(58).random(z.shape) < 1.0 / (1.0 + np.exp(-z))).astype(int)
+        eta = 1.0 / (1.0 + np.exp(-8.0 * z))
+    model = prefit(confusion="auto", **params).fit(eta, Y)
+    assert model.label_sigmoids_ is None
+    assert model.dual_objective_ <= model.objective_
+    # The same for all labels.
+    rule = model.label_rule_
+    own = rule.values if "labels_per_row" not in params else rule.gains
+    assert np.all(own == own[0])
 
 
 @pytest.mark.filterwarnings("ignore:More than 10 times:UserWarning")
