@@ -226,6 +226,19 @@ for_each_estimator = pytest.mark.parametrize(
 )
 
 
+def crossed(first, second, each=1):
+    """Pairs in which each value has `each` partners at least; with axes of their own."""
+    first, second = list(first), list(second)
+    n = max(len(first), len(second))
+    return list(
+        dict.fromkeys(
+            (first[i % len(first)], second[(i + i // len(second) + k) % len(second)])
+            for k in range(each)
+            for i in range(n)
+        )
+    )
+
+
 def gaps_of(*models):
     return np.maximum([model.dual_gap_ for model in models], 0.0) + 1e-14
 

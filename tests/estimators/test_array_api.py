@@ -48,14 +48,11 @@ METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 LINEAR = [
     BCFWClassifier(random_state=0),
     BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0),
-    SlackRescaledSSVM(random_state=0),
-    SubLBFGSClassifier(),
-    BMRMClassifier(),
-    PragamClassifier(),
-    CRFClassifier(),
+    SlackRescaledSSVM(random_state=0), SubLBFGSClassifier(), BMRMClassifier(),
+    PragamClassifier(), CRFClassifier(),
     CRFClassifier(solver_options={"decoding": "mbr"}),
     CRFClassifierCV(Cs=[0.1, 1.0], cv=2),
-]
+]  # fmt: skip
 OTHERS = [
     ComplexMetricClassifier(LogisticRegression(), cv=None),
     MultilabelMetricClassifier(cv=None),
@@ -102,12 +99,9 @@ def test_the_others_pass_in_a_process_with_dispatch():
     options = ["-q", "-p", "no:cacheprovider"]
     command = [sys.executable, "-P", "-m", "pytest", *options, __file__]
     done = subprocess.run(
-        command,
-        env=os.environ | {VARIABLE: "1"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-    )
+        command, env=os.environ | {VARIABLE: "1"}, cwd=Path(__file__).parents[2],
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     # Where scikit-learn lacks array-api-compat, as 1.6 does, all of them are skipped.
     if not re.search(r"\b[1-9]\d\d? passed", done.stdout):
@@ -205,16 +199,12 @@ def test_what_else_takes_none_says_so_too(dispatch):
     mixture = ComplexMetricClassifier(LogisticRegression(), cv=None).fit(X, y)
     labels = fitted(MultilabelMetricClassifier(cv=None))[0]
     for call in (
-        lambda: crf.score(rows, y),
-        lambda: crf.entropy(rows),
-        lambda: crf.log_likelihood(rows, y),
-        lambda: mixture.predict(rows),
-        lambda: mixture.predict_proba(rows),
-        lambda: mixture.score(rows, y),
-        lambda: labels.predict(rows),
-        lambda: labels.predict_proba(rows),
+        lambda: crf.score(rows, y), lambda: crf.entropy(rows),
+        lambda: crf.log_likelihood(rows, y), lambda: mixture.predict(rows),
+        lambda: mixture.predict_proba(rows), lambda: mixture.score(rows, y),
+        lambda: labels.predict(rows), lambda: labels.predict_proba(rows),
         lambda: bcfw_path(rows, y),
-    ):
+    ):  # fmt: skip
         with pytest.raises(TypeError, match=r"X is a .* pass np\.asarray\(X\)"):
             call()
     for call in (

@@ -61,11 +61,9 @@ def test_a_sequence_that_cannot_be_used_is_named_in_all_calls(item, message):
         refused(container(X), GOOD_Y, message)
     model = fitted()
     for ask in (
-        model.predict,
-        model.max_marginals,
-        model.predict_k_best,
+        model.predict, model.max_marginals, model.predict_k_best,
         lambda X: model.score(X, GOOD_Y),
-    ):
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             ask(X)
 
@@ -79,11 +77,8 @@ def test_sparse_sequences_and_numbers_of_features_and_labelings_are_looked_at():
     with pytest.raises(ValueError, match=r"X\[0\] has 4 features.* 3 in fit"):
         fitted().predict([np.ones((2, 4))])
     for k, error in (
-        (0, ValueError),
-        (-1, ValueError),
-        (1.5, TypeError),
-        ((), TypeError),
-    ):
+        (0, ValueError), (-1, ValueError), (1.5, TypeError), ((), TypeError),
+    ):  # fmt: skip
         with pytest.raises(error, match="k must be"):
             fitted().predict_k_best(GOOD_X, k=k)
 
@@ -125,13 +120,19 @@ def test_numbers_beside_strings_are_not_made_strings(y):
     refused(GOOD_X, y, r"y\[2\] has the label \('c',\)|y mixes labels")
 
 
-def test_y_must_be_there_and_as_long_as_x():
+def test_y_must_be_there_and_as_long_as_x_which_is_not_empty():
     for structure in (ChainStructure(), PythonMulticlass()):
         refused(GOOD_X, None, "requires y to be passed", structure)
         refused(GOOD_X, GOOD_Y[:2], "same length; got 3 and 2", structure)
     model = fitted()
     with pytest.raises(ValueError, match="requires y to be passed"):
         model.score(GOOD_X, None)
+    for structure in (ChainStructure(), PythonMulticlass()):
+        refused([], [], "X is empty", structure)
+        refused(as_objects([]), as_objects([]), "X is empty", structure)
+    for kind in FLAT:
+        problem = make_problem(kind)
+        refused(problem.X[:0], problem.y[:0], "0 sample", problem.structure)
 
 
 @pytest.mark.parametrize("kind", FLAT)
@@ -146,15 +147,6 @@ def test_a_sparse_y_is_looked_at_before_it_is_read(kind):
     row = sparse.coo_array(np.ones(problem.X.shape[0]))
     if row.ndim == 1:  # since SciPy 1.13
         refused(problem.X, row, r"^y must have shape \(n_rows, n", problem.structure)
-
-
-def test_no_example_at_all_is_refused():
-    for structure in (ChainStructure(), PythonMulticlass()):
-        refused([], [], "X is empty", structure)
-        refused(as_objects([]), as_objects([]), "X is empty", structure)
-    for kind in FLAT:
-        problem = make_problem(kind)
-        refused(problem.X[:0], problem.y[:0], "0 sample", problem.structure)
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,7 @@ LABELS = {"estimator": MultiOutputClassifier(GaussianNB()), "cv": None}
 ITERATIVE = {
     "bcfw": ("chain", BCFWClassifier(**ROUGH)),
     "bcfw-exact": ("binary", BCFWClassifier(step="exact", **ROUGH)),
-    "bcfw-batch": (
-        "chain",
-        BCFWClassifier(solver_options={"algorithm": "batch"}, max_iter=9, **ROUGH),
-    ),
+    "bcfw-batch": ("chain", placed(BCFWClassifier)(algorithm="batch", max_iter=9)),
     "bcfw-warm": ("chain", BCFWClassifier(warm_start=True, **ROUGH)),
     "bcfw-cv": ("chain", BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
     "crf-dual": ("chain", CRFClassifier(solver="dual", **ROUGH)),
@@ -121,8 +118,7 @@ ITERATIVE = {
     "sublbfgs-ranking": ("multilabel", SubLBFGSClassifier()),
     "bmrm-ranking": ("multilabel", BMRMClassifier()),
     "metric-weighted": (
-        "binary",
-        ComplexMetricClassifier(GaussianNB(), solver_options={"lmo": "weighted"}),
+        "binary", placed(ComplexMetricClassifier)(GaussianNB(), lmo="weighted")
     ),
     "thresholds": ("multilabel", MultilabelMetricClassifier(**LABELS)),
     "top-labels": ("multilabel", MultilabelMetricClassifier(labels_per_row=1, **LABELS)),
@@ -134,6 +130,10 @@ ITERATIVE = {
 
 for_each_iterative = pytest.mark.parametrize(
     ("kind", "model"), ITERATIVE.values(), ids=ITERATIVE.keys()
+)
+# The last one of each class.
+for_each_class = pytest.mark.parametrize(
+    ("kind", "model"), {type(pair[1]): pair for pair in ITERATIVE.values()}.values()
 )
 whether_it_converges = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -193,7 +193,7 @@ def test_every_iterative_estimator_has_a_bar_and_a_monitor(kind, model, capsys):
 
 
 @needs_callbacks
-@for_each_iterative
+@for_each_class
 @whether_it_converges
 def test_callbacks_are_torn_down_where_a_fit_raises(kind, model, monkeypatch):
     pytest.importorskip("rich")
@@ -365,7 +365,7 @@ class Acting(Recorder):
 
 
 @needs_callbacks
-@for_each_iterative
+@for_each_class
 @whether_it_converges
 def test_a_model_answers_by_its_last_fit_until_the_next_one_ends(kind, model):
     X, y = data_of(kind)

@@ -40,11 +40,9 @@ CS = [0.01, 0.1, 1.0]
 
 
 def cv_model(problem, **params):
-    defaults = {
-        "Cs": CS, "cv": 3, "step": "pairwise", "cache": False, "max_iter": 10**4,
-        "random_state": 0,
-    }  # fmt: skip
-    return placed(BCFWClassifierCV)(problem.structure, **defaults | params)
+    defaults = {"Cs": CS, "cv": 3, "step": "pairwise", "cache": False}
+    params = defaults | {"max_iter": 10**4, "random_state": 0} | params
+    return placed(BCFWClassifierCV)(problem.structure, **params)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,22 +63,26 @@ def test_the_final_fit_is_that_at_the_chosen_c(kind):
     assert model.score(problem.X, problem.y) == single.score(problem.X, problem.y)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
-@pytest.mark.parametrize("kind", ["multiclass", "multilabel", "chain", "chain-csr"])
+def some_weights():
+    """Zeros among them, but not in all of a fold."""
+    return new_rng(9).integers(0, 4, size=24) + 0.5 * (np.arange(24) % 12 == 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "weighted"),
+    [(kind, True) for kind in ("multiclass", "multilabel", "chain", "chain-csr")]
+    + [("chain", False)],
+)
 def test_scores_are_those_of_the_path_of_each_fold(kind, weighted):
     problem = make_problem(kind, n=24)
-    weights = np.ones(24)
-    if weighted:
-        weights = new_rng(9).integers(0, 4, size=24) + 0.5 * (np.arange(24) % 12 == 0)
+    weights = some_weights() if weighted else np.ones(24)
     model = cv_model(problem, cv=KFold(2)).fit(problem.X, problem.y, weights)
     structure = model.structure_
     for fold, (train, test) in enumerate(KFold(2).split(problem.X)):
         lambdas = 1.0 / (np.array(CS) * weights[train].sum())
-        estimator = BCFWClassifier(
-            clone(structure),
-            solver_options={"classes": model.classes_, "cache": False},
-            step="pairwise",
-            random_state=0,
+        options = {"classes": model.classes_, "cache": False}
+        estimator = placed(BCFWClassifier)(
+            clone(structure), step="pairwise", random_state=0, **options
         )
         bound = bind_local(estimator, *problem.take(train), weights[train])
         path, _ = find_path(estimator, bound, min_lambda=lambdas[-1], wanted=lambdas)
@@ -102,10 +104,9 @@ def test_a_grid_of_a_number_of_values_runs_from_the_first_breakpoint(kind):
     assert model.Cs_.shape == (5,) and model.scores_path_.shape == (5, 3)
     ratios = model.Cs_[1:] / model.Cs_[:-1]
     np.testing.assert_allclose(ratios, ratios[0])
-    path = bcfw_path(
-        problem.X, problem.y, structure=problem.structure, eps=0.2, min_lambda=1e9
-    )
-    assert model.Cs_[0] == pytest.approx(1 / (path.lambdas[0] * problem.n), rel=1e-9)
+    options = {"structure": problem.structure, "eps": 0.2, "min_lambda": 1e9}
+    first = bcfw_path(problem.X, problem.y, **options).lambdas[0]
+    assert model.Cs_[0] == pytest.approx(1 / (first * problem.n), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -137,37 +138,31 @@ def test_a_fold_may_lack_a_label(kind):
     problem = make_problem(kind, n=24)
     rare = 0
     y = [np.where(labels == rare, 1, labels) for labels in problem.y]
-    y[0] = np.asarray(problem.y[0]) * 0 + rare
+    y[0] = 0 * np.asarray(problem.y[0]) + rare
     y = np.array(y) if kind == "multiclass" else y
     model = cv_model(problem, cv=KFold(3)).fit(problem.X, y)
     assert np.isfinite(model.scores_path_).all()
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
+def test_values_that_are_no_c_and_numbers_that_make_no_grid_are_refused():
+    problem = make_problem("binary")
+    words = "Cs must be positive|The 'Cs' parameter of BCFWClassifierCV must"
+    for bad in [
         [0.1, -1.0], [], [0.0], [[1.0]], [np.nan], [np.inf], ["0.1"], ["a"], [0.1j],
         [True, True], [[1.0], [1.0, 2.0]], np.array(0.1), [None],
         0, 1, -3, True, 2.5, "many", None, 2**63,
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_values_that_are_no_c_and_numbers_that_make_no_grid_are_refused(bad):
-    problem = make_problem("binary")
-    words = "Cs must be positive|The 'Cs' parameter of BCFWClassifierCV must"
-    with pytest.raises(ValueError, match=words):
-        cv_model(problem, Cs=bad).fit(problem.X, problem.y)
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            cv_model(problem, Cs=bad).fit(problem.X, problem.y)
 
 
 def test_raw_columns_of_very_different_sizes_have_a_score_for_each_c():
     rng, n = new_rng(4), 300
     columns = {
-        "age": rng.integers(18, 90, n),
-        "income": rng.lognormal(10, 1, n),
-        "zip": rng.integers(10_000, 99_999, n),
-        "rate": rng.normal(2e-5, 5e-6, n),
-    }
+        "age": rng.integers(18, 90, n), "income": rng.lognormal(10, 1, n),
+        "zip": rng.integers(10_000, 99_999, n), "rate": rng.normal(2e-5, 5e-6, n),
+    }  # fmt: skip
     score = columns["age"] / 15 + np.log(columns["income"]) + rng.standard_normal(n)
     y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
     model = BCFWClassifierCV(random_state=0)
@@ -266,14 +261,17 @@ def fold_scores(scores):
     return lambda *args: drawn.pop(0)
 
 
+def constant(score):
+    return lambda *args: score
+
+
 def test_scores_that_are_no_finite_numbers_are_none():
     problem = make_problem("multiclass", n=24)
     for value in (np.nan, np.inf, -np.inf):
-        model = cv_model(problem, scoring=lambda *args, value=value: value)
+        model = cv_model(problem, scoring=constant(value))
         before = sorted(vars(model))
-        with pytest.raises(
-            ValueError, match=f"every C is {value}, so no C can be chosen"
-        ):
+        words = f"every C is {value}, so no C can be chosen"
+        with pytest.raises(ValueError, match=words):
             model.fit(problem.X, problem.y)
         assert sorted(vars(model)) == before
     scores = [[np.inf, -np.inf], [0.25, 0.5], [-np.inf, 0.5]]
@@ -282,18 +280,12 @@ def test_scores_that_are_no_finite_numbers_are_none():
         model.fit(problem.X, problem.y)
     assert model.C_ == 0.1
     for score in (1, True, np.float32(0.5), np.array(0.5), np.int64(3)):
-        model = cv_model(problem, scoring=lambda *args, score=score: score)
-        assert (model.fit(problem.X, problem.y).scores_path_ == float(score)).all()
-
-
-@pytest.mark.parametrize(
-    "score", [None, "0.5", 1j, np.ones(2), {"accuracy": 0.5}], ids=repr
-)
-def test_a_scorer_must_return_a_number(score):
-    problem = make_problem("multiclass", n=24)
-    message = rf"scoring must return a number, got {re.escape(repr(score))} \("
-    with pytest.raises(ValueError, match=message):
-        cv_model(problem, scoring=lambda *args: score).fit(problem.X, problem.y)
+        model = cv_model(problem, scoring=constant(score)).fit(problem.X, problem.y)
+        assert (model.scores_path_ == float(score)).all()
+    for score in (None, "0.5", 1j, np.ones(2), {"accuracy": 0.5}):
+        message = rf"scoring must return a number, got {re.escape(repr(score))} \("
+        with pytest.raises(ValueError, match=message):
+            cv_model(problem, scoring=constant(score)).fit(problem.X, problem.y)
 
 
 @pytest.mark.parametrize("cls", [BCFWClassifierCV, CRFClassifierCV])
@@ -355,19 +347,10 @@ def test_a_scorer_that_requests_weights_gets_them_by_routing():
     assert (asked.scores_path_ != not_asked.scores_path_).any()
 
 
-def test_the_simplest_model_within_one_standard_error_may_be_chosen():
+def test_refit_chooses_as_in_a_grid_search_or_the_simplest_within_one_standard_error():
     problem = make_problem("multiclass", n=24)
     # The mean of the best is 0.8, its standard error 0.1 / sqrt(3) = 0.0577.
     scores = np.array([[0.74, 0.74, 0.74], [0.75, 0.74, 0.76], [0.7, 0.8, 0.9]])
-    chosen = {}
-    for refit in ("best", "one_standard_error"):
-        model = cv_model(problem, refit=refit, scoring=fold_scores(scores))
-        chosen[refit] = model.fit(problem.X, problem.y).C_
-    assert chosen == {"best": 1.0, "one_standard_error": 0.1}
-
-
-def test_a_callable_chooses_as_in_a_grid_search():
-    problem = make_problem("multiclass", n=24)
 
     def least_spread(results):
         assert [p["C"] for p in results["params"]] == list(results["param_C"]) == CS
@@ -375,52 +358,43 @@ def test_a_callable_chooses_as_in_a_grid_search():
         np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=1))
         return int(np.argmin(results["std_test_score"]))
 
-    scores = np.array([[0.1, 0.2, 0.3], [0.2, 0.2, 0.2], [0.7, 0.8, 0.9]])
-    model = cv_model(problem, refit=least_spread, scoring=fold_scores(scores))
-    assert model.fit(problem.X, problem.y).C_ == 0.1
+    for refit, chosen in (
+        ("best", 1.0), ("one_standard_error", 0.1), (least_spread, 0.01)
+    ):  # fmt: skip
+        model = cv_model(problem, refit=refit, scoring=fold_scores(scores))
+        assert model.fit(problem.X, problem.y).C_ == chosen
     for bad, error in ((3, ValueError), (-1, ValueError), ("a", TypeError)):
-        model = cv_model(problem, refit=lambda results, bad=bad: bad)
         with pytest.raises(error, match="refit must return"):
-            model.fit(problem.X, problem.y)
+            cv_model(problem, refit=constant(bad)).fit(problem.X, problem.y)
 
 
-ALL = np.arange(16)
-
-
-@pytest.mark.parametrize(
-    ("cv", "message"),
-    [
+def test_folds_that_tell_nothing_are_refused_before_any_work():
+    problem, every = make_problem("multiclass"), np.arange(16)
+    for cv, message in [
         ([], "cv yields no folds"),
-        ([(ALL, ALL), ([], ALL)], "Fold 1 of cv has no examples in its training part"),
-        ([(ALL, np.arange(0))], "Fold 0 of cv has no examples in its test part"),
-        ([(ALL, np.zeros(16, bool))], "Fold 0 of cv has no examples in its test part"),
+        ([(every, every), ([], every)], "Fold 1 of cv has no examples in its training p"),
+        ([(every, np.arange(0))], "Fold 0 of cv has no examples in its test part"),
+        ([(every, np.zeros(16, bool))], "Fold 0 of cv has no examples in its test part"),
         (1000, "cv=1000 needs at least as many examples"),
         (1, "'cv' parameter of BCFWClassifierCV must be"),
-    ],
-)
-def test_folds_that_tell_nothing_are_refused_before_any_work(cv, message):
-    problem = make_problem("multiclass")
-    with pytest.raises(ValueError, match=message):
-        cv_model(problem, cv=cv).fit(problem.X, problem.y)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            cv_model(problem, cv=cv).fit(problem.X, problem.y)
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "chain"])
 def test_a_fold_whose_weights_are_zero_is_named(kind):
-    problem = make_problem(kind, n=24)
+    problem, words = make_problem(kind, n=24), "part of fold 1 of cv have sample_weight 0"
     weights = np.ones(24)
     weights[8:16] = 0.0
-    with pytest.raises(
-        ValueError, match="test part of fold 1 of cv have sample_weight 0"
-    ):
+    with pytest.raises(ValueError, match=f"test {words}"):
         cv_model(problem, cv=KFold(3)).fit(problem.X, problem.y, weights)
     # A scorer that sees no weights.
     scoring = lambda estimator, X, y: estimator.score(X, y)  # noqa: E731
     model = cv_model(problem, cv=KFold(3), scoring=scoring, classes=[0, 1, 2])
     model.fit(problem.X, problem.y, weights)
     assert np.isfinite(model.scores_path_).all()
-    with pytest.raises(
-        ValueError, match="training part of fold 1 of cv have sample_weight 0"
-    ):
+    with pytest.raises(ValueError, match=f"training {words}"):
         model.fit(problem.X, problem.y, 1.0 - weights)
 
 
@@ -486,7 +460,7 @@ def test_the_final_fit_is_that_at_the_chosen_c_and_l1_ratio(kind, ratios):
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
 def test_scores_are_those_of_fits_that_start_anew(kind):
     problem, splitter = make_problem(kind, n=24), KFold(2)
-    weights = new_rng(9).integers(0, 4, size=24) + 0.5 * (np.arange(24) % 12 == 0)
+    weights = some_weights()
     options = {"tol": 1e-9, "max_iter": 10**4, "random_state": 0}
     model = crf_model(problem, cv=splitter, scoring=log_likelihood_scorer, **options)
     model.fit(problem.X, problem.y, weights)
@@ -565,7 +539,7 @@ def test_structures_without_sums_and_ratios_that_are_none_are_refused():
             crf_model(problem, l1_ratios=ratios).fit(problem.X, problem.y)
 
 
-def test_each_l1_ratio_has_the_path_that_it_has_alone():
+def test_each_l1_ratio_has_the_path_that_it_has_alone_and_refit_chooses_among_all():
     problem = make_problem("chain", n=24)
     both = crf_model(problem, l1_ratios=[0.0, 0.5]).fit(problem.X, problem.y)
     for ratio, scores, gaps in zip(
@@ -577,10 +551,6 @@ def test_each_l1_ratio_has_the_path_that_it_has_alone():
     plain = crf_model(problem).fit(problem.X, problem.y)
     np.testing.assert_array_equal(plain.scores_path_, both.scores_path_[0])
     assert plain.l1_ratio_ == 0.0
-
-
-def test_refit_chooses_among_all_pairs():
-    problem = make_problem("chain", n=24)
     seen = {}
 
     def last(results):

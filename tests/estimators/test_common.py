@@ -38,8 +38,8 @@ from sklearn_structsvm.structures import (
 # Hundreds of fits: a short grid, and no long path to its end.
 SHORT = {"Cs": [0.01, 0.1], "cv": 2, "solver_options": {"eps": 0.5}}
 
-# Losses of the whole sample.
-SAMPLE = [BMRMClassifier(**loss) for loss in SAMPLE_LOSSES.values()]
+# Losses of the whole sample, one of each kind: of a metric, of k rows, of an order.
+SAMPLE = ("f1", "break_even", "precision_at_k", "roc_auc")
 FLAT = [
     BCFWClassifier(), BCFWClassifier(MulticlassStructure()),
     BCFWClassifier(BinaryStructure()), BCFWClassifierCV(**SHORT), SlackRescaledSSVM(),
@@ -60,7 +60,8 @@ FLAT = [
     *(SubLBFGSClassifier(loss=loss) for loss in ("f1", "roc_auc")), BMRMClassifier(),
     BMRMClassifier(solver_options={"line_search": False}),
     BMRMClassifier(solver_options={"subproblem": "line"}, max_iter=100),
-    BMRMClassifier(MulticlassStructure()), *SAMPLE, PragamClassifier(),
+    BMRMClassifier(MulticlassStructure()),
+    *(BMRMClassifier(**SAMPLE_LOSSES[name]) for name in SAMPLE), PragamClassifier(),
     PragamClassifier(loss="slack_hinge"),
 ]  # fmt: skip
 # With tol=1e-14, two fits agree within the 1e-7 that checks of weights ask for.
@@ -69,9 +70,9 @@ ACCURATE_ALREADY = [
     SubLBFGSClassifier(solver="hybrid", tol=1e-14),
     BMRMClassifier(tol=1e-14),
     *(
-        make(**loss, tol=1e-14)
+        make(**SAMPLE_LOSSES[name], tol=1e-14)
         for make in (BMRMClassifier, SubLBFGSClassifier)
-        for loss in SAMPLE_LOSSES.values()
+        for name in (SAMPLE_LOSSES if make is BMRMClassifier else SAMPLE)
         # They hand other labels with weights than repeated.
         if not ODD_LABELS
     ),
@@ -80,17 +81,23 @@ COMPLEX = [
     ComplexMetricClassifier(cv=2),
     ComplexMetricClassifier(metric="h_mean", confusion="labels", cv=None),
     ComplexMetricClassifier(metric="min_max", cv=None),
-    ComplexMetricClassifier(metric="micro_f1", cv=None),
     ComplexMetricClassifier(metric="min_max", cv=None, randomized=False),
     ComplexMetricClassifier(metric="f1", cv=None),
     ComplexMetricClassifier(solver_options={"lmo": "weighted"}, max_iter=20),
 ]
-# Each class, and others within it: structures with parameters of their own, and a user's.
 EACH = [
     BCFWClassifier(), BCFWClassifierCV(), CRFClassifier(), CRFClassifierCV(),
-    ComplexMetricClassifier(), SlackRescaledSSVM(), BCFWClassifier(MultilabelStructure()),
-    BCFWClassifierCV(ChainStructure()), CRFClassifier(ChainStructure()),
-    SlackRescaledSSVM(Structure()),
+    ComplexMetricClassifier(), SlackRescaledSSVM(),
+]  # fmt: skip
+# Of which structures have parameters of their own, or are a user's.
+OVER = [
+    BCFWClassifier(MultilabelStructure()), BCFWClassifierCV(ChainStructure()),
+    CRFClassifier(ChainStructure()), SlackRescaledSSVM(Structure()),
+]  # fmt: skip
+# That of all classes by themselves are among the generated ones.
+OF_PARAMETERS = [
+    check_estimator_repr, check_get_params_invariance, check_no_attributes_set_in_init,
+    check_parameters_default_constructible, check_set_params,
 ]  # fmt: skip
 MULTILABEL = [
     BCFWClassifier(MultilabelStructure()),
@@ -213,11 +220,8 @@ def test_several_labels_pass_the_checks_that_hand_over_an_indicator(estimator):
         check(estimator)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [check_estimator_repr, check_get_params_invariance, check_no_attributes_set_in_init,
-     check_param_validation, check_parameters_default_constructible, check_set_params],
-)  # fmt: skip
-@pytest.mark.parametrize("estimator", EACH, ids=repr)
-def test_parameters_follow_the_conventions(estimator, check):
-    check(type(estimator).__name__, estimator)
+@pytest.mark.parametrize("estimator", EACH + OVER, ids=repr)
+def test_parameters_follow_the_conventions(estimator):
+    of_parameters = OF_PARAMETERS if estimator in OVER else []
+    for check in (*of_parameters, check_param_validation):
+        check(type(estimator).__name__, estimator)

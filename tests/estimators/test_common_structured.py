@@ -78,7 +78,7 @@ def test_a_new_fit_forgets_the_data_of_the_last(make_problem, kind):
 
 @for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_a_fitted_estimator_answers(make_problem, kind):
+def test_only_a_fitted_estimator_answers_and_to_as_many_features(make_problem, kind):
     problem = make_problem(kind)
     model = problem.estimator()
     with pytest.raises(NotFittedError):
@@ -90,6 +90,12 @@ def test_only_a_fitted_estimator_answers(make_problem, kind):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(model, name)(problem.X, *[problem.y] * (name == "score"))
     check_is_fitted(model.fit(problem.X, problem.y))
+    if kind != "custom":
+        first = problem.X[0] if isinstance(problem.X, list) else problem.X
+        width = first.shape[1]
+        assert model.n_features_in_ == width
+        with pytest.raises(ValueError, match=f"{width - 1} features.*{width}"):
+            model.predict(through(problem.X, lambda x: x[:, :-1]))
 
 
 FORMS = {
@@ -125,31 +131,17 @@ def test_equal_data_in_any_form_give_the_same_bits(make_problem, kind):
 @however_near
 @for_each_estimator
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("options", [{}, ACCURATE], ids=["default", "accurate"])
 def test_weights_equal_repetitions_at_the_accuracy_of_the_certificates(
-    make_problem, kind, options
+    make_problem, kind
 ):
     problem = make_problem(kind)
     counts = new_rng(0).integers(4, size=problem.n)
     # No class shall be lost.
     counts[:8] += 1
-    weighted = problem.estimator(**options).fit(problem.X, problem.y, counts)
-    repeated = problem.estimator(**options).fit(
-        *problem.take(np.repeat(np.arange(problem.n), counts))
-    )
-    assert max(weighted.dual_gap_, repeated.dual_gap_) <= 1e-3
-    weights = weighted._weights, repeated._weights
-    assert_same_optimum(weighted, repeated, counts.sum(), weights)
-
-
-@for_each_estimator
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "custom"])
-def test_the_number_of_features_is_kept_and_held_to(make_problem, kind):
-    problem = make_problem(kind)
-    model = problem.fitted()
-    first = problem.X[0] if isinstance(problem.X, list) else problem.X
-    width = first.shape[1]
-    assert model.n_features_in_ == width
-    narrower = through(problem.X, lambda x: x[:, :-1])
-    with pytest.raises(ValueError, match=f"{width - 1} features.*{width}"):
-        model.predict(narrower)
+    many = problem.take(np.repeat(np.arange(problem.n), counts))
+    for options in ({}, ACCURATE):
+        weighted = problem.estimator(**options).fit(problem.X, problem.y, counts)
+        repeated = problem.estimator(**options).fit(*many)
+        assert max(weighted.dual_gap_, repeated.dual_gap_) <= 1e-3
+        weights = weighted._weights, repeated._weights
+        assert_same_optimum(weighted, repeated, counts.sum(), weights)

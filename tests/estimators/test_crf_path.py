@@ -128,7 +128,7 @@ def test_weights_of_examples_count_them(kind):
     )
 
 
-def test_zeros_are_a_path_where_no_weight_has_a_use():
+def test_zeros_are_a_path_without_use_and_fits_that_are_cut_short_are_told_once():
     X = [np.zeros((3, 2)), np.zeros((3, 2))]
     y = [["a", "a", "b"], ["b", "b", "a"]]
     structure = ChainStructure(
@@ -138,9 +138,6 @@ def test_zeros_are_a_path_where_no_weight_has_a_use():
     np.testing.assert_allclose(path.Cs, np.geomspace(1e-3, 1e2, 3))
     np.testing.assert_array_equal(path.n_nonzeros, 0)
     np.testing.assert_allclose(path.objectives, 3.0 * np.log(2.0))
-
-
-def test_fits_that_are_cut_short_are_told_once():
     problem = make_problem("chain")
     with pytest.warns(ConvergenceWarning, match="of 3 fits ended with a duality") as told:
         path = crf_path(

@@ -28,15 +28,10 @@ def fitted(kind, **params):
 
 
 WRONG_WEIGHTS = (
-    lambda w: np.zeros(7),
-    lambda w: np.zeros(0),
-    lambda w: w[..., :-1],
-    lambda w: np.append(w, w[..., :1], axis=-1),
-    lambda w: w[np.newaxis],
-    lambda w: 1.0,
-    lambda w: w * np.nan,
-    lambda w: w.astype(str),
-)
+    lambda w: np.zeros(7), lambda w: np.zeros(0), lambda w: w[..., :-1],
+    lambda w: np.append(w, w[..., :1], axis=-1), lambda w: w[np.newaxis], lambda w: 1.0,
+    lambda w: w * np.nan, lambda w: w.astype(str),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -107,18 +102,17 @@ DAMAGES = [
 ]
 
 
-# What comes from a file has not predicted yet, whatever the damage.
-@pytest.mark.parametrize(
-    ("file", "damage"), [*product([None], DAMAGES), *product(SAVED, [SET_CLASSES])]
-)
 @pytest.mark.parametrize("kind", ALL)
-def test_a_structure_whose_parts_no_longer_fit_together_is_refused(kind, damage, file):
-    model, X, _ = fitted(kind)
-    if file is not None:
-        model = SAVED[file](model)
-    damage(model.structure_)
-    with pytest.raises(ValueError, match="must have shape|changed after fit|features"):
-        model.predict(X)
+def test_a_structure_whose_parts_no_longer_fit_together_is_refused(kind):
+    # What comes from a file has not predicted yet, whatever the damage.
+    for file, damage in [*product([None], DAMAGES), *product(SAVED, [SET_CLASSES])]:
+        model, X, _ = fitted(kind)
+        if file is not None:
+            model = SAVED[file](model)
+        damage(model.structure_)
+        words = "must have shape|changed after fit|features"
+        with pytest.raises(ValueError, match=words):
+            model.predict(X)
 
 
 # Entries of arrays that place a graph's nodes, or a structure's pairs of labels.
@@ -131,26 +125,24 @@ PAIRS = [("pairs_", (0, 1), value) for value in (-1, 3, 10**6)] + [("pairs_", No
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "at", "value"),
-    [(kind, *place) for kind in ("forest", "graph") for place in PLACES]
-    + [("pairs", *place) for place in PAIRS],
+    ("kind", "places"), [("forest", PLACES), ("graph", PLACES), ("pairs", PAIRS)]
 )
-def test_places_of_a_structure_that_lead_to_nowhere_are_refused(kind, name, at, value):
-    model, X, _ = fitted(kind)
-    owner = model.structure_ if kind == "pairs" else model.structure_._graph
-    words = f"{name} must"
-    if at is None:
-        setattr(owner, name, np.array(value))
-        words = f"^{name} must have shape"
-    else:
-        getattr(owner, name)[at] = value
-    with pytest.raises(ValueError, match=words):
-        model.predict(X)
+def test_places_of_a_structure_that_lead_to_nowhere_are_refused(kind, places):
+    for name, at, value in places:
+        model, X, _ = fitted(kind)
+        owner = model.structure_ if kind == "pairs" else model.structure_._graph
+        words = f"{name} must"
+        if at is None:
+            setattr(owner, name, np.array(value))
+            words = f"^{name} must have shape"
+        else:
+            getattr(owner, name)[at] = value
+        with pytest.raises(ValueError, match=words):
+            model.predict(X)
 
 
-@pytest.mark.parametrize("trip", SAVED.values(), ids=SAVED)
 @pytest.mark.parametrize("part", ["indices", "indptr", "data", "b"])
-def test_a_damaged_polytope_is_refused_where_it_is_read(part, trip):
+def test_a_damaged_polytope_is_refused_where_it_is_read(part):
     model, X, _ = fitted("graph")
     polytope = model.structure_._polytope
     if part == "b":
@@ -159,8 +151,9 @@ def test_a_damaged_polytope_is_refused_where_it_is_read(part, trip):
         polytope.A.data = polytope.A.data[:-1]
     else:
         getattr(polytope.A, part)[1] = 10**6
-    with pytest.raises(ValueError, match=r"^(A\.ind|b must)"):
-        trip(model).predict(X)
+    for trip in SAVED.values():
+        with pytest.raises(ValueError, match=r"^(A\.ind|b must)"):
+            trip(model).predict(X)
 
 
 def shorten_blocks(state):
@@ -188,29 +181,31 @@ DUAL_DAMAGE = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "step", "damage"),
-    [(kind, "pairwise", damage) for kind in ALL if kind != "graph"
-     for damage in DUAL_DAMAGE]
-    + [(kind, "auto", damage) for kind in ("binary", "multiclass", "multilabel-csr")
-       for damage in [*DUAL_DAMAGE][:3]],
+    ("kind", "step"),
+    [*((kind, "pairwise") for kind in ALL if kind != "graph"),
+     *((kind, "auto") for kind in ("binary", "multiclass", "multilabel-csr"))],
 )  # fmt: skip
-def test_a_warm_start_from_a_damaged_dual_point_is_refused(kind, step, damage):
-    if kind == "roof" and damage == "unknown label":
-        damage = "long labeling"  # Of the relaxation any numbers are one.
-    model, X, y = fitted(kind, warm_start=True, step=step)
-    DUAL_DAMAGE[damage](model._dual_state["state"])
-    with pytest.raises(ValueError, match="must|active sets"):
-        model.fit(X, y)
+def test_a_warm_start_from_a_damaged_dual_point_is_refused(kind, step):
+    good, X, y = fitted(kind, warm_start=True, step=step)
+    for damage in DUAL_DAMAGE if step == "pairwise" else [*DUAL_DAMAGE][:3]:
+        if kind == "roof" and damage == "unknown label":
+            continue  # Of the relaxation any numbers are one.
+        model = copy.deepcopy(good)
+        DUAL_DAMAGE[damage](model._dual_state["state"])
+        with pytest.raises(ValueError, match="must|active sets"):
+            model.fit(X, y)
 
 
 JUNK = (None, "x", 5, {}, [], [None], np.zeros(3), [0.5])
 
 
-@pytest.mark.parametrize("model", [BCFWClassifier, SlackRescaledSSVM, CRFClassifier])
-@pytest.mark.parametrize("kind", ["multiclass", "chain", "cycles", "custom"])
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [*product(["multiclass", "chain", "cycles"],
+              [BCFWClassifier, SlackRescaledSSVM, CRFClassifier]),
+     *product(["custom"], [BCFWClassifier, SlackRescaledSSVM])],
+)  # fmt: skip
 def test_a_dual_state_of_other_things_is_refused_by_name(kind, model):
-    if model is CRFClassifier and kind == "custom":
-        pytest.skip("it needs sums over all labelings")
     if kind == "custom":
         problem = make_problem(kind)
         structure, X, y = problem.structure, problem.X, problem.y
@@ -253,10 +248,8 @@ def test_a_structure_that_is_none_is_refused_by_name(kind):
     calls = [model.predict, lambda X: model.score(X, y)]
     if isinstance(model, CRFClassifier):
         calls += [
-            model.predict_proba,
-            model.entropy,
-            lambda X: model.log_likelihood(X, y),
-        ]
+            model.predict_proba, model.entropy, lambda X: model.log_likelihood(X, y),
+        ]  # fmt: skip
     if good.flat:
         calls.append(model.decision_function)
     elif kind != "cycles":

@@ -129,11 +129,9 @@ def words():
 
 
 CALLS = {
-    "k best": k_best,
-    "predictions": partial(predictions, "dense"),
-    "predictions csr": partial(predictions, "csr"),
-    "words": words,
-}
+    "k best": k_best, "predictions": partial(predictions, "dense"),
+    "predictions csr": partial(predictions, "csr"), "words": words,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("make", CALLS.values(), ids=CALLS)

@@ -47,15 +47,12 @@ ROWS = [
     BCFWClassifier(step="pairwise", max_iter=5, random_state=0),
     BCFWClassifierCV(Cs=[0.01, 0.1], cv=2, random_state=0),
     CRFClassifier(solver="dual", max_iter=20, random_state=0),
-    CRFClassifier(solver="newton"),
-    CRFClassifier(solver="lbfgs"),
-    SlackRescaledSSVM(max_iter=5, random_state=0),
-    SubLBFGSClassifier(),
+    CRFClassifier(solver="newton"), CRFClassifier(solver="lbfgs"),
+    SlackRescaledSSVM(max_iter=5, random_state=0), SubLBFGSClassifier(),
     SubLBFGSClassifier("squared_hinge"),
-    SubLBFGSClassifier("squared_hinge", penalty="l1"),
-    BMRMClassifier(),
+    SubLBFGSClassifier("squared_hinge", penalty="l1"), BMRMClassifier(),
     PragamClassifier(max_iter=50),
-]
+]  # fmt: skip
 
 
 def sequences(n_features, longest=40):
@@ -108,15 +105,16 @@ CHAINS = [
     PragamClassifier(structure="chain", max_iter=10),
 ]  # fmt: skip
 CASES = [
-    *product(ROWS, [rows], [["dense"], ["few"], ["csr"]]),
+    *product(ROWS, [rows], [["dense"], ["csr"]]), *product(ROWS[::4], [rows], [["few"]]),
     *product(LABELS, [labels], [["dense"], ["csr"]]),
-    *product(CHAINS, [chains], product(["dense", "csr", "split"], [8, 1000])),
+    *product(CHAINS, [chains], [("dense", 8), ("csr", 1000), ("split", 8)]),
+    *product(CHAINS[::2], [chains], [("dense", 1000), ("csr", 8), ("split", 1000)]),
     (BCFWClassifier("tree", **SHORT), others, ["tree"]),
     (CRFClassifier("tree", **SHORT), others, ["tree"]),
     (BCFWClassifier("graph", **SHORT), others, ["graph"]),
     (BMRMClassifier("graph", max_iter=10), others, ["graph"]),
     (BCFWClassifier(PictorialStructure([-1, 0]), **SHORT), others, ["images"]),
-]
+]  # fmt: skip
 
 
 def name_of(own):
@@ -139,10 +137,17 @@ def test_numbers_in_float32_have_the_bits_of_the_same_in_float64(model, draw, of
 
 def test_memory_maps_and_items_of_both_types_do_as_well(tmp_path):
     X, y = sequences(8)
-    for i, x in enumerate(X):
-        np.save(tmp_path / f"{i}.npy", x)
-    mapped = [np.load(tmp_path / f"{i}.npy", mmap_mode="r") for i in range(len(X))]
+    for i, pair in enumerate(zip(X, y, strict=True)):
+        for name, part in zip("Xy", pair, strict=True):
+            np.save(tmp_path / f"{name}{i}.npy", part)
+    mapped, labels = (
+        [np.load(tmp_path / f"{name}{i}.npy", mmap_mode="r") for i in range(len(X))]
+        for name in "Xy"
+    )
+    assert not mapped[0].flags.writeable
     mixed = [x.astype(np.float64) if i % 2 else x for i, x in enumerate(mapped)]
     expected = BCFWClassifier(**SHORT).fit(X, y)
     for items in (mapped, mixed, [np.asfortranarray(x) for x in X]):
-        assert_same_fit(BCFWClassifier(**SHORT).fit(items, y), expected)
+        model = BCFWClassifier(**SHORT).fit(items, labels)
+        assert_same_fit(model, expected)
+        assert_same_labels(model.predict(items), expected.predict(X))

@@ -200,7 +200,7 @@ def check_procedure(model, tol):
 
 @pytest.mark.parametrize("solver", ["auto", "dual", "lbfgs"])
 def test_a_likelihood_never_falls_from_step_to_step(solver):
-    for repeat in range(12):
+    for repeat in range(2 * len(WITH_SUMS)):
         rng = new_rng(repeat, 2)
         name = WITH_SUMS[repeat % len(WITH_SUMS)]
         X, y, labels = draw_data(name, rng, n=5)
@@ -280,12 +280,8 @@ def test_approximate_decoders_never_let_the_objective_rise():
 def test_with_nothing_hidden_it_is_the_plain_fit(cls, name):
     X, y, labels = draw_data(name, new_rng(6), hidden=0.0)
     y[1][0] = "a"
-    plain = [own.astype(str) for own in y]
-    alone = [[{label} for label in own] for own in y]
-    fits = [
-        cls(STRUCTURES[name], **options_of(labels)).fit(X, own)
-        for own in (plain, y, alone)
-    ]
+    ways = [own.astype(str) for own in y], y, [[{label} for label in own] for own in y]
+    fits = [cls(STRUCTURES[name], **options_of(labels)).fit(X, own) for own in ways]
     for model in fits:
         assert "step" not in model.history_
         assert model.coef_.tobytes() == fits[0].coef_.tobytes()
@@ -349,13 +345,18 @@ def test_a_weight_of_two_is_an_example_twice(cls):
         assert model.objective_ == pytest.approx(objective_of(model, loss), abs=1e-9)
 
 
-def test_balanced_class_weights_count_known_labels_alone():
+def test_balanced_class_weights_and_nodes_count_known_labels_alone():
     X = [np.eye(2)[[0, 1, 0]], np.eye(2)[[0, 0]]]
     y = [["a", "b", MISSING], [{"a", "b"}, "a"]]
     model = BCFWClassifier("chain", class_weight="balanced", random_state=0).fit(X, y)
     np.testing.assert_allclose(
         model.structure_.label_costs_, [[0.0, 0.75], [1.5, 0.0]], rtol=1e-12
     )
+    # Nodes without a label need none, whatever their weight.
+    X = [(np.array([[1.0], [-1.0], [0.5]]), np.array([[0, 1], [1, 2]]))]
+    model = BCFWClassifier(GraphStructure(), random_state=0)
+    model.fit(X, [([1, 0, MISSING], [1.0, 1.0, 0.0])])
+    assert model.predict(X)[0][:2].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("cls", [CRFClassifier, BCFWClassifier])
@@ -385,12 +386,13 @@ def test_a_fit_that_is_cut_short_has_a_certificate(cls):
         assert model.objective_ == pytest.approx(objective_of(model, loss), rel=1e-9)
 
 
-def is_known(entry):
-    return isinstance(entry, str) or (isinstance(entry, set) and len(entry) == 1)
-
-
-def label_of(entry):
-    return min(entry) if isinstance(entry, set) else entry
+def known_labels(own):
+    """Where labels are known, and these."""
+    sets = [entry if isinstance(entry, set) else {entry} for entry in own]
+    keep = np.array([len(s) == 1 and MISSING not in s for s in sets])
+    return keep, np.array(
+        [min(s) for s, is_kept in zip(sets, keep, strict=True) if is_kept]
+    )
 
 
 @pytest.mark.parametrize("name", ["chain", "forest"])
@@ -402,8 +404,7 @@ def test_scores_are_of_known_labels(name):
         sizes = [np.ones(len(own)) for own in y]
     right, total = 0.0, 0.0
     for own, w, found in zip(y, sizes, model.predict(X), strict=True):
-        keep = np.array([is_known(entry) for entry in own])
-        labels_of = np.array([label_of(entry) for entry in own[keep]])
+        keep, labels_of = known_labels(own)
         right += w[keep] @ (labels_of == found[keep])
         total += w[keep].sum()
     given = y if name == "chain" else list(zip(y, sizes, strict=True))
@@ -421,13 +422,6 @@ def test_c_is_chosen_by_known_labels(cls):
     assert np.isfinite(model.scores_path_).all()
     final = cls._final_class("chain", C=model.C_, **options_of(labels)).fit(X, y)
     assert model.coef_.tobytes() == final.coef_.tobytes()
-
-
-def test_nodes_without_a_label_need_none_whatever_their_weight():
-    X = [(np.array([[1.0], [-1.0], [0.5]]), np.array([[0, 1], [1, 2]]))]
-    y = [([1, 0, MISSING], [1.0, 1.0, 0.0])]
-    model = BCFWClassifier(GraphStructure(), random_state=0).fit(X, y)
-    assert model.predict(X)[0][:2].tolist() == [1, 0]
 
 
 def test_the_marker_is_one_object():
@@ -489,8 +483,7 @@ def test_rows_with_sets_of_labels_are_to_be_chains_of_one_position(model, labels
 
 
 def draw_path_data():
-    X, y, _ = draw_data("chain", new_rng(21), n=12)
-    return X, y
+    return draw_data("chain", new_rng(21), n=12)[:2]
 
 
 def test_each_point_of_a_path_is_a_procedure_from_the_one_before():
@@ -528,12 +521,10 @@ def test_a_path_that_is_cut_short_ends_at_its_last_solution():
         assert path.n_iter[-1] <= limits.get("max_iter", np.inf)
 
 
-@pytest.mark.parametrize(
-    "params", [{"heuristic": True}, {"kappa": 0.5}, {"min_lambda": 0.0}]
-)
-def test_what_rests_on_convexity_is_refused_of_paths(params):
-    with pytest.raises(ValueError, match="each value of lambda is a fit of its own"):
-        placed(bcfw_path)(*draw_path_data(), structure="chain", **params)
+def test_what_rests_on_convexity_is_refused_of_paths():
+    for params in ({"heuristic": True}, {"kappa": 0.5}, {"min_lambda": 0.0}):
+        with pytest.raises(ValueError, match="each value of lambda is a fit of its own"):
+            placed(bcfw_path)(*draw_path_data(), structure="chain", **params)
 
 
 def test_dask_collections_and_linear_programs_are_refused():

@@ -1,11 +1,13 @@
 """A fit that is cut off loses nothing, and a warm start goes on from where it was."""
 
 from functools import partial
+from itertools import product
 
 import joblib
 import numpy as np
 import pytest
 from _estimators import (
+    FLAT,
     KINDS,
     PythonMulticlass,
     assert_same_fit,
@@ -13,7 +15,7 @@ from _estimators import (
     for_each_estimator,
     make_problem,
 )
-from _options import placed
+from _options import placed, set_placed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -67,8 +69,9 @@ SOLVERS = {
 
 
 @pytest.mark.parametrize(("cls", "params"), SOLVERS.values(), ids=SOLVERS)
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
-@pytest.mark.parametrize("call", [1, 12, 13, 50])
+@pytest.mark.parametrize(
+    ("error", "call"), [*zip(ERRORS * 2, [1, 12, 13, 50], strict=True)], ids=repr
+)
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was(cls, params, error, call):
     make = partial(make_problem, model=cls)
     problem, model = spied(make, error, tol=1e-9, max_iter=9999, **params)
@@ -131,18 +134,20 @@ def test_a_warm_start_whose_structure_stays_broken_keeps_the_last_good_state(
     assert state(model.set_params(C=1.0)) == before
 
 
-@for_each_estimator
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("step", ["fw", "pairwise", "away"])
-def test_a_warm_start_has_nothing_to_do_and_goes_on_at_a_new_problem(
-    make_problem, kind, step
-):
-    problem = make_problem(kind)
+@pytest.mark.parametrize(
+    ("model", "kind", "step"),
+    [*product([BCFWClassifier, SlackRescaledSSVM], KINDS, ["pairwise"]),
+     *product([BCFWClassifier, SlackRescaledSSVM], ["chain", "custom"], ["fw", "away"]),
+     *product([BCFWClassifier], FLAT, ["exact"])],
+)  # fmt: skip
+def test_a_warm_start_has_nothing_to_do_and_goes_on_at_a_new_problem(model, kind, step):
+    problem = make_problem(kind, model=model)
     options = {"step": step, "max_iter": 10**5}
     model = problem.fitted(warm_start=True, **options)
-    first = model.dual_objective_
+    first, coef = model.dual_objective_, model.coef_
     model.fit(problem.X, problem.y)
     assert model.n_iter_ == 0 and model.dual_gap_ <= 1e-3
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
     assert model.dual_objective_ == pytest.approx(first, abs=1e-12)
     model.set_params(C=1.05).fit(problem.X, problem.y)
     cold = problem.fitted(C=1.05, **options)
@@ -185,20 +190,14 @@ def test_without_warm_start_no_dual_state_is_kept(make_problem):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        BCFWClassifier(step="fw"),
-        BCFWClassifier(),
-        SlackRescaledSSVM(),
-        SlackRescaledSSVM(solver="cutting_plane"),
-    ],
+    [BCFWClassifier(step="fw"), BCFWClassifier(), SlackRescaledSSVM(),
+     SlackRescaledSSVM(solver="cutting_plane")],
     ids=str,
-)
+)  # fmt: skip
 def test_max_time_is_looked_at_after_each_call_of_a_structure_in_python(model):
     problem, n_seen = make_problem("custom", n=12), []
     structure = PythonMulticlass(spy=lambda: n_seen.append(1), product=True)
-    model = clone(model).set_params(
-        structure=structure, solver_options__max_time=1e-9, random_state=0
-    )
+    model = set_placed(clone(model), structure=structure, max_time=1e-9, random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model.fit(problem.X, problem.y)
     # Checks of the gap before and after, and a step in between.

@@ -104,7 +104,7 @@ def test_extreme_sizes_overflow_nowhere(loss, C, scale):
     assert model.dual_gap_ >= -1e-12
 
 
-def test_several_classes_and_labels_are_refused_with_what_to_do():
+def test_several_classes_are_one_problem_for_each_or_refused_with_what_to_do():
     X, y = make_data(3)
     with pytest.raises(ValueError, match="'hinge' with penalty='l1' .* OneVsRest"):
         SubLBFGSClassifier(penalty="l1").fit(X, y)
@@ -113,6 +113,18 @@ def test_several_classes_and_labels_are_refused_with_what_to_do():
     Y = new_rng(5).integers(0, 2, (len(X), 3))
     with pytest.raises(ValueError, match="or OneVsRestClassifier for one problem per"):
         SubLBFGSClassifier("squared_hinge").fit(X, Y)
+    model = SubLBFGSClassifier("squared_hinge", tol=1e-12).fit(X, y)
+    alone = SubLBFGSClassifier("squared_hinge", tol=1e-12)
+    rest = OneVsRestClassifier(alone).fit(X, y)
+    parts = rest.estimators_
+    assert model.objective_ == pytest.approx(sum(p.objective_ for p in parts), abs=1e-11)
+    np.testing.assert_allclose(
+        model.coef_, np.vstack([p.coef_ for p in parts]), rtol=0, atol=1e-4
+    )
+    # Scores that are no closer than the weights are decide.
+    scores = np.sort(model.decision_function(X), axis=1)
+    clear = scores[:, -1] - scores[:, -2] > 0.01
+    np.testing.assert_array_equal(model.predict(X)[clear], rest.predict(X)[clear])
 
 
 PEERS = {
@@ -147,22 +159,6 @@ def test_the_optimum_of_the_squared_hinge_is_that_of_liblinear(
         # λ/2 ‖w - w*‖² <= gap, and λ is about 1 / 25.
         np.testing.assert_allclose(model.coef_, peer.coef_, rtol=0, atol=1e-3)
     assert model.decision_function(X).shape == peer.decision_function(X).shape
-
-
-def test_several_classes_are_one_problem_for_each_against_the_rest():
-    X, y = make_data(3)
-    model = SubLBFGSClassifier("squared_hinge", tol=1e-12).fit(X, y)
-    alone = SubLBFGSClassifier("squared_hinge", tol=1e-12)
-    rest = OneVsRestClassifier(alone).fit(X, y)
-    parts = rest.estimators_
-    assert model.objective_ == pytest.approx(sum(p.objective_ for p in parts), abs=1e-11)
-    np.testing.assert_allclose(
-        model.coef_, np.vstack([p.coef_ for p in parts]), rtol=0, atol=1e-4
-    )
-    # Scores that are no closer than the weights are decide.
-    scores = np.sort(model.decision_function(X), axis=1)
-    clear = scores[:, -1] - scores[:, -2] > 0.01
-    np.testing.assert_array_equal(model.predict(X)[clear], rest.predict(X)[clear])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """Masked arrays of NumPy: what is behind a mask is never taken for data."""
 
-from functools import partial
-
 import numpy as np
 import pytest
+from _options import placed
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -34,20 +33,14 @@ from sklearn_structsvm.structures import (
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 FLAT = [
-    BCFWClassifier,
-    BCFWClassifierCV,
-    BMRMClassifier,
-    CRFClassifier,
-    CRFClassifierCV,
-    PragamClassifier,
-    SlackRescaledSSVM,
-    SubLBFGSClassifier,
+    BCFWClassifier, BCFWClassifierCV, BMRMClassifier, CRFClassifier, CRFClassifierCV,
+    PragamClassifier, SlackRescaledSSVM, SubLBFGSClassifier,
     lambda: ComplexMetricClassifier(LogisticRegression(), cv=None),
     lambda: ConformalClassifier(LogisticRegression(), confidence_level=0.5),
     lambda: MultilabelMetricClassifier(
         MultiOutputClassifier(LogisticRegression()), cv=None
     ),
-]
+]  # fmt: skip
 
 
 def masked(values, hides=True):
@@ -168,33 +161,25 @@ OF_GROUPS = ComplexMetricClassifier(LOGISTIC, constraints=DemographicParity(slac
 OF_COSTS = ComplexMetricClassifier(LOGISTIC, metric=ExpectedCost(), cv=None)
 SETS = ConformalClassifier(LOGISTIC, confidence_level=0.5, condition="group")
 BARS, ROWS = masked(np.ones((2, 2), dtype=bool)), rows()
-GROUPS, ONES, COSTS = (
-    masked(np.arange(24) // 2 % 2),
-    masked(np.ones(24)),
-    np.ones((24, 2)),
-)
+GROUPS, LIMITS = masked(np.arange(24) // 2 % 2), (masked(-np.ones((1, 2))), 1.0)
 
 
-@pytest.mark.parametrize(
-    ("fit", "name"),
-    [
-        (partial(OF_GROUPS.fit, *ROWS, sensitive_features=GROUPS), "sensitive_features"),
-        (partial(SETS.fit, *ROWS, sensitive_features=GROUPS), "sensitive_features"),
-        (partial(OF_COSTS.fit, *ROWS, costs=masked(COSTS)), "costs"),
-        (partial(BCFWClassifier(MulticlassStructure(masked(1.0 - np.eye(2)))).fit, *ROWS),
-         "label_costs"),
-        (partial(BCFWClassifier(
-            solver_options={"coef_bounds": (masked(-np.ones((1, 2))), 1.0)}
-         ).fit, *ROWS), "The lower bound of coef_bounds"),
-        (partial(BCFWClassifier(ChainStructure(transitions=BARS)).fit,
-                 *structured()["chain"][1:3]), "transitions"),
-        (partial(CRFClassifier("chain").fit, masked(np.stack(structured()["chain"][1])),
-                 structured()["chain"][2]), r"X\[\d\]"),
-        (partial(crf_path, masked(ROWS[0]), ROWS[1]), "X"),
-        (partial(bcfw_path, masked(ROWS[0]), ROWS[1]), "X"),
-        (partial(bcfw_path, *ROWS, sample_weight=ONES), "sample_weight"),
-    ],
-)  # fmt: skip
-def test_masks_of_all_else_are_refused(fit, name):
-    with refused(name):
-        fit()
+def test_masks_of_all_else_are_refused():
+    X, y = ROWS
+    items, labels = structured()["chain"][1:3]
+    costs = MulticlassStructure(masked(1.0 - np.eye(2)))
+    for name, fit, *data, given in [
+        ("sensitive_features", OF_GROUPS.fit, X, y, {"sensitive_features": GROUPS}),
+        ("sensitive_features", SETS.fit, X, y, {"sensitive_features": GROUPS}),
+        ("costs", OF_COSTS.fit, X, y, {"costs": masked(np.ones((24, 2)))}),
+        ("label_costs", BCFWClassifier(costs).fit, X, y, {}),
+        ("The lower bound of coef_bounds",
+         placed(BCFWClassifier)(coef_bounds=LIMITS).fit, X, y, {}),
+        ("transitions", BCFWClassifier(ChainStructure(transitions=BARS)).fit, items,
+         labels, {}),
+        (r"X\[\d\]", CRFClassifier("chain").fit, masked(np.stack(items)), labels, {}),
+        ("X", crf_path, masked(X), y, {}), ("X", bcfw_path, masked(X), y, {}),
+        ("sample_weight", bcfw_path, X, y, {"sample_weight": masked(np.ones(24))}),
+    ]:  # fmt: skip
+        with refused(name):
+            fit(*data, **given)

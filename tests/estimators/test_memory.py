@@ -83,9 +83,10 @@ LOGISTIC = ["crf", "lbfgs", "newton"]
 
 @pytest.mark.parametrize(
     ("name", "kind", "n_features"),
-    [*product(FITS, ["float32", "float64"], [300])]
-    + [*product(LOGISTIC, ["float64", "csr", "csr to read"], [50, 250])],
-)
+    [*product(FITS, ["float32"], [300]), *product(["bcfw", "bmrm"], ["float64"], [300]),
+     *product(LOGISTIC, ["float64", "csr to read"], [250]),
+     *product(LOGISTIC, ["float64", "csr"], [50])],
+)  # fmt: skip
 def test_a_fit_to_rows_takes_a_part_of_them(name, kind, n_features):
     form = "csr" if kind.startswith("csr") else "dense"
     X, y = rows(form, 4000 if n_features == 250 else 10_000, n_features)
@@ -102,12 +103,13 @@ def test_a_fit_to_rows_takes_a_part_of_them(name, kind, n_features):
     assert most < share * size_of(X) + 220 * len(y) + own
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
-@pytest.mark.parametrize("name", ["bcfw", "crf", "lbfgs", "bmrm"])
+@pytest.mark.parametrize(
+    ("name", "kind", "dtype"),
+    [*product(["bcfw", "crf", "lbfgs", "bmrm"], ["chain", "tree"], [np.float32]),
+     *product(["bcfw", "bmrm"], ["graph"], [np.float32]), ("bcfw", "graph", np.float64),
+     *product(["bcfw", "lbfgs"], ["chain", "tree"], [np.float64])],
+)  # fmt: skip
 def test_a_fit_to_sequences_takes_a_part_of_them(name, kind, dtype):
-    if kind == "graph" and name in ("crf", "lbfgs"):
-        pytest.skip("sums over all labelings")
     X, y = sequences(kind, 100, 60, dtype)
     features = [x[0] for x in X] if kind in ("tree", "graph") else X
     FITS[name](kind).fit(X[:5], y[:5])
@@ -212,9 +214,11 @@ def assert_little_is_added(model, X, y, features, n_labels):
         assert most < 0.1 * size_of(features) + own, name
 
 
-@pytest.mark.parametrize("model", [BCFWClassifier, CRFClassifier])
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("kind", "dtype", "model"),
+    [("dense", np.float32, CRFClassifier), ("csr", np.float64, CRFClassifier),
+     ("dense", np.float64, BCFWClassifier), ("csr", np.float32, BCFWClassifier)],
+)  # fmt: skip
 def test_predictions_of_rows_take_a_piece_of_them(kind, dtype, model):
     X, y = rows(kind, 8000, 300)
     X = X.astype(dtype)
@@ -239,9 +243,10 @@ def test_predictions_of_sequences_take_a_piece_of_them(kind, dtype):
 
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [*product(["dense", "csr", "fortran"], [np.float32, np.int32, np.float64])]
-    + [("sequences", np.float32)],
-)
+    [("dense", np.float32), ("csr", np.float32), ("fortran", np.float32),
+     ("dense", np.int32), ("csr", np.float64), ("fortran", np.float64),
+     ("sequences", np.float32)],
+)  # fmt: skip
 def test_pieces_answer_as_the_whole(kind, dtype):
     if kind == "sequences":
         X, y = sequences("dense", 300)
@@ -292,9 +297,8 @@ def test_a_long_sequence_takes_at_most_30_numbers_for_each_position_and_label(
     # Beside what does not depend on the length.
     assert of_fit <= 30 * 8 * n_positions * n_classes + 2**20
     for ask in asked:
-        assert (
-            added(lambda ask=ask: ask(X))[0] <= 10 * 8 * n_positions * n_classes + 2**20
-        )
+        of_call, _ = added(lambda ask=ask: ask(X))
+        assert of_call <= 10 * 8 * n_positions * n_classes + 2**20
 
 
 def tagged(n_sequences, n_classes, length=4):
@@ -340,9 +344,8 @@ def test_pragam_says_what_its_marginals_take(monkeypatch):
     X, y = tagged(40, 30)
     needed = 8 * 40 * (30**2 + 4 * 30)
     monkeypatch.setattr(pragam, "MOST_MEMORY", needed - 1)
-    model = PragamClassifier(
-        structure="chain", solver_options={"classes": range(30)}, max_iter=1
-    )
+    options = {"classes": range(30)}
+    model = PragamClassifier(structure="chain", solver_options=options, max_iter=1)
     with pytest.warns(UserWarning, match=rf"take {needed / 1e9:.1f} GB. BCFWClassifier"):
         model.fit(X, y)
 

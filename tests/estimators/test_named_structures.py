@@ -85,11 +85,9 @@ def test_an_unknown_name_is_refused_by_fit_and_by_nothing_before_it(model, struc
 def test_cross_validation_takes_lists_of_lists_for_a_chain_by_name(kind):
     X, y = sentences()
     model = kind(
-        "chain",
-        solver_options={"classes": ["tag0", "tag1", "tag2"]},
-        tol=0.1,
+        "chain", solver_options={"classes": ["tag0", "tag1", "tag2"]}, tol=0.1,
         random_state=0,
-    )
+    )  # fmt: skip
     assert not is_classifier(model)
     as_arrays = [np.array(labels) for labels in y]
     expected = cross_val_score(model, X, as_arrays, cv=3)

@@ -55,6 +55,7 @@ CASES = [
     (with_l1(CRF, 0.5, 1.0), ["time", "time of labels", "times of labels"],
      ["rows", "chains"], 3, (1.0, 1e3), 100),
     (with_l1(CRF, 0.5, 1.0), ["times of a day"], ["rows"], 3, (1.0, 1e3), 100),
+    (with_l1(CRF, 1.0), ["large"], ["rows", "chains"], 3, (1e3,), 1000),
     (with_l1(CRF, 0.5, 1.0), ["time", "time of labels"], ["trees"], 3, (1.0, 1e3), 400),
     (with_l1(SVM, 0.0, 0.5, 0.9), ["time"], ["rows", "chains"], 2, (1e-3, 1.0, 1e3), 500),
     (with_l1(SVM, 0.0, 0.9), ["large"], ["rows"], 3, (1e-3, 1.0, 1e3), 500),

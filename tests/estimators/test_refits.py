@@ -67,11 +67,9 @@ ESTIMATORS = {type(one).__name__: one for one in EVERY_ESTIMATOR} | {
     "ComplexMetricClassifier": ComplexMetricClassifier(GaussianNB(), cv=2),
     "ConformalClassifier": ConformalClassifier(GaussianNB(), random_state=0),
     "MultilabelMetricClassifier": MultilabelMetricClassifier(
-        OneVsRestClassifier(GaussianNB()), cv=2
-    ),
+        OneVsRestClassifier(GaussianNB()), cv=2),
     "rule-ComplexMetricClassifier": ComplexMetricClassifier(
-        GaussianNB(), randomized=False, cv=2
-    ),
+        GaussianNB(), randomized=False, cv=2),
     "warm-BCFWClassifier": BCFWClassifier("multiclass", warm_start=True, **ROUGH),
     "warm-CRFClassifier": CRFClassifier("multiclass", warm_start=True, **ROUGH),
     "chain-BCFWClassifier": BCFWClassifier("chain", **ROUGH),
@@ -79,24 +77,26 @@ ESTIMATORS = {type(one).__name__: one for one in EVERY_ESTIMATOR} | {
     "chain-BMRMClassifier": BMRMClassifier(structure="chain", **ROUGH),
     "chain-CRFClassifier": CRFClassifier("chain", **ROUGH),
     "chain-CRFClassifier-mbr": CRFClassifier(
-        "chain", solver_options={"decoding": "mbr"}, **ROUGH
-    ),
+        "chain", solver_options={"decoding": "mbr"}, **ROUGH),
     "chain-CRFClassifierCV": CRFClassifierCV("chain", Cs=[0.1, 1.0], cv=2, **ROUGH),
     "chain-ConformalClassifier": ConformalClassifier(
-        CRFClassifier("chain", **ROUGH),
-        conformity_score="likelihood",
-        confidence_level=0.5,
-        random_state=0,
-    ),
+        CRFClassifier("chain", **ROUGH), conformity_score="likelihood",
+        confidence_level=0.5, random_state=0),
     "chain-PragamClassifier": PragamClassifier(structure="chain", C=0.1, tol=0.1),
     "chain-SlackRescaledSSVM": SlackRescaledSSVM("chain", **ROUGH),
     "chain-StackedStructureClassifier": StackedStructureClassifier(
-        GaussianNB(), CRFClassifier("chain", **ROUGH), cv=2
-    ),
+        GaussianNB(), CRFClassifier("chain", **ROUGH), cv=2),
     "SequenceTransformer": SequenceTransformer(),
     "WordFeatures": WordFeatures(),
-}
-for_each_name = pytest.mark.parametrize("name", ESTIMATORS)
+}  # fmt: skip
+# One of each class at least: what fits replace is the same over other structures.
+OF_FITS = [
+    name
+    for name in ESTIMATORS
+    if not name.startswith("chain")
+    or name.endswith(("-CRFClassifier", "-ConformalClassifier", "StructureClassifier"))
+]
+for_each_name = pytest.mark.parametrize("name", OF_FITS)
 # Those whose methods have code of their own, and not another one's: of a search, of slack
 # rescaling and of what shares the methods of BMRM the fits alone are others.
 READERS = [
@@ -108,7 +108,7 @@ READERS = [
     and not name.endswith("CV")
 ]
 # Those whose fit does not depend on the fit before.
-WITHOUT_MEMORY = [name for name in ESTIMATORS if not name.startswith("warm")]
+WITHOUT_MEMORY = [name for name in OF_FITS if not name.startswith("warm")]
 
 
 def rows(seed, k, scale=1.0, n=60, apart=5.0):
@@ -376,7 +376,7 @@ def test_a_fit_that_is_interrupted_anywhere_leaves_the_old_model_or_the_new_one(
         hash_before = joblib.hash(vars(before))
         n_calls = count("call", partial(change, copy.copy(before)))
         # The last ones are where the attributes are replaced.
-        early = new_rng(0).integers(1, n_calls + 1, size=3).tolist()
+        early = new_rng(0).integers(1, n_calls + 1, size=2).tolist()
         for call in {*early, *range(max(n_calls - 4, 1), n_calls + 1)}:
             model = copy.copy(before)
             with pytest.raises(KeyboardInterrupt):
@@ -453,7 +453,7 @@ def test_the_old_model_answers_while_another_thread_fits_and_new_parameters_stay
         assert ask(model) == ask(new), what
 
 
-def test_a_parameter_that_is_set_while_attributes_are_replaced_stays_set():
+def test_what_is_set_while_attributes_are_replaced_or_in_a_snapshot_stays_set():
     old, new = fitted("BCFWClassifier")
     n_lines = count("line", partial(end_fit, copy.copy(old), new))
     for line in range(1, n_lines + 1):
@@ -461,6 +461,11 @@ def test_a_parameter_that_is_set_while_attributes_are_replaced_stays_set():
         at(line, "line", partial(end_fit, model, new), partial(model.set_params, C=3.0))
         assert model.C == 3.0
         assert is_same(fitted_of(model), fitted_of(new))
+    snapshot(model).kept = 1
+    assert model.kept == 1
+    # Others have no fits that replace all at once.
+    other = fitted("SequenceTransformer")[0]
+    assert snapshot(other) is other
 
 
 @pytest.mark.parametrize("name", WITHOUT_MEMORY)
@@ -537,12 +542,3 @@ def test_a_subclass_may_override_and_set_what_it_likes():
     assert model.score(*new) == 1.0
     # The other thread did not forget what was set meanwhile.
     assert model.n_predicted == 240
-
-
-def test_what_is_set_in_a_snapshot_stays_in_the_model():
-    model = copy.copy(fitted("BCFWClassifier")[0])
-    snapshot(model).kept = 1
-    assert model.kept == 1
-    # Others have no fits that replace all at once.
-    other = fitted("SequenceTransformer")[0]
-    assert snapshot(other) is other

@@ -254,19 +254,16 @@ def test_rows_of_bundle_methods_have_other_ways(params, way):
     assert f"ry {way}, or use" in words
 
 
-def test_bounds_of_a_structure_are_kept():
+def test_the_gap_decides_where_rounding_ends_a_fit_and_bounds_are_kept():
+    words = words_of(BCFWClassifier(), ended([1.0, 1e-7], "stalled"))
+    assert words.endswith("Rounding errors prevent further progress. Use a larger tol.")
+    words = words_of(BCFWClassifier(), ended([1.0, 1e67], "stalled"))
+    assert words.endswith("progress. Use a smaller C.")
     X = [(np.eye(2), [[0, 1]])] * 4
     y = [[0, 1], [1, 0]] * 2
     for cls in (BCFWClassifier, SlackRescaledSSVM):
         words = words_of(cls(GraphStructure(attractive=True)), ended(STALLED), X, y)
         assert "ry " not in words
-
-
-def test_where_rounding_ends_a_fit_the_size_of_the_gap_decides():
-    words = words_of(BCFWClassifier(), ended([1.0, 1e-7], "stalled"))
-    assert words.endswith("Rounding errors prevent further progress. Use a larger tol.")
-    words = words_of(BCFWClassifier(), ended([1.0, 1e67], "stalled"))
-    assert words.endswith("progress. Use a smaller C.")
 
 
 SCALED = "Scale the features with StandardScaler: they differ in size (column 12 is about"

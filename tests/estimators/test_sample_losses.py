@@ -57,17 +57,12 @@ def test_the_solvers_agree(loss):
 
 
 @for_each_class
-def test_the_error_rate_is_the_hinge(make):
+def test_the_error_rate_is_the_hinge_and_a_metric_by_name_the_metric(make):
     X, y = make_data()
     for options in ({}, {"class_weight": "balanced"}, {"fit_intercept": False}):
         one = make(loss="zero_one", tol=1e-8, **options).fit(X, y)
         other = make(loss="hinge", tol=1e-8, **options).fit(X, y)
         assert one.objective_ == pytest.approx(other.objective_, abs=2e-8)
-
-
-@for_each_class
-def test_a_metric_by_name_is_the_metric(make):
-    X, y = make_data()
     names = np.array(["no", "yes"])[y]
     one = make(loss="f1").fit(X, y)
     for loss in (FBeta(), FBeta(pos_label="yes"), "f1"):
@@ -79,7 +74,7 @@ def test_a_metric_by_name_is_the_metric(make):
 
 
 @for_each_class
-def test_predictions_are_the_first_k_rows(make):
+def test_predictions_are_the_first_k_rows_or_by_the_area_of_the_fewest_mistakes(make):
     X, y = make_data()
     for options, count in [
         ({"loss": "break_even"}, y.sum()),
@@ -100,11 +95,6 @@ def test_predictions_are_the_first_k_rows(make):
         np.testing.assert_array_equal(bare.coef_, model.coef_)
         assert bare.intercept_ == 0.0
         assert bare.objective_ == model.objective_
-
-
-@for_each_class
-def test_the_threshold_of_the_area_is_that_of_the_fewest_mistakes(make):
-    X, y = make_data()
     model = make(loss="roc_auc").fit(X, y)
     scores = X @ model.coef_[0]
     fewest = min(np.sum((scores > cut) != y) for cut in [-np.inf, *scores])
@@ -112,18 +102,7 @@ def test_the_threshold_of_the_area_is_that_of_the_fewest_mistakes(make):
 
 
 @for_each_class
-def test_where_zero_is_the_optimum_it_says_so(make):
-    # Equal rows of both classes: none can be above the other.
-    X, y = np.ones((20, 1)), np.repeat([0, 1], [15, 5])
-    for loss in ("f1", "roc_auc", "break_even"):
-        with pytest.warns(
-            UserWarning, match="no better than zero weights.*overlap too much"
-        ):
-            make(loss=loss).fit(X, y)
-
-
-@for_each_class
-def test_weights_are_numbers_of_rows(make):
+def test_weights_are_numbers_of_rows_and_an_optimum_of_zero_is_told(make):
     X, y = make_data()
     rng = new_rng(2)
     counts = rng.integers(1, 4, len(y))
@@ -138,6 +117,13 @@ def test_weights_are_numbers_of_rows(make):
         make(loss="f1").fit(X, y, weights)
     weighted = make(loss="f1", class_weight={0: 0.3, 1: 1.7}).fit(X, y, counts)
     assert weighted.dual_gap_ <= 1e-3
+    # Equal rows of both classes: none can be above the other.
+    X, y = np.ones((20, 1)), np.repeat([0, 1], [15, 5])
+    for loss in ("f1", "roc_auc", "break_even"):
+        with pytest.warns(
+            UserWarning, match="no better than zero weights.*overlap too much"
+        ):
+            make(loss=loss).fit(X, y)
 
 
 def test_it_is_searched_and_kept_as_any_other():

@@ -170,17 +170,6 @@ def test_only_over_flat_structures_is_it_a_classifier_to_scikit_learn(estimator)
     assert not tags.input_tags.two_d_array and tags.target_tags.required
 
 
-def test_a_fold_that_lacks_a_label_is_scored_and_classes_name_it():
-    X, y = chains(n=9)
-    y = [np.where(labels == 2, 1, labels) for labels in y]
-    y[0][0] = 2
-    scores = cross_val_score(chain_model(classes=[0, 1, 2]), X, y, cv=KFold(3))
-    assert np.isfinite(scores).all()
-    with pytest.warns(UserWarning, match="not seen in fit: 2"):
-        without = cross_val_score(chain_model(), X, y, cv=KFold(3))
-    assert without[0] < 1.0 and np.isfinite(without).all()
-
-
 @pytest.fixture
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):

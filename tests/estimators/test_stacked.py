@@ -61,11 +61,13 @@ def logs_by_hand(X, y, weights, groups, cv):
     return np.split(np.maximum(logs, np.log(least)), len(X)), least
 
 
-@pytest.mark.parametrize("way", ["plain", "weights", "groups"])
-@pytest.mark.parametrize("passthrough", [False, True])
 @pytest.mark.parametrize(
-    "final", [CRFClassifier, CRFClassifierCV, BCFWClassifier, SlackRescaledSSVM]
-)
+    ("final", "passthrough", "way"),
+    [(CRFClassifier, False, "plain"), (CRFClassifier, True, "weights"),
+     (CRFClassifier, False, "groups"), (BCFWClassifier, False, "weights"),
+     (BCFWClassifier, True, "groups"), (SlackRescaledSSVM, False, "groups"),
+     (SlackRescaledSSVM, True, "plain"), (CRFClassifierCV, False, "plain")],
+)  # fmt: skip
 def test_it_is_its_parts_put_together_by_hand(passthrough, final, way):
     X, y = series()
     weights = new_rng().integers(1, 4, size=len(X)).astype(float)
@@ -180,17 +182,13 @@ def test_a_classifier_that_memorizes_gains_no_trust(base):
     assert scores[1] > max(scores[0], scores[2])
 
 
-def as_frames(X):
-    return [pd.DataFrame(x, columns=list("abc")) for x in X]
-
-
 def test_columns_that_only_the_classifier_can_read_go_to_it():
     X, y = series()
     frames = [
         frame.assign(kind=pd.Categorical(np.where(frame.a > 0.5, "high", "low"),
                                          categories=["high", "low"]),
                      b=frame.b.where(frame.b > 0))
-        for frame in as_frames(X)
+        for frame in (pd.DataFrame(x, columns=list("abc")) for x in X)
     ]  # fmt: skip
     columns = make_column_transformer(
         (OneHotEncoder(), ["kind"]), (SimpleImputer(), ["a", "b", "c"])
@@ -230,10 +228,9 @@ def test_graphs_and_trees_keep_their_edges():
     X, y = series()
     edges = np.column_stack([np.arange(24), np.arange(1, 25)])
     parents = np.arange(-1, 24)
-    final = None
     for rest in (edges, parents):
         items = [(x, rest) for x in X]
-        model = StackedStructureClassifier(LogisticRegression(), final).fit(items, y)
+        model = StackedStructureClassifier(LogisticRegression()).fit(items, y)
         alone = model.estimator_.score(np.vstack(X), np.concatenate(y))
         assert model.score(items, y) > alone
         rows = [(x[:1], rest[:1] if rest is parents else rest[:0]) for x in X[:2]]
@@ -315,12 +312,9 @@ def test_classes_of_a_fitted_classifier_that_y_lacks_are_left_out():
     model = StackedStructureClassifier(prefit, cv="prefit").fit(X, few)
     kept = [list(CLASSES).index(label) for label in model.classes_]
     assert model.classes_.tolist() == sorted(set(CLASSES) - {"run"})
-    np.testing.assert_array_equal(
-        np.vstack(model._scored(X)),
-        np.log(np.maximum(prefit.predict_proba(np.vstack(X)), 1e-300))[:, kept].clip(
-            np.log(model.least_probability_)
-        ),
-    )
+    logs = np.log(np.maximum(prefit.predict_proba(np.vstack(X)), 1e-300))[:, kept]
+    least = np.log(model.least_probability_)
+    np.testing.assert_array_equal(np.vstack(model._scored(X)), logs.clip(least))
     with pytest.raises(ValueError, match="not one of the classes"):
         model.fit(X, [np.full(len(labels), 7) for labels in y])
 
@@ -421,11 +415,9 @@ def test_decision_functions_are_scores(k):
         np.testing.assert_allclose(np.diff(np.vstack(scores), axis=1)[:, 0], given)
     else:
         np.testing.assert_array_equal(np.vstack(scores), given)
-    named = StackedStructureClassifier(
-        LinearSVC(), stack_method="predict_proba", final_estimator=BCFWClassifier()
-    )
+    named = StackedStructureClassifier(LinearSVC(), BCFWClassifier())
     with pytest.raises(TypeError, match="estimator must have predict_proba"):
-        named.fit(X, y)
+        named.set_params(stack_method="predict_proba").fit(X, y)
 
 
 def test_all_that_the_structure_can_do_is_there():
@@ -497,7 +489,7 @@ def test_weights_and_groups_are_routed_through_pipelines_and_searches():
         assert search.cv_results_[f"split{k}_test_score"][0] == score
 
 
-def test_one_item_gets_what_it_gets_among_others():
+def test_one_item_gets_what_it_gets_among_others_and_a_second_fit_may_start_warm():
     X, y = series()
     model = StackedStructureClassifier(DecisionTreeClassifier(max_depth=3), cv=3)
     model.fit(X, y)
@@ -510,10 +502,6 @@ def test_one_item_gets_what_it_gets_among_others():
         clone(model).predict(X)
     with pytest.raises(TypeError, match="must be a list of sequences"):
         model.predict(X[0])
-
-
-def test_a_second_fit_starts_from_the_first_where_the_final_estimator_does():
-    X, y = series()
     final = CRFClassifier(tol=1e-6, warm_start=True, random_state=0)
     model = StackedStructureClassifier(LogisticRegression(), final).fit(X, y)
     first = model.final_estimator_
@@ -527,31 +515,27 @@ class Silent(ClassifierMixin, BaseEstimator):
         return self
 
 
-@pytest.mark.parametrize(
-    ("model", "change", "error", "message"),
-    [
-        (StackedStructureClassifier(Silent()), {}, TypeError, "estimator must have"),
-        (StackedStructureClassifier(LogisticRegression(), CRFClassifier("multiclass")),
-         {}, ValueError, "final_estimator must have a ChainStructure"),
-        (StackedStructureClassifier(KNeighborsClassifier()),
-         {"sample_weight": np.ones(12)},
-         TypeError, "accepts neither sample_weight"),
-        (StackedStructureClassifier(LogisticRegression(), cv=[([0], [1])]), {},
-         ValueError, "each item in the test part"),
-        (StackedStructureClassifier(LogisticRegression(), cv="prefit"), {},
-         NotFittedError, "not fitted"),
-        (StackedStructureClassifier(LogisticRegression()), {"y": [["a"]] * 12},
-         ValueError, r"y\[0\] has 1 labels, but X\[0\] has 25 rows"),
-        (StackedStructureClassifier(LogisticRegression()), {"y": [["a"]]},
-         ValueError, "X has 12 items, but y has 1"),
-        (StackedStructureClassifier(LogisticRegression()), {"y": None},
-         ValueError, "requires y"),
-        (StackedStructureClassifier(LogisticRegression()),
-         {"X": np.ones((25, 3)), "y": ["a"] * 25}, TypeError, "a list of sequences"),
-        (StackedStructureClassifier(LogisticRegression()),
-         {"y": [[MISSING] * 25] * 12}, ValueError, "y has no label"),
-    ],
-)  # fmt: skip
+OVER_ROWS = StackedStructureClassifier(LogisticRegression())
+REFUSED = [
+    (StackedStructureClassifier(Silent()), {}, TypeError, "estimator must have"),
+    (StackedStructureClassifier(LogisticRegression(), CRFClassifier("multiclass")), {},
+     ValueError, "final_estimator must have a ChainStructure"),
+    (StackedStructureClassifier(KNeighborsClassifier()), {"sample_weight": np.ones(12)},
+     TypeError, "accepts neither sample_weight"),
+    (StackedStructureClassifier(LogisticRegression(), cv=[([0], [1])]), {}, ValueError,
+     "each item in the test part"),
+    (StackedStructureClassifier(LogisticRegression(), cv="prefit"), {}, NotFittedError,
+     "not fitted"),
+    (OVER_ROWS, {"y": [["a"]] * 12}, ValueError,
+     r"y\[0\] has 1 labels, but X\[0\] has 25 rows"),
+    (OVER_ROWS, {"y": [["a"]]}, ValueError, "X has 12 items, but y has 1"),
+    (OVER_ROWS, {"y": None}, ValueError, "requires y"),
+    (OVER_ROWS, {"X": np.ones((25, 3)), "y": ["a"] * 25}, TypeError, "a list of sequenc"),
+    (OVER_ROWS, {"y": [[MISSING] * 25] * 12}, ValueError, "y has no label"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "change", "error", "message"), REFUSED)
 def test_what_cannot_be_stacked_is_refused_before_any_fit(model, change, error, message):
     X, y = series()
     with pytest.raises(error, match=message):

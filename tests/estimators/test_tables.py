@@ -21,14 +21,10 @@ from sklearn_structsvm import (
 )
 
 ESTIMATORS = [
-    BCFWClassifier(random_state=0),
-    BCFWClassifierCV(Cs=[1.0], cv=2, random_state=0),
-    SlackRescaledSSVM(random_state=0),
-    SubLBFGSClassifier(),
-    BMRMClassifier(),
-    PragamClassifier(tol=0.01),
-    ComplexMetricClassifier(random_state=0),
-]
+    BCFWClassifier(random_state=0), BCFWClassifierCV(Cs=[1.0], cv=2, random_state=0),
+    SlackRescaledSSVM(random_state=0), SubLBFGSClassifier(), BMRMClassifier(),
+    PragamClassifier(tol=0.01), ComplexMetricClassifier(random_state=0),
+]  # fmt: skip
 each = pytest.mark.parametrize("model", ESTIMATORS, ids=lambda m: type(m).__name__)
 
 

@@ -10,7 +10,6 @@ from itertools import product
 from threading import Barrier, Event, Thread
 from time import sleep
 
-import joblib
 import numpy as np
 import pytest
 from _estimators import (
@@ -138,21 +137,11 @@ def test_a_child_forked_after_a_fit_with_threads_fits_the_same(tmp_path):
     subprocess.run(command, check=True, timeout=300, cwd=tmp_path)
 
 
-def test_memory_maps_are_taken_as_they_are(tmp_path):
-    problem = make_problem("chain")
-    for name, data in (("X", problem.X), ("y", problem.y)):
-        joblib.dump(data, tmp_path / name)
-    X, y = (joblib.load(tmp_path / name, mmap_mode="r") for name in "Xy")
-    assert not X[0].flags.writeable
-    model = problem.estimator().fit(X, y)
-    assert_same_fit(model, problem.fitted())
-    assert_same_labels(model.predict(X), model.predict(problem.X))
-
-
 @pytest.mark.parametrize(
     ("kind", "cls"),
-    [*product(KINDS, [BCFWClassifier, SlackRescaledSSVM]), ("chain", BCFWClassifierCV)],
-)
+    [*product(KINDS, [BCFWClassifier]),
+     *product(["chain", "custom"], [SlackRescaledSSVM]), ("chain", BCFWClassifierCV)],
+)  # fmt: skip
 def test_a_fit_comes_back_whole(kind, cls):
     problem = make_problem(kind, model=cls)
     params = {"Cs": [0.1, 1.0], "cv": 2} if cls is BCFWClassifierCV else {"C": 0.3}
@@ -171,7 +160,7 @@ def test_a_fit_comes_back_whole(kind, cls):
 @pytest.mark.parametrize(
     ("kind", "step"),
     [(kind, "pairwise") for kind in KINDS]
-    + [*product(["multiclass", "chain", "custom"], ["fw", "away"])],
+    + [*product(["chain", "custom"], ["fw", "away"])],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_warm_start_goes_on_after_loading_as_it_would_have(make_problem, kind, step):
@@ -214,6 +203,7 @@ SHORT = {"max_iter": 6, "tol": 0.0}
 # When an oracle was timed, of chains such as "letters" the load decided on the steps.
 MORE = ("letters", "lp", "forest-lp", "custom")
 STRUCTURES = [kind for kind in ALL if not kind.endswith("csr")] + [*MORE]
+OF_PATHS = ("binary", "multiclass", "multilabel", "chain", "letters", "tree", "custom")
 
 
 def data(kind):
@@ -236,7 +226,7 @@ def data(kind):
     return structure, X, y
 
 
-FEW = ("binary", "multiclass", "multilabel", "letters", "parts", "custom")
+FEW = ("binary", "multiclass", "multilabel", "parts", "letters", "custom")
 SLOW = ("lp", "forest-lp", "custom")
 NUMBERS = (
     "objective_", "dual_objective_", "n_iter_", "n_oracle_calls_", "confusion_",
@@ -287,7 +277,7 @@ unfinished = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @unfinished
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("kind", OF_PATHS)
 def test_paths(kind):
     structure, *examples = data(kind)
     X, y = examples
@@ -307,19 +297,19 @@ BATCH = [
 ]  # fmt: skip
 # Each decoder by one solver, and each solver by some decoders.
 CASES = [
-    *product([BCFWClassifier(), BCFWClassifier(solver_options={"average": True})],
-             STRUCTURES),
-    *product([BMRMClassifier("auto"), SlackRescaledSSVM()], STRUCTURES),
+    *product([BCFWClassifier()], STRUCTURES),
+    *product([BCFWClassifier(solver_options={"average": True}), BMRMClassifier("auto"),
+              SlackRescaledSSVM()], FEW),
     *product([SlackRescaledSSVM(solver=solver)
-              for solver in ("sgd", "cutting_plane", "one_slack")], FEW),
-    *product([BMRMClassifier("auto", solver_options={"formulation": "n-slack"})], FEW),
-    *product([PragamClassifier()], ["chain", "letters", "tree"]),
+              for solver in ("sgd", "cutting_plane", "one_slack")], FEW[1:5:3]),
+    *product([BMRMClassifier("auto", solver_options={"formulation": "n-slack"})],
+             FEW[1:5:3]),
+    *product([PragamClassifier()], ["letters", "tree"]),
     *product([CRFClassifier(solver=s) for s in ("dual", "lbfgs")],
-             [*OF_ROWS, "chain", "chain-csr", "tree"]),
-    *product([CRFClassifier(solver="newton")], [*OF_ROWS, "chain", "chain-csr"]),
-    *product([BCFWClassifierCV(Cs=[1e-4, 1e-3], cv=2)],
-             [kind for kind in FEW if kind not in SLOW]),
-    *product(BATCH, OF_ROWS),
+             ["binary", "multilabel", "chain", "tree"]),
+    *product([CRFClassifier(solver="newton")], ["multiclass", "chain", "chain-csr"]),
+    *product([BCFWClassifierCV(Cs=[1e-4, 1e-3], cv=2)], ["multiclass", "letters"]),
+    *zip(BATCH, [*OF_ROWS, *OF_ROWS[:2]], strict=True), (BATCH[0], "multiclass"),
     (SubLBFGSClassifier("logistic", penalty="l1"), "binary"),
     (BCFWClassifier(l1_ratio=0.5), "chain"), (CRFClassifier(l1_ratio=0.5), "chain"),
     (CRFClassifier(l1_ratio=1.0), "chain"),
@@ -356,13 +346,8 @@ def test_complex_metrics(solver, constrained):
     X, y = data_of("binary" if constrained else "multiclass", 8)[1:]
     metric = "micro_f1" if solver == "bisection" else "h_mean"
     constraints = DemographicParity(slack=0.02) if constrained else ()
-    model = ComplexMetricClassifier(
-        LogisticRegression(),
-        metric,
-        constraints,
-        solver_options={"solver": solver},
-        max_iter=20,
-        cv=2,
+    model = placed(ComplexMetricClassifier)(
+        LogisticRegression(), metric, constraints, solver=solver, max_iter=20, cv=2
     )
     groups = {"sensitive_features": (X[:, 0] > 0).astype(int)} if constrained else {}
     first = clone(model).fit(X, y, **groups)

@@ -149,7 +149,7 @@ def test_paths_do_not_change_data(path):
     assert contents(found.coefs) == contents(expected.coefs)
 
 
-def test_indices_that_were_changed_by_hand_are_looked_at():
+def test_indices_changed_by_hand_are_looked_at_and_repeated_ones_of_a_row_summed():
     rng = new_rng(1)
     y, scores = rng.integers(0, 2, (20, 5)), rng.integers(1, 9, (20, 5)) / 8.0
     with untouched(y=y, entries=(entries := tangled(scores))):
@@ -163,9 +163,6 @@ def test_indices_that_were_changed_by_hand_are_looked_at():
     with untouched(X=X):
         again = CRFClassifier(**FAST).fit(X, y)
     np.testing.assert_array_equal(again.coef_, model.coef_)
-
-
-def test_one_row_of_a_structure_sums_repeated_entries():
     X, y = make_data("rows", tangled)
     model = SlackRescaledSSVM(**FAST).fit(X, y)
     structure, w = model.structure_, new_rng(2).normal(size=model.structure_.n_weights_)

@@ -142,7 +142,7 @@ def test_more_examples_are_tightened_less_and_weights_count():
     assert widths[0] == pytest.approx(widths[3])
 
 
-def test_groups_that_are_too_small_are_named_with_the_slack_they_allow():
+def test_what_cannot_be_met_names_small_groups_and_the_slack_that_could_be():
     X, y, groups = make_data(2, n=1000)
     groups = np.where(np.arange(1000) < 60, "few", groups)
     model = confident(EqualOpportunity(slack=0.1))
@@ -160,9 +160,6 @@ def test_groups_that_are_too_small_are_named_with_the_slack_they_allow():
         enough = float(f"{max(bounds.values()) + 5e-4:.3f}")
         model.set_params(constraints=EqualOpportunity(slack=enough))
         model.fit(X, y, sensitive_features=groups)
-
-
-def test_what_cannot_be_met_says_how_much_could_be():
     X, y, _ = make_data(2)
     with pytest.raises(InfeasibleConstraintError) as caught:
         confident(SelectionRate(target=0.5, slack=0.01, label=1)).fit(X, y)
@@ -205,10 +202,20 @@ def test_what_it_does_not_go_with(params, words):
         set_placed(certified(Recall(at_least=0.1)), **params).fit(X, y)
 
 
-def test_held_out_examples_have_equal_weights():
+def test_held_out_examples_have_equal_weights_and_those_of_none_are_not_counted():
     X, y, _ = make_data(2)
     with pytest.raises(ValueError, match="constraint_calibration='uniform'"):
         certified(Recall(at_least=0.1)).fit(X, y, sample_weight=1.0 + (y == 1))
+    X, y, groups = make_data(2, n=900)
+    weights = np.where(np.arange(900) < 600, 3.0, 0.0)
+    params = {"constraints": Recall(at_least=0.2), "cv": None}
+    weighted = certified(**params).fit(X, y, sample_weight=weights)
+    plain = certified(**params).fit(X[:600], y[:600])
+    assert len(weighted.calibration_p_values_) > 0
+    # A half more rows would multiply the logarithm of a p-value by 1.5; the rules found
+    # differ by rounding.
+    first, second = (np.log(m.calibration_p_values_[0]) for m in (weighted, plain))
+    assert 0.75 <= first / second <= 1.33
 
 
 def test_constraints_are_violated_no_more_often_than_allowed():
@@ -310,7 +317,7 @@ def test_the_precision_of_a_rare_class_can_be_certified():
         model.set_params(solver_options__constraint_calibration="uniform").fit(X, y)
 
 
-def test_a_refusal_says_what_would_do():
+def test_a_refusal_says_what_would_do_but_offers_no_constraint_that_is_none():
     X, y, groups = scores(new_rng(3), 400)
     fair = EqualOpportunity(slack=0.02, reference="groups")
     model = certified(fair, estimator=Scored(), cv="prefit")
@@ -325,6 +332,12 @@ def test_a_refusal_says_what_would_do():
     # More would have been enough.
     assert verb == "violate" or float(errors) < 3.0
     assert not hasattr(model, "classes_")
+    # Probabilities that are wrong: nothing that is predicted is right.
+    X, y = np.tile([[0.9], [0.01]], (60, 1)), np.tile([0, 1], 60)
+    words = refusal(Precision(at_least=0.3), X, y, metric="zero_one",
+                    confusion="probabilities")  # fmt: skip
+    assert "looser" not in words and "examples that are predicted as 1" in words
+    assert "this was chance, or the probabilities are wrong" in words
 
 
 def refusal(constraint, X, y, groups=None, **params):
@@ -352,15 +365,6 @@ def test_a_stricter_slack_needs_more_examples_and_never_as_few_as_there_are():
     assert said[0] / said[1] == pytest.approx(9.0, rel=0.3)
 
 
-def test_no_constraint_at_all_is_not_offered_as_a_looser_one():
-    # Probabilities that are wrong: nothing that is predicted is right.
-    X, y = np.tile([[0.9], [0.01]], (60, 1)), np.tile([0, 1], 60)
-    words = refusal(Precision(at_least=0.3), X, y, metric="zero_one",
-                    confusion="probabilities")  # fmt: skip
-    assert "looser" not in words and "examples that are predicted as 1" in words
-    assert "this was chance, or the probabilities are wrong" in words
-
-
 def test_rules_of_a_certified_search_share_its_boxes_and_the_last_is_not_sought_again(
     monkeypatch,
 ):
@@ -383,19 +387,6 @@ def test_rules_of_a_certified_search_share_its_boxes_and_the_last_is_not_sought_
     assert len(set(shifts)) == len(shifts) == len(shares)
     assert min(shares) >= len(shifts)
     assert len(model.mixture_weights_) == 1 and len(model.history_["n_iter"]) > 0
-
-
-def test_rows_of_no_weight_are_not_counted():
-    X, y, groups = make_data(2, n=900)
-    weights = np.where(np.arange(900) < 600, 3.0, 0.0)
-    params = {"constraints": Recall(at_least=0.2), "cv": None}
-    weighted = certified(**params).fit(X, y, sample_weight=weights)
-    plain = certified(**params).fit(X[:600], y[:600])
-    assert len(weighted.calibration_p_values_) > 0
-    # A half more rows would multiply the logarithm of a p-value by 1.5; the rules found
-    # differ by rounding.
-    first, second = (np.log(m.calibration_p_values_[0]) for m in (weighted, plain))
-    assert 0.75 <= first / second <= 1.33
 
 
 def test_metadata_of_the_rows_are_divided_with_them():

@@ -263,16 +263,13 @@ def test_thresholds_for_costs_with_constraints_are_those_of_a_program(grouped):
     assert model.constraint_violation_ <= 1e-9
 
 
-def test_other_metrics_do_not_look_at_costs():
+def test_other_metrics_do_not_look_at_costs_and_what_makes_no_sense_is_refused():
     X, y, weights, costs = data(2, 3)
     plain = ComplexMetricClassifier().fit(X, y, weights)
     with pytest.warns(UserWarning, match="uses costs: they are ignored"):
         given = ComplexMetricClassifier().fit(X, y, weights, costs=costs)
     np.testing.assert_array_equal(given.loss_matrices_, plain.loss_matrices_)
     np.testing.assert_array_equal(given.predict(X, costs=costs), plain.predict(X))
-
-
-def test_what_makes_no_sense_with_costs_is_refused():
     X, y, _, costs = data(0, 3)
     model = ComplexMetricClassifier(metric="expected_cost")
     for shape in ((60,), (60, 2), (59, 3), (60, 3, 2), (60, 3, 3, 1)):
@@ -336,12 +333,9 @@ def test_costs_are_routed_through_pipelines_and_searches(known):
         pipe = make_pipeline(StandardScaler(), model)
         scorer = ExpectedCost().scorer()
         search = GridSearchCV(
-            pipe,
-            {"complexmetricclassifier__estimator__C": [0.01, 1.0]},
-            scoring=scorer,
-            cv=3,
-            error_score="raise",
-        ).fit(X, y, costs=costs)
+            pipe, {"complexmetricclassifier__estimator__C": [0.01, 1.0]},
+            scoring=scorer, cv=3, error_score="raise",
+        ).fit(X, y, costs=costs)  # fmt: skip
         best = search.best_estimator_
         told = {"costs": costs} if known else {}
         by_hand = -expected_cost_score(y, best.predict(X, **told), costs=costs)

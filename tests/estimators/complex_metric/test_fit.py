@@ -133,14 +133,14 @@ class TestCertificate:
             by_cost.certified_confusions_, by_cost.cell_confusions_
         )
 
-    def test_labels_of_more_classes_get_the_gap_under_the_model(self):
+    def test_labels_of_more_classes_get_the_gap_under_the_model_to_what_is_as_feasible(
+        self,
+    ):
         X, _, model = fitted_to(3, "h_mean", confusion="labels")
         eta, h = model.estimator_.predict_proba(X), model.predict_proba(X)
         best = fitted_to(3, "h_mean", confusion="probabilities", tol=1e-6)[2].objective_
         gap = model.metric_.value(eta.T @ h / len(X)) - best
         assert gap - 1e-9 <= model.dual_gap_ <= gap + 1e-3
-
-    def test_the_gap_under_the_model_is_to_what_violates_constraints_as_little(self):
         X, y, _ = make_data(3)
         # Which guessing meets, with recalls of a third.
         model = ComplexMetricClassifier(
@@ -216,25 +216,25 @@ class TestWhatIsLearned:
         assert not hasattr(ComplexMetricClassifier(), "decision_function")
 
     @pytest.mark.parametrize("metric", ["g_mean", "micro_f1"])
-    @pytest.mark.parametrize(
-        "names", [["no", "yes"], [-1, 1], [False, True], [3, 7]], ids=str
-    )
-    def test_names_of_classes_do_not_matter(self, metric, names):
+    def test_names_of_classes_do_not_matter(self, metric):
         X, y, plain = fitted_to(2, metric)
-        named = ComplexMetricClassifier(metric=metric, cv=None)
-        named.fit(X, np.array(names)[y])
-        assert named.classes_.tolist() == names
-        np.testing.assert_array_equal(named.loss_matrices_, plain.loss_matrices_)
-        np.testing.assert_array_equal(named.predict(X), np.array(names)[plain.predict(X)])
-        assert named.score(X, np.array(names)[y]) == plain.score(X, y)
+        for names in map(np.array, (["no", "yes"], [-1, 1], [False, True], [3, 7])):
+            named = ComplexMetricClassifier(metric=metric, cv=None).fit(X, names[y])
+            np.testing.assert_array_equal(named.classes_, names)
+            np.testing.assert_array_equal(named.loss_matrices_, plain.loss_matrices_)
+            np.testing.assert_array_equal(named.predict(X), names[plain.predict(X)])
+            assert named.score(X, names[y]) == plain.score(X, y)
 
-    def test_weights_reach_the_class_probabilities(self):
+    def test_weights_reach_the_class_probabilities_or_it_is_told(self):
         X, y, _ = make_data(2)
         weights = np.where(y == 1, 5.0, 1.0)
         model = ComplexMetricClassifier().fit(X, y, sample_weight=weights)
         expected = default_classifier()
         expected.fit(X, y, weights * (weights.sum() / (weights @ weights)))
         np.testing.assert_allclose(model.estimator_.coef_, expected.coef_)
+        model = ComplexMetricClassifier(KNeighborsClassifier(), cv=3)
+        with pytest.warns(UserWarning, match="does not accept sample_weight"):
+            model.fit(X, y, sample_weight=np.ones(len(y)))
 
     @pytest.mark.parametrize(("k", "inner"), [(2, None), (3, GaussianNB())], ids=str)
     @pytest.mark.parametrize(
@@ -271,37 +271,26 @@ class TestWhatIsLearned:
 
     def test_a_margin_is_a_stricter_constraint(self):
         X, y, groups = make_data(2)
-        model = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.05))
-        model.set_params(solver_options__margin=0.02, tol=1e-6).fit(
-            X, y, sensitive_features=groups
-        )
-        strict = ComplexMetricClassifier(
-            constraints=EqualOpportunity(slack=0.03), tol=1e-6
-        ).fit(X, y, sensitive_features=groups)
-        assert model.objective_ == pytest.approx(strict.objective_, abs=1e-5)
+
+        def fitted(slack=0.05, **params):
+            model = placed(ComplexMetricClassifier)(tol=1e-6, **params)
+            model.set_params(constraints=EqualOpportunity(slack=slack))
+            return model.fit(X, y, sensitive_features=groups)
+
+        model = fitted(margin=0.02)
+        assert model.objective_ == pytest.approx(fitted(0.03).objective_, abs=1e-5)
         # Of what was asked.
         assert model.constraint_violation_ <= -0.02 + 1e-6
-        model.set_params(solver_options__margin="auto").fit(
-            X, y, sensitive_features=groups
-        )
-        assert model.constraint_violation_ < 0.0
-        model.set_params(solver_options__margin=1.0).fit(X, y, sensitive_features=groups)
-        assert model.constraint_violation_ == pytest.approx(-0.05, abs=1e-6)
+        assert fitted(margin="auto").constraint_violation_ < 0.0
+        found = fitted(margin=1.0).constraint_violation_
+        assert found == pytest.approx(-0.05, abs=1e-6)
         with pytest.raises(ValueError, match="margin is for constraints without"):
-            model.set_params(constraint_confidence=0.9).fit(
-                X, y, sensitive_features=groups
-            )
+            fitted(margin=1.0, constraint_confidence=0.9)
         curved = ComplexMetricClassifier(
             constraints=Quantification(0.9), solver_options={"margin": 0.1}
         )
         with pytest.raises(ValueError, match="margin supports only constraints on rates"):
             curved.fit(X, y)
-
-    def test_weights_that_the_estimator_cannot_take_are_told(self):
-        X, y, _ = make_data(2)
-        model = ComplexMetricClassifier(KNeighborsClassifier(), cv=3)
-        with pytest.warns(UserWarning, match="does not accept sample_weight"):
-            model.fit(X, y, sample_weight=np.ones(len(y)))
 
     @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
     def test_a_classifier_that_is_constant_says_so(self, lmo):
@@ -337,7 +326,7 @@ def test_the_positive_label_is_the_one_that_is_named_and_an_attribute(k):
 
 
 class TestProbabilities:
-    def test_probabilities_are_held_out_by_default(self):
+    def test_probabilities_are_held_out_by_default_where_classes_are_large_enough(self):
         X, y, _ = make_data(2)
         fits = []
         ComplexMetricClassifier(Spy(fits)).fit(X, y)
@@ -350,8 +339,6 @@ class TestProbabilities:
         fits.clear()
         ComplexMetricClassifier(fitted, cv="prefit").fit(X, y)
         assert fits == []
-
-    def test_classes_of_fewer_examples_than_folds(self):
         X, y, _ = make_data(3)
         # A warning would be an error here.
         rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y > 0)[:3]])
@@ -363,30 +350,22 @@ class TestProbabilities:
         with pytest.raises(ValueError, match=r"cv=5 leaves only the class\(es\) \[Fal"):
             ComplexMetricClassifier().fit(X, one)
 
-    @pytest.mark.parametrize(
-        "cv",
-        [
+    def test_any_splitter_will_do_and_a_fold_without_a_class_is_told(self):
+        X, y, _ = make_data(3)
+        for cv in (
             RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0),
             [(np.arange(200), np.arange(200, 400))],
             PredefinedSplit(np.repeat([-1, 0], 200)),
-        ],
-        ids=lambda cv: type(cv).__name__,
-    )
-    def test_any_splitter_will_do(self, cv):
-        X, y, _ = make_data(3)
-        fits = []
-        model = ComplexMetricClassifier(Spy(fits), cv=cv).fit(X, y)
-        assert fits[-1] == len(X) and max(fits[:-1]) < len(X)
-        assert model.dual_gap_ <= 1e-3
-        assert model.confusion_.sum() == pytest.approx(1)
-
-    def test_a_fold_without_a_class_is_told(self):
-        X, y, _ = make_data(3)
+        ):
+            fits = []
+            model = ComplexMetricClassifier(Spy(fits), cv=cv).fit(X, y)
+            assert fits[-1] == len(X) and max(fits[:-1]) < len(X)
+            assert model.dual_gap_ <= 1e-3
+            assert model.confusion_.sum() == pytest.approx(1)
         order = np.argsort(y, kind="stable")
         model = ComplexMetricClassifier(cv=KFold(3))
-        with pytest.warns(
-            UserWarning, match=r"no training examples of the class.*\[0, 2\]"
-        ):
+        words = r"no training examples of the class.*\[0, 2\]"
+        with pytest.warns(UserWarning, match=words):
             model.fit(X[order], np.repeat([0, 1, 2], [100, 180, 120]))
 
     @pytest.mark.parametrize("how", ["prefit", "frozen"])
@@ -525,7 +504,9 @@ class TestConstraints:
             rows = groups == group if per_group else slice(None)
             assert 1 - same[rows].mean() <= 0.1 + 1e-12
 
-    def test_a_fair_classifier_may_be_the_baseline(self):
+    def test_a_fair_classifier_may_be_a_baseline_and_groups_are_left_alone_without_need(
+        self,
+    ):
         X, y, groups = make_data(2)
         fair = ComplexMetricClassifier(constraints=EqualOpportunity(slack=0.05))
         fair.fit(X, y, sensitive_features=groups)
@@ -535,9 +516,6 @@ class TestConstraints:
             np.arange(len(X)), fair.predict(X, sensitive_features=groups)
         ]
         assert 1 - changed.mean() <= 0.05 + 1e-12
-
-    def test_groups_are_left_alone_where_nothing_needs_them(self):
-        X, y, groups = make_data(2)
         with pytest.warns(UserWarning, match="sensitive_features .* ignored"):
             model = ComplexMetricClassifier().fit(X, y, sensitive_features=groups)
         plain = ComplexMetricClassifier().fit(X, y)
@@ -580,18 +558,17 @@ class TestSolvers:
 
     def test_options_reach_the_solver(self):
         X, y, _ = make_data(4)
-        model = ComplexMetricClassifier(
-            metric="h_mean", tol=1e-4,
-            solver_options={"solver": "frank_wolfe", "step": "paper"},
-        )  # fmt: skip
+        model = placed(ComplexMetricClassifier)(
+            metric="h_mean", tol=1e-4, solver="frank_wolfe", step="paper"
+        )
         slow = model.fit(X, y).n_oracle_calls_
         model.set_params(solver_options__step="fully_corrective")
         assert model.fit(X, y).n_oracle_calls_ < slow
 
-    @pytest.mark.parametrize("solver", dict.fromkeys(chain(*SOLVERS.values())))
-    def test_what_an_option_is_by_default_may_be_said(self, solver):
-        options = {k: option.default for k, option in solver.OPTIONS.items()}
-        check_options("a solver", options, solver.OPTIONS)
+    def test_what_an_option_is_by_default_may_be_said(self):
+        for solver in dict.fromkeys(chain(*SOLVERS.values())):
+            options = {k: option.default for k, option in solver.OPTIONS.items()}
+            check_options("a solver", options, solver.OPTIONS)
 
 
 ONE = Recall(at_least=0.1)
@@ -653,7 +630,9 @@ REFUSED = [
 
 
 class TestRefusals:
-    def test_constraints_that_no_classifier_meets_are_found_and_nothing_is_left(self):
+    def test_constraints_that_no_classifier_meets_are_found_and_the_last_fit_is_left(
+        self,
+    ):
         X, y, _ = make_data(2)
 
         def model(spare):
@@ -678,8 +657,6 @@ class TestRefusals:
         with pytest.raises(InfeasibleConstraintError):
             model(smallest - 0.01).fit(X, y)
         assert model(smallest + 0.01).fit(X, y).constraint_violation_ <= 0
-
-    def test_a_fit_that_fails_leaves_the_last_one(self):
         X, y, model = fitted_to(2)
         before = pickle.dumps(model)
         model.constraints = [Recall(at_least=0.99), SelectionRate(label=1, at_most=0.1)]
@@ -687,16 +664,6 @@ class TestRefusals:
             model.fit(X[:200], y[:200])
         model.constraints = ()
         assert pickle.dumps(model) == before
-
-    @pytest.mark.parametrize("error", [RuntimeError("no"), KeyboardInterrupt()], ids=repr)
-    def test_an_estimator_that_raises_leaves_the_last_fit(self, error):
-        X, y, _ = make_data(2)
-        model = ComplexMetricClassifier(Spy([])).fit(X, y)
-        weights = model.mixture_weights_
-        model.estimator.error = error
-        with pytest.raises(type(error)):
-            model.fit(X, y)
-        assert model.mixture_weights_ is weights
 
     @pytest.mark.parametrize(("params", "error", "words"), REFUSED)
     def test_what_makes_no_sense_is_refused_before_any_fit(self, params, error, words):
@@ -709,36 +676,25 @@ class TestRefusals:
             )
         assert fits == []
 
-    @pytest.mark.parametrize(
-        ("metric", "labels", "words"),
-        [
-            *(
-                (metric, ["ok", "fraud"], r"one of \['fraud', 'ok'\]")
-                for metric in ONE_LABEL
-            ),
-            *((metric, [0, 1, 2], "Only binary .*pos_label") for metric in ONE_LABEL),
-            ("g_mean", ["a"], r"one class.*\['a'\]"),
-        ],
-    )
-    def test_labels_that_do_not_suit_are_refused_before_any_fit(
-        self, metric, labels, words
-    ):
-        X, y, _ = make_data(len(labels) if len(labels) > 1 else 2)
+    def test_labels_and_weights_that_do_not_suit_are_refused_before_any_fit(self):
+        cases = [("g_mean", ["a"], r"one class.*\['a'\]")]
+        for metric in ONE_LABEL:
+            cases.append((metric, ["ok", "fraud"], r"one of \['fraud', 'ok'\]"))
+            cases.append((metric, [0, 1, 2], "Only binary .*pos_label"))
         fits = []
-        with pytest.raises(ValueError, match=words):
-            model = ComplexMetricClassifier(Spy(fits), metric)
-            model.fit(X, np.array(labels)[y % len(labels)])
-        assert fits == []
-
-    def test_weights_that_are_wrong_are_refused(self):
-        X, y, _ = make_data(2)
-        for weights, message in (
+        for metric, labels, words in cases:
+            X, y, _ = make_data(max(len(labels), 2))
+            with pytest.raises(ValueError, match=words):
+                model = ComplexMetricClassifier(Spy(fits), metric)
+                model.fit(X, np.array(labels)[y % len(labels)])
+        for weights, words in (
             (np.zeros(len(y)), "zero"),
             (-np.ones(len(y)), ">= 0; got -1"),
             (np.ones(3), "shape"),
         ):
-            with pytest.raises(ValueError, match=message):
-                ComplexMetricClassifier().fit(X, y, sample_weight=weights)
+            with pytest.raises(ValueError, match=words):
+                ComplexMetricClassifier(Spy(fits)).fit(X, y, sample_weight=weights)
+        assert fits == []
 
     def test_a_run_that_is_cut_short_says_how_far_it_is(self):
         X, y, _ = make_data(4)
@@ -779,11 +735,8 @@ class TestOtherOracles:
         X, y, groups = make_data(2)
         names = np.array(["no", "yes"])[y]
         constraints = EqualOpportunity(slack=0.1, pos_label="yes") if fair else ()
-        model = ComplexMetricClassifier(
-            metric="h_mean",
-            constraints=constraints,
-            solver_options={"lmo": lmo},
-            max_iter=50,
+        model = placed(ComplexMetricClassifier)(
+            metric="h_mean", constraints=constraints, lmo=lmo, max_iter=50
         )
         with no_complaint_of_convergence():
             model.fit(X, names, sensitive_features=groups)
@@ -812,22 +765,19 @@ class TestOtherOracles:
             pickle.loads(pickle.dumps(model)).predict(X, **metadata), predicted
         )
 
-    @pytest.mark.parametrize("weighted", [False, True])
-    def test_an_lmo_gets_weights_whose_mean_is_1(self, weighted):
+    def test_an_lmo_gets_weights_whose_mean_is_1(self):
         class Weighed(CheapestOfSome):
             def fit(self, X, y, sample_weight=None, cells=None, n_cells=1):
                 seen.append(sample_weight)
                 return super().fit(X, y, sample_weight, cells, n_cells)
 
         X, y, _ = make_data(2)
-        seen = []
-        weights = np.where(y == 1, 30.0, 10.0) if weighted else None
+        seen, weights = [], np.where(y == 1, 30.0, 10.0)
+        model = ComplexMetricClassifier(solver_options={"lmo": Weighed()})
         with no_complaint_of_convergence():
-            ComplexMetricClassifier(solver_options={"lmo": Weighed()}).fit(
-                X, y, sample_weight=weights
-            )
-        expected = np.ones(len(y)) if weights is None else weights / weights.mean()
-        np.testing.assert_allclose(seen[0], expected)
+            for own in (None, weights):
+                model.fit(X, y, sample_weight=own)
+        np.testing.assert_allclose(seen, [np.ones(len(y)), weights / weights.mean()])
 
     def test_a_bound_of_ones_own_is_the_certificate(self):
 
@@ -849,26 +799,24 @@ class TestOtherOracles:
         assert lower.objective_ == model.objective_
         assert lower.dual_gap_ == pytest.approx(0.01, abs=1e-3)
 
-    def test_predictions_of_an_lmo_that_are_no_labels_are_refused(self):
+    def test_an_lmo_keeps_no_examples_and_predictions_that_are_no_labels_are_refused(
+        self,
+    ):
         class OneMore(CheapestOfSome):
             def predict(self, handle, X, cells):
                 return super().predict(handle, X, cells) + 1
 
         X, y, _ = make_data(2)
+        weighted = {"solver_options": {"lmo": "weighted"}, "max_iter": 20}
         with no_complaint_of_convergence():
             model = ComplexMetricClassifier(
                 solver_options={"lmo": OneMore()}, max_iter=5
             ).fit(X, y)
+            # It needs no probabilities.
+            without = ComplexMetricClassifier(LinearSVC(), **weighted).fit(X, y)
         with pytest.raises(ValueError, match="predict of OneMore must be among"):
             model.predict(X)
-
-    def test_a_weighted_lmo_needs_no_probabilities_and_keeps_no_examples(self):
-        X, y, _ = make_data(2)
-        with no_complaint_of_convergence():
-            model = ComplexMetricClassifier(
-                LinearSVC(), solver_options={"lmo": "weighted"}, max_iter=20
-            ).fit(X, y)
-        assert len(pickle.dumps(model)) < X.nbytes
+        assert len(pickle.dumps(without)) < X.nbytes
 
 
 def test_several_features_are_constrained_each_for_itself():

@@ -265,7 +265,7 @@ def test_the_bound_of_counted_labels_is_the_value_minus_the_gap(k, is_blind, con
         assert model.dual_gap_ == model.objective_ - model.dual_objective_
 
 
-def test_the_number_of_a_pair_is_as_documented():
+def test_the_number_of_a_pair_is_as_documented_if_it_occurs():
     X, y, groups = make_data(3)
     model = blind(constraints=FAIR).fit(X, y, sensitive_features=groups)
     P = model.estimator_.predict_proba(X).reshape(len(X), 2, 3)
@@ -275,9 +275,6 @@ def test_the_number_of_a_pair_is_as_documented():
     np.testing.assert_allclose(
         P.sum(axis=1).mean(axis=0), np.bincount(y) / len(y), atol=1e-3
     )
-
-
-def test_pairs_that_do_not_occur_have_no_probability():
     X, y, _ = make_data(3)
     groups = np.where(y == 2, "a", np.where(X[:, 0] > 0, "a", "b"))
     model = blind(constraints=FAIR).fit(X, y, sensitive_features=groups)
@@ -330,7 +327,7 @@ def test_classifiers_that_are_fitted_already():
     assert held_out.fit(X, y, **known).estimator_.estimator_ is frozen
 
 
-def test_churn_and_groups_that_are_not_known():
+def test_churn_and_groups_that_are_not_known_to_the_baseline_either():
     X, y, groups = make_data(2)
     baseline = LogisticRegression(C=0.01).fit(X, y)
     constraints = [Churn(baseline, at_most=0.1), FAIR]
@@ -342,10 +339,6 @@ def test_churn_and_groups_that_are_not_known():
         kept = P[np.arange(len(X)), baseline.predict(X)].mean()
         assert kept >= 0.9 - 1e-9
         assert model.constraint_violation_ <= 1e-9
-
-
-def test_the_baseline_is_not_told_the_groups_either():
-    X, y, groups = make_data(2)
     seeing = ComplexMetricClassifier(constraints=FAIR)
     seeing.fit(X, y, sensitive_features=groups)
     model = blind(constraints=[Churn(seeing, at_most=0.1), FAIR])
@@ -353,7 +346,7 @@ def test_the_baseline_is_not_told_the_groups_either():
         model.fit(X, y, sensitive_features=groups)
 
 
-def test_groups_that_are_given_to_predictions_change_nothing():
+def test_groups_given_to_predictions_change_nothing_and_single_rules_have_scores():
     X, y, groups = make_data(2)
     model = blind(metric="zero_one", constraints=FAIR)
     model.fit(X, y, sensitive_features=groups)
@@ -362,9 +355,6 @@ def test_groups_that_are_given_to_predictions_change_nothing():
         np.testing.assert_array_equal(call(X), call(X, sensitive_features=groups))
         # Not even groups that were not there.
         np.testing.assert_array_equal(call(X), call(X, sensitive_features=["?"] * len(X)))
-
-
-def test_a_single_rule_has_scores_that_say_what_it_predicts():
     X, y, groups = make_data(3)
     model = blind(metric="zero_one", constraints=EqualOpportunity(slack=1.0))
     model.fit(X, y, sensitive_features=groups)
@@ -443,10 +433,16 @@ def test_classifiers_in_the_manner_of_xgboost_take_pairs():
 
 
 class TestMisuse:
-    def test_groups_are_needed_in_fit(self):
+    def test_groups_are_needed_in_fit_and_each_pair_in_a_fold(self):
         X, y, _ = make_data(2)
         with pytest.raises(ValueError, match="group_blind=True requires groups"):
             blind().fit(X, y)
+        X, y, groups = make_data(2)
+        groups = np.where(np.arange(len(y)) == np.flatnonzero(y == 1)[0], "rare", groups)
+        with pytest.warns(UserWarning) as caught:
+            blind(constraints=FAIR, cv=3).fit(X, y, sensitive_features=groups)
+        words = [str(w.message) for w in caught]
+        assert any("('rare', 1)" in word and "('rare', 0)" not in word for word in words)
 
     @pytest.mark.parametrize(
         ("params", "error", "words"),
@@ -482,14 +478,6 @@ class TestMisuse:
             model.fit(X, y, sensitive_features=groups)
         with pytest.raises(ValueError, match=r"holds groups .* \['tall'\]"):
             model.fit(X, y, sensitive_features=np.where(groups == "old", "tall", groups))
-
-    def test_a_fold_without_a_pair_names_it(self):
-        X, y, groups = make_data(2)
-        groups = np.where(np.arange(len(y)) == np.flatnonzero(y == 1)[0], "rare", groups)
-        with pytest.warns(UserWarning) as caught:
-            blind(constraints=FAIR, cv=3).fit(X, y, sensitive_features=groups)
-        words = [str(w.message) for w in caught]
-        assert any("('rare', 1)" in word and "('rare', 0)" not in word for word in words)
 
     @pytest.mark.parametrize("n_groups", [0, 3])
     def test_a_state_that_was_changed(self, n_groups):

@@ -50,7 +50,9 @@ def routing():
 
 
 class TestParameters:
-    def test_it_is_a_classifier_with_the_feature_names_of_its_estimator(self):
+    def test_it_is_a_classifier_whose_parts_are_reached_cloned_and_say_what_it_takes(
+        self,
+    ):
         assert is_classifier(ComplexMetricClassifier())
         X, y, _ = make_data(2)
         frame = pd.DataFrame(X, columns=list("abcde"))
@@ -64,8 +66,6 @@ class TestParameters:
                 model.predict(frame[list("edcba")])
         # It shows in a notebook.
         assert "ComplexMetricClassifier" in model._repr_html_()
-
-    def test_its_parts_are_reached_cloned_and_say_whether_it_is_sparse(self):
         model = ComplexMetricClassifier(LogisticRegression(), HMean(), [FAIR])
         model.set_params(estimator__C=0.5, metric=GMean())
         copy = clone(model)

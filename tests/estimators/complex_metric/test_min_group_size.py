@@ -97,18 +97,13 @@ def test_a_warning_lists_the_groups_that_are_pooled_and_a_pool_that_is_small():
 
 
 @POOLED
-def test_examples_of_weight_zero_do_not_make_a_group_larger():
+def test_pooled_groups_cannot_be_constrained_and_rows_of_no_weight_do_not_count():
     X, y, groups = sample(new_rng(2))
     weights = np.ones(len(y))
     weights[np.flatnonzero(groups == "b")[9:]] = 0.0
     model = model_of(min_group_size=10)
     model.fit(X, y, weights, sensitive_features=groups)
     assert model.pooled_groups_ == {"b": 9, "x": 7, "y": 5}
-
-
-@POOLED
-def test_a_group_that_is_pooled_cannot_be_constrained():
-    X, y, groups = sample(new_rng(3))
     model = model_of(Recall(at_least=0.5, group="x"), confusion="labels")
     with pytest.raises(ValueError, match="'x', which has only 7 examples .*'other'"):
         model.fit(X, y, sensitive_features=groups)
@@ -119,11 +114,18 @@ def test_a_group_that_is_pooled_cannot_be_constrained():
 
 
 @POOLED
-def test_a_group_that_did_not_occur_is_an_error_as_before():
+def test_groups_that_did_not_occur_or_a_fitted_classifier_does_not_know_are_errors():
     X, y, groups = sample(new_rng(4))
     model = model_of().fit(X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="contains 'z', which did not occur in fit"):
         model.predict(X[:1], sensitive_features=["z"])
+    of_groups = LogisticRegression().fit(X, groups)
+    of_labels = LogisticRegression().fit(X, y)
+    model = model_of(
+        estimator=of_labels, cv="prefit", group_blind=True, group_estimator=of_groups
+    )
+    with pytest.raises(ValueError, match="group_estimator was fitted before"):
+        model.fit(X, y, sensitive_features=groups)
 
 
 @POOLED
@@ -177,18 +179,6 @@ def test_groups_must_be_large_enough_and_combinations_poolable():
     for invalid in (0, 2.5, "10"):
         with pytest.raises(ValueError, match="The 'min_group_size' parameter"):
             model_of(min_group_size=invalid).fit(X, y, sensitive_features=groups)
-
-
-@POOLED
-def test_a_fitted_classifier_of_groups_cannot_know_the_pooled_one():
-    X, y, groups = sample(new_rng(8))
-    of_groups = LogisticRegression().fit(X, groups)
-    of_labels = LogisticRegression().fit(X, y)
-    model = model_of(
-        estimator=of_labels, cv="prefit", group_blind=True, group_estimator=of_groups
-    )
-    with pytest.raises(ValueError, match="group_estimator was fitted before"):
-        model.fit(X, y, sensitive_features=groups)
 
 
 def test_groups_of_single_rows_are_refused_before_any_work():

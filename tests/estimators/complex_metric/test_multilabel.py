@@ -130,19 +130,17 @@ def test_classifiers_of_all_forms_are_taken(classifier):
     assert 0.0 < model.dual_gap_ <= 1e-13
 
 
+MACRO, MICRO = {"average": "macro"}, {"average": "micro"}
 SCORES = [
-    ({"average": "micro"}, f1_score, {"average": "micro"}),
+    (MICRO, f1_score, MICRO),
     ({"average": "weighted"}, f1_score, {"average": "weighted"}),
-    ({"metric": "jaccard"}, jaccard_score, {"average": "macro"}),
-    (
-        {"metric": FBeta(beta=2.0), "average": "samples"},
-        fbeta_score,
-        {"average": "samples", "beta": 2.0},
-    ),
-    ({"metric": "recall", "labels_per_row": 1}, recall_score, {"average": "macro"}),
-    ({"metric": "precision", "labels_per_row": 1}, precision_score, {"average": "macro"}),
-    ({"labels_per_row": 1, "average": "micro"}, f1_score, {"average": "micro"}),
-]
+    ({"metric": "jaccard"}, jaccard_score, MACRO),
+    ({"metric": FBeta(beta=2.0), "average": "samples"}, fbeta_score,
+     {"average": "samples", "beta": 2.0}),
+    ({"metric": "recall", "labels_per_row": 1}, recall_score, MACRO),
+    ({"metric": "precision", "labels_per_row": 1}, precision_score, MACRO),
+    ({"labels_per_row": 1, "average": "micro"}, f1_score, MICRO),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("params", "function", "options"), SCORES)
@@ -196,9 +194,7 @@ def test_costs_are_those_of_the_labels():
 
 
 @pytest.mark.parametrize("metric", ["f1", "g_mean", "min_max", "mcc", "recall"])
-def test_with_labels_per_row_the_objective_is_that_of_the_rule_and_above_the_bound(
-    metric,
-):
+def test_with_labels_per_row_the_objective_is_that_of_the_rule_above_the_bound(metric):
     eta, Y = given(new_rng(6), n=40)
     model = prefit(metric=metric, labels_per_row=2).fit(eta, Y)
     predicted = model.predict(eta).astype(float)
@@ -237,6 +233,8 @@ def test_a_batch_gets_what_is_best_for_its_own_probabilities():
     assert by_fit.dual_objective_ <= by_rule + 1e-12
     samples = prefit(average="samples").fit(eta, Y)
     assert np.array_equal(samples.predict_batch(new), samples.predict(new))
+    end = "the set of labels with the largest expected score"
+    assert str(samples.rule_).endswith(end)
 
 
 @pytest.mark.parametrize(
@@ -279,13 +277,16 @@ def test_sparse_labels_are_those_of_dense_ones_for_any_classifier(inner, n_label
         np.testing.assert_array_equal(found.toarray(), dense)
 
 
-def test_labels_that_are_always_predicted_are_so_in_sparse_rows():
+def test_labels_that_are_always_or_never_predicted_are_so_in_sparse_rows_and_written():
     eta, Y = given(new_rng(12))
     Y[:, 1] = 1
     eta[:5, 1] = 0.0
     model = prefit(confusion="labels").fit(as_csr(eta), sparse.csr_array(Y))
     assert model.thresholds_[1] == -np.inf
     assert np.all(model.predict(as_csr(eta))[:, [1]].toarray() == 1)
+    model.label_rule_.values = np.array([np.inf, -np.inf, 0.25, 0.5])
+    lines = ["never 0", "always 1", "2 if p(2) > 0.25", "3 if p(3) > 0.5"]
+    assert str(model.rule_).splitlines()[1:] == [f"  {line}" for line in lines]
 
 
 @pytest.mark.thread_unsafe(reason="memory is traced of all threads")
@@ -328,14 +329,11 @@ def test_candidates_are_the_most_probable_labels(form, at_once, monkeypatch):
     assert model.objective_ == wanted.objective_
 
 
-def test_all_labels_are_candidates_where_more_are_asked_for():
+def test_all_labels_are_candidates_where_more_are_asked_for_and_those_of_no_number():
     X, Y = some_data()
     model = MultilabelMetricClassifier(cv=2).fit(X, Y)
     many = MultilabelMetricClassifier(cv=2, n_candidates=9).fit(X, Y)
     assert np.array_equal(model.predict(X), many.predict(X))
-
-
-def test_probabilities_that_are_no_numbers_are_no_candidates_to_leave_out():
     eta, Y = given(new_rng(43))
     eta[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"from 0 to 1; got nan at \(3, 1\)"):
@@ -458,9 +456,8 @@ def test_labels_that_are_never_predicted_are_named(params, words):
 
 def test_labels_that_few_rows_get_are_named():
     eta, Y, *_ = of_sure_labels(53)
-    model = prefit(metric="precision", confusion="labels")
     with pytest.warns(UserWarning, match="Fewer than 5 of the rows get the label"):
-        model.fit(eta, Y)
+        prefit(metric="precision", confusion="labels").fit(eta, Y)
 
 
 def test_micro_averages_calibrate_each_label():
@@ -727,7 +724,7 @@ def test_pipelines_searches_and_scorers_take_it():
     assert np.array_equal(again.predict(X), search.predict(X))
 
 
-def test_constraints_hold_for_each_label():
+def test_constraints_hold_for_each_label_or_the_one_that_cannot_meet_them_is_named():
     eta, Y = given(new_rng(17), n=80)
     model = prefit(constraints=SelectionRate(at_most={1: 0.2})).fit(eta, Y)
     assert np.all(model.predict(eta).mean(axis=0) <= 0.2)
@@ -738,9 +735,7 @@ def test_constraints_hold_for_each_label():
     given_out = predicted.sum(axis=0)
     assert np.all((predicted * Y).sum(axis=0) >= 0.5 * given_out - 1e-9)
     assert 0.0 < model.dual_gap_ <= 1e-13
-
-
-def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
+    # A fit that fails leaves the model as it was.
     eta, Y = given(new_rng(18))
     Y[0] = 1
     model = prefit().fit(eta, Y)
@@ -758,46 +753,53 @@ def test_what_cannot_be_met_names_the_label_and_leaves_the_fit_as_it_was():
     assert np.array_equal(model.predict(eta), (eta > model.thresholds_).astype(int))
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [({"metric": "macro_f1"}, "metric='f1', average='macro'"),
-     ({"metric": "expected_cost"}, "a metric of the costs of each example"),
-     ({"metric": "f2"}, "metric='f2' is unknown"),
-     ({"metric": FBeta(pos_label=3)}, "pos_label=3 is not a class"),
-     ({"metric": "jaccard", "average": "samples"}, "supports only F-measures"),
-     ({"metric": FBeta(pos_label=0), "average": "samples"}, "supports only F-measures"),
-     ({"labels_per_row": 5}, "exceeds the 4 labels"),
-     ({"labels_per_row": 3, "n_candidates": 2}, "=3 exceeds n_candidates=2"),
-     ({"labels_per_row": 2, "confusion": "labels"}, "requires labels_per_row=None"),
-     ({"labels_per_row": 2, "constraints": [Precision(at_least=0.5)]},
-      "constraints=.* requires labels_per_row=None; got labels_per_row=2"),
-     ({"average": "samples", "constraints": Precision(at_least=0.5)},
-      "constraints=.* requires average='macro', 'weighted' or 'micro'"),
-     ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
-     ({"constraints": SelectionRate(at_most={2: 0.1})}, "2 is not a class")],
-)  # fmt: skip
-def test_parameters_that_do_not_go_together_are_refused(params, message):
+PRECISE, ROWS = Precision(at_least=0.5), {"labels_per_row": 2}
+REFUSED = [
+    ({"metric": "macro_f1"}, "metric='f1', average='macro'"),
+    ({"metric": "expected_cost"}, "a metric of the costs of each example"),
+    ({"metric": "f2"}, "metric='f2' is unknown"),
+    ({"metric": FBeta(pos_label=3)}, "pos_label=3 is not a class"),
+    ({"metric": "jaccard", "average": "samples"}, "supports only F-measures"),
+    ({"metric": FBeta(pos_label=0), "average": "samples"}, "supports only F-measures"),
+    ({"labels_per_row": 5}, "exceeds the 4 labels"),
+    ({"labels_per_row": 3, "n_candidates": 2}, "=3 exceeds n_candidates=2"),
+    (ROWS | {"confusion": "labels"}, "requires labels_per_row=None"),
+    (ROWS | {"constraints": [PRECISE]},
+     "constraints=.* requires labels_per_row=None; got labels_per_row=2"),
+    ({"average": "samples", "constraints": PRECISE},
+     "constraints=.* requires average='macro', 'weighted' or 'micro'"),
+    ({"constraints": EqualOpportunity(slack=0.1)}, "uses groups"),
+    ({"constraints": SelectionRate(at_most={2: 0.1})}, "2 is not a class"),
+]  # fmt: skip
+NO_INDICATORS = [
+    ([0, 1, 1], r"indicator of shape \(n_samples, n_labels\).*got shape \(3,\)"),
+    ([[0, 1], [2, 0], [0, 0]], "0 and 1 only; got 2"),
+    ([[0.0, np.nan], [1, 0], [0, 0]], "has the label nan"),
+    ([[0.0, np.inf], [1, 0], [0, 0]], "must not contain NaN or infinity"),
+    ([[0, 1], [1, 0]], "inconsistent numbers of samples"),
+    ([[], [], []], "one column per label"),
+    (sparse.csr_array([[0, 3], [1, 0], [0, 0]]), "0 and 1 only; got 3"),
+    ([[0], [1, 0], [1]], "holds lists of labels"),
+]
+
+
+def test_what_does_not_go_together_and_what_is_no_indicator_is_refused():
     eta, Y = given(new_rng(19))
-    with pytest.raises(ValueError, match=message):
-        prefit(**params).fit(eta, Y)
-
-
-@pytest.mark.parametrize(
-    ("Y", "message"),
-    [
-        ([0, 1, 1], r"indicator of shape \(n_samples, n_labels\).*got shape \(3,\)"),
-        ([[0, 1], [2, 0], [0, 0]], "0 and 1 only; got 2"),
-        ([[0.0, np.nan], [1, 0], [0, 0]], "has the label nan"),
-        ([[0.0, np.inf], [1, 0], [0, 0]], "must not contain NaN or infinity"),
-        ([[0, 1], [1, 0]], "inconsistent numbers of samples"),
-        ([[], [], []], "one column per label"),
-        (sparse.csr_array([[0, 3], [1, 0], [0, 0]]), "0 and 1 only; got 3"),
-        ([[0], [1, 0], [1]], "holds lists of labels"),
-    ],
-)
-def test_labels_that_are_no_indicator_are_refused(Y, message):
-    with pytest.raises(ValueError, match=message):
-        prefit().fit(np.full((3, 2), 0.5), Y)
+    half = np.full((3, 2), 0.5)
+    cases = [(params, eta, Y, words) for params, words in REFUSED]
+    cases += [({}, half, labels, words) for labels, words in NO_INDICATORS]
+    Y = np.array([[0, 1], [1, 0]])
+    cases.append(
+        ({}, half[:2].repeat(2, 1)[:, :3], Y, r"of Given must .* \(2, 2\).* \(2, 3")
+    )
+    cases.append(({}, 4.0 * half[:2], Y, "of Given .* from 0 to 1; got 2.0"))
+    for params, rows, labels, words in cases:
+        with pytest.raises(ValueError, match=words):
+            prefit(**params).fit(rows, labels)
+    with pytest.raises(TypeError, match="must have the method predict_proba"):
+        MultilabelMetricClassifier(OneVsRestClassifier(LinearSVC())).fit(Y, Y)
+    name = "MultilabelMetricClassifier"
+    check_param_validation(name, MultilabelMetricClassifier())
 
 
 @pytest.mark.parametrize("average", ["macro", "micro"])
@@ -828,79 +830,42 @@ def test_the_written_rule_decides_as_predict_does_by_the_names_of_labels(average
             assert f"{name}" in line and f"p({name})" in line
 
 
-def test_sets_of_largest_expected_scores_are_written_so():
-    eta, Y = given(new_rng(21))
-    rule = prefit(average="samples").fit(eta, Y).rule_
-    assert str(rule).endswith("the set of labels with the largest expected score")
-
-
-def test_labels_that_are_always_or_never_predicted_are_written_so():
-    eta, Y = given(new_rng(21))
-    model = prefit().fit(eta, Y)
-    model.label_rule_.values = np.array([np.inf, -np.inf, 0.25, 0.5])
-    lines = ["never 0", "always 1", "2 if p(2) > 0.25", "3 if p(3) > 0.5"]
-    assert str(model.rule_).splitlines()[1:] == [f"  {line}" for line in lines]
-
-
-def test_probabilities_of_a_wrong_shape_or_value_are_refused():
-    Y = np.array([[0, 1], [1, 0]])
-    with pytest.raises(ValueError, match=r"of Given must have shape \(2, 2\).* \(2, 3\)"):
-        prefit().fit(np.full((2, 3), 0.5), Y)
-    with pytest.raises(ValueError, match="of Given .* from 0 to 1; got 2.0"):
-        prefit().fit(np.full((2, 2), 2.0), Y)
-    with pytest.raises(TypeError, match="must have the method predict_proba"):
-        MultilabelMetricClassifier(OneVsRestClassifier(LinearSVC())).fit(Y, Y)
-
-
-TWO = {"labels_per_row": 2}
-
-
-@pytest.mark.parametrize(
-    ("params", "name", "value", "words"),
-    [
-        (TWO, "label_rule_.gains", np.ones((2, 2)), "gains must have shape"),
-        (TWO, "label_rule_.k", 9, "labels_per_row must be from 1 to 4"),
+def test_attributes_that_were_changed_are_refused_by_name():
+    eta, Y = given(new_rng(20))
+    for params, name, value, words in [
+        (ROWS, "label_rule_.gains", np.ones((2, 2)), "gains must have shape"),
+        (ROWS, "label_rule_.k", 9, "labels_per_row must be from 1 to 4"),
         ({}, "label_rule_.values", np.ones(2), "thresholds must have shape"),
         ({"average": "samples"}, "label_rule_.beta", [1.0], "beta must have shape"),
-        (TWO, "label_sigmoids_", np.ones((4, 3)), "^label_sigmoids_ must have shape"),
-        (TWO, "label_floor_", {}, "^label_floor_ must hold numbers"),
-    ],
-)
-def test_attributes_that_were_changed_are_refused_by_name(params, name, value, words):
-    eta, Y = given(new_rng(20))
-    model = prefit(**params).fit(eta, Y)
-    if name in ("label_sigmoids_", "label_floor_"):
-        model.label_sigmoids_, model.label_floor_ = np.ones((Y.shape[1], 2)), 1e-9
-    *of, last = name.split(".")
-    setattr(model.label_rule_ if of else model, last, value)
-    with pytest.raises((ValueError, TypeError), match=words):
-        model.predict(eta)
+        (ROWS, "label_sigmoids_", np.ones((4, 3)), "^label_sigmoids_ must have shape"),
+        (ROWS, "label_floor_", {}, "^label_floor_ must hold numbers"),
+    ]:
+        model = prefit(**params).fit(eta, Y)
+        if name in ("label_sigmoids_", "label_floor_"):
+            model.label_sigmoids_, model.label_floor_ = np.ones((Y.shape[1], 2)), 1e-9
+        *of, last = name.split(".")
+        setattr(model.label_rule_ if of else model, last, value)
+        with pytest.raises((ValueError, TypeError), match=words):
+            model.predict(eta)
 
 
-OF_ONE_LABEL = "hands over one label of each row, in one dimension: y is an indicator"
-OF_OTHERS = "hands over a column of other labels than 0 and 1: y is an indicator"
-OF_CLASSES = (
-    "asks that predictions have the shape, and probabilities the columns, of classes"
-)
+REASONS = {
+    "hands over a column of other labels than 0 and 1: y is an indicator":
+        "estimators_dtypes sample_weights_pandas_series sample_weights_not_an_array "
+        "sample_weights_shape sample_weights_not_overwritten fit2d_1feature "
+        "classifier_data_not_an_array",
+    "hands over one label of each row, in one dimension: y is an indicator":
+        "complex_data classifiers_one_label classifiers_one_label_sample_weights "
+        "classifiers_classes classifier_not_supporting_multiclass",
+    "asks that predictions have the shape, and probabilities the columns, of classes":
+        "classifiers_train estimator_sparse_array estimator_sparse_matrix",
+    "asks for thresholds of one half": "classifier_multioutput",
+}  # fmt: skip
 
 
 def expected_failed_checks(estimator):
-    of_others = (
-        "estimators_dtypes sample_weights_pandas_series sample_weights_not_an_array "
-        "sample_weights_shape sample_weights_not_overwritten "
-        "classifier_data_not_an_array fit2d_1feature"
-    )
-    of_one = (
-        "complex_data classifiers_one_label classifiers_one_label_sample_weights "
-        "classifiers_classes classifier_not_supporting_multiclass"
-    )
-    of_classes = "classifiers_train estimator_sparse_array estimator_sparse_matrix"
-    reasons = {of_others: OF_OTHERS, of_one: OF_ONE_LABEL, of_classes: OF_CLASSES}
-    reasons["classifier_multioutput"] = "asks for thresholds of one half"
     return {
-        f"check_{name}": reason
-        for names, reason in reasons.items()
-        for name in names.split()
+        f"check_{name}": why for why, names in REASONS.items() for name in names.split()
     }
 
 
@@ -911,10 +876,6 @@ def expected_failed_checks(estimator):
 )
 def test_it_passes_the_generated_checks(estimator, check):
     check(estimator)
-
-
-def test_parameters_are_checked_before_any_fit():
-    check_param_validation("MultilabelMetricClassifier", MultilabelMetricClassifier())
 
 
 @pytest.mark.parametrize("metric", ["f1", "g_mean"])

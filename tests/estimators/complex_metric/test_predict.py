@@ -75,11 +75,8 @@ class TestHash:
         X = np.round(X, 1)
         expected = model.predict(X)
         for form in (
-            np.ndarray.tolist,
-            pd.DataFrame,
-            sparse.csr_matrix,
-            sparse.coo_array,
-        ):
+            np.ndarray.tolist, pd.DataFrame, sparse.csr_matrix, sparse.coo_array,
+        ):  # fmt: skip
             np.testing.assert_array_equal(model.predict(form(X)), expected)
 
     @pytest.mark.parametrize("lmo", ["plugin", "weighted"])
@@ -88,11 +85,9 @@ class TestHash:
         frame = pd.DataFrame(X, columns=list("abcde"))
         chosen = make_column_transformer((StandardScaler(), ["d", "b", "a"]))
         model = ComplexMetricClassifier(
-            make_pipeline(chosen, LogisticRegression()),
-            "min_max",
-            solver_options={"lmo": lmo},
-            max_iter=20,
-        )
+            make_pipeline(chosen, LogisticRegression()), "min_max",
+            solver_options={"lmo": lmo}, max_iter=20,
+        )  # fmt: skip
         with no_complaint_of_convergence():
             model.fit(frame, y)
         assert len(model.mixture_weights_) > 1

@@ -53,11 +53,9 @@ def test_a_precision_that_may_be_0_over_0_has_a_bound(kind):
                            at_most=0.3),
         }[kind]  # fmt: skip
         model = ComplexMetricClassifier(
-            FrozenEstimator(inner),
-            metric=Precision(label=2),
-            constraints=constraints,
+            FrozenEstimator(inner), metric=Precision(label=2), constraints=constraints,
             confusion="probabilities",
-        )
+        )  # fmt: skip
         model.fit(X, y, weights, sensitive_features=(X[:, 1] > 0).astype(int))
         eta = inner.predict_proba(X)[:, 2]
         best = eta.max()
@@ -99,7 +97,7 @@ def test_bounds_and_groups_are_not_of_a_metric(name):
         ComplexMetricClassifier(constraints=kind()).fit(*data(0))
 
 
-def test_a_precision_that_nothing_reaches_is_said_not_to_be_reached():
+def test_a_precision_that_nothing_reaches_is_said_and_others_have_a_certificate():
     X, y = data(1)
     X[:, 0] = 0.0  # nothing is known
     strict = ComplexMetricClassifier(
@@ -112,9 +110,6 @@ def test_a_precision_that_nothing_reaches_is_said_not_to_be_reached():
     strict.set_params(constraints=[Precision(at_least=1.0), Recall(at_least=0.5)])
     with pytest.raises(ValueError, match="No classifier meets Precision"):
         strict.fit(X, y)
-
-
-def test_a_precision_without_constraints_ends_with_a_certificate():
     X, y = data(3)
     model = ComplexMetricClassifier(metric="precision", cv=None, confusion="labels")
     with warnings.catch_warnings(record=True) as told:

@@ -142,7 +142,7 @@ def test_constraints_are_tightened_for_single_rules_as_well():
     assert len(model.thresholds_) == 2
 
 
-def test_without_a_rule_the_error_says_that_a_mixture_exists():
+def test_without_a_single_rule_the_error_says_that_a_mixture_exists():
     X, y, _ = make_data(2)
     mixture = ComplexMetricClassifier(metric="zero_one", constraints=UNEVEN, cv=None)
     assert len(mixture.fit(X, y).mixture_weights_) > 1
@@ -159,6 +159,16 @@ def test_without_a_rule_the_error_says_that_a_mixture_exists():
     few = SelectionRate(target={1: 0.33337}, slack=0.0)
     with pytest.raises(InfeasibleConstraintError, match="No single rule was found that"):
         single(constraints=few, cv=None).fit(three, labels)
+    with pytest.raises(AttributeError, match="no rule_ before fit"):
+        single().rule_  # noqa: B018
+    with pytest.raises(AttributeError, match=r"mixture of \d rules; randomized=False"):
+        mixture.fit(X, y).rule_  # noqa: B018
+    trees = single(DecisionTreeClassifier(max_depth=1), "f1", lmo="weighted").fit(X, y)
+    assert len(trees.classifiers_) == 1
+    with pytest.raises(AttributeError, match="decide without class probabilities"):
+        trees.rule_  # noqa: B018
+    with pytest.raises(ValueError, match="'randomized' parameter"):
+        ComplexMetricClassifier(randomized="no").fit(X, y)
 
 
 def test_costs_that_only_training_knows_have_the_best_threshold():
@@ -280,7 +290,7 @@ def test_weights_and_costs_of_the_table_are_the_rule():
     np.testing.assert_array_equal((P @ costs).argmin(axis=1), fair.predict(X))
 
 
-def test_rules_that_say_one_thing_and_those_beside_a_baseline():
+def test_rules_of_one_label_of_a_baseline_and_below_a_threshold_are_told_as_such():
     X, y, _ = make_data(2)
     always = LinearLoss([[1.0, 0.0], [1.0, 0.0]])
     with pytest.warns(UserWarning, match="predicts 1 for every"):
@@ -295,31 +305,12 @@ def test_rules_that_say_one_thing_and_those_beside_a_baseline():
     model = single(constraints=Churn(Old(), at_most=0.1), cv=None).fit(X, y)
     assert model.rule_.columns["baseline"] == [0, 1]
     assert "\n  baseline 0: " in str(model.rule_)
-
-
-def test_a_rule_that_predicts_below_a_threshold_is_told_as_such():
-    X, y, _ = make_data(2)
     wrong = FrozenEstimator(LogisticRegression().fit(X, 1 - y))
     model = ComplexMetricClassifier(wrong, "balanced", confusion="labels").fit(X, y)
     (threshold,) = model.rule_.columns["threshold"]
     assert str(model.rule_) == f"balanced: 1 if p(1) < {threshold!r}, else 0"
     p = wrong.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(model.predict(X), p < threshold)
-
-
-def test_where_there_is_no_single_rule_there_are_no_words():
-    X, y, _ = make_data(2)
-    with pytest.raises(AttributeError, match="no rule_ before fit"):
-        single().rule_  # noqa: B018
-    mixture = ComplexMetricClassifier(metric="zero_one", constraints=UNEVEN, cv=None)
-    with pytest.raises(AttributeError, match=r"mixture of \d rules; randomized=False"):
-        mixture.fit(X, y).rule_  # noqa: B018
-    trees = single(DecisionTreeClassifier(max_depth=1), "f1", lmo="weighted").fit(X, y)
-    assert len(trees.classifiers_) == 1
-    with pytest.raises(AttributeError, match="decide without class probabilities"):
-        trees.rule_  # noqa: B018
-    with pytest.raises(ValueError, match="'randomized' parameter"):
-        ComplexMetricClassifier(randomized="no").fit(X, y)
 
 
 def test_a_search_that_is_cut_short_says_so(monkeypatch):

@@ -113,16 +113,22 @@ def test_a_score_that_the_estimator_cannot_give_is_refused_before_any_fit():
             ConformalClassifier(inner, **params).fit(*chains())
 
 
-def test_a_failed_fit_leaves_the_previous_one():
+def test_failed_fits_and_later_parameters_change_no_sets():
     X, y = classes()
     model = ConformalClassifier(random_state=0).fit(X, y)
     before = model.predict_set(X)
     with pytest.raises(ValueError, match="needs at least 99 examples"):
         model.set_params(confidence_level=0.99).fit(X, y)
     np.testing.assert_array_equal(model.predict_set(X), before)
+    model = ConformalClassifier(condition="class", cv=0.5, random_state=0).fit(X, y)
+    before = model.predict_set(X)
+    model.set_params(condition=None, conformity_score="aps", randomized=True)
+    np.testing.assert_array_equal(model.predict_set(X), before)
+    with pytest.raises(ValueError, match="confidence_level"):
+        model.set_params(confidence_level=2.0).conformalize(X, y)
 
 
-def test_a_part_with_few_examples_gets_full_sets_and_a_warning():
+def test_parts_of_few_examples_and_lengths_without_get_full_sets():
     X, y = classes()
     model = ConformalClassifier(
         FrozenEstimator(LogisticRegression().fit(X, y)), condition="group"
@@ -140,9 +146,6 @@ def test_a_part_with_few_examples_gets_full_sets_and_a_warning():
         model.predict_set(X[:1], sensitive_features=["other"])
     with pytest.raises(ValueError, match="sensitive_features are needed"):
         model.predict_set(X)
-
-
-def test_lengths_that_were_not_calibrated_get_full_sets():
     X, y = chains()
     model = ConformalClassifier(FrozenEstimator(FIELD.fit(X, y)), condition="length")
     lengths = np.array([len(own) for own in y])
@@ -356,7 +359,7 @@ def test_metadata_and_labelings_that_scores_cannot_take_are_refused():
         model.predict_set(X, offset=np.zeros(60))
 
 
-def test_labels_of_rows_may_come_in_all_the_ways_of_scikit_learn():
+def test_labels_may_come_in_all_the_ways_of_scikit_learn_and_rows_as_texts():
     X, _ = classes()
     Y = (new_rng(2).random((80, 3)) < 0.5).astype(int)
     Y[:2] = [[0, 0, 0], [1, 1, 1]]
@@ -371,6 +374,14 @@ def test_labels_of_rows_may_come_in_all_the_ways_of_scikit_learn():
     assert from_csr.thresholds_ == dense.thresholds_
     with pytest.raises(ValueError, match="label indicator matrix of 0 and 1"):
         dense.fit(X, Y + new_rng(3).random((80, 3)))
+    texts = ["a b", "b c", "c a", "a", "b", "c"] * 5
+    Y = np.array([[w in text for w in "ab"] for text in texts]).astype(int)
+    labels = OneVsRestClassifier(LogisticRegression())
+    inner = make_pipeline(CountVectorizer(analyzer=str.split), labels)
+    model = ConformalClassifier(inner, confidence_level=0.5, random_state=0)
+    assert model.fit(texts, Y).predict_set(texts).shape == (30, 2)
+    with pytest.raises(ValueError, match="holds one class per row, but held several"):
+        model.set_report(texts, Y[:, 0])
 
 
 def test_classes_that_the_fit_has_not_seen_have_columns():
@@ -399,7 +410,7 @@ def test_a_callable_score_is_that_of_lac_where_it_computes_it():
         nan.fit(X, y)
 
 
-def test_sets_of_a_hierarchy_are_named_by_nodes():
+def test_sets_of_a_hierarchy_are_named_by_nodes_and_those_of_sequences_by_positions():
     edges = [("animal", "cat"), ("animal", "dog"), ("plant", "oak")]
     rng = new_rng(4)
     Y = np.eye(3, dtype=int)[rng.integers(3, size=60)]
@@ -410,9 +421,6 @@ def test_sets_of_a_hierarchy_are_named_by_nodes():
     names = model.set_names([[True, True, False], [True, False, True]])
     assert [own.tolist() for own in names] == [["animal"], ["cat", "plant"]]
     assert model.predict_set(X).shape == (60, 3)
-
-
-def test_names_and_reports_of_sequences_count_positions():
     X, y = chains()
     model = ConformalClassifier(FIELD, random_state=0).fit(X, y)
     sets = model.predict_set(X)
@@ -426,27 +434,6 @@ def test_names_and_reports_of_sequences_count_positions():
     assert model.predict_set([]).shape == (0,)
     with pytest.raises(ValueError, match="needs conformity_score='likelihood'"):
         model.predict_lattice(X)
-
-
-def test_texts_are_rows():
-    texts = ["a b", "b c", "c a", "a", "b", "c"] * 5
-    Y = np.array([[w in text for w in "ab"] for text in texts]).astype(int)
-    labels = OneVsRestClassifier(LogisticRegression())
-    inner = make_pipeline(CountVectorizer(analyzer=str.split), labels)
-    model = ConformalClassifier(inner, confidence_level=0.5, random_state=0)
-    assert model.fit(texts, Y).predict_set(texts).shape == (30, 2)
-    with pytest.raises(ValueError, match="holds one class per row, but held several"):
-        model.set_report(texts, Y[:, 0])
-
-
-def test_later_parameters_change_no_sets():
-    X, y = classes()
-    model = ConformalClassifier(condition="class", cv=0.5, random_state=0).fit(X, y)
-    before = model.predict_set(X)
-    model.set_params(condition=None, conformity_score="aps", randomized=True)
-    np.testing.assert_array_equal(model.predict_set(X), before)
-    with pytest.raises(ValueError, match="confidence_level"):
-        model.set_params(confidence_level=2.0).conformalize(X, y)
 
 
 @pytest.mark.parametrize("inner", [None, GaussianNB()], ids=str)

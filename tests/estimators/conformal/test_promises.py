@@ -184,7 +184,7 @@ def test_a_class_that_sets_hardly_ever_hold_is_named(cv):
     model.set_params(condition=None).fit(X[:300], even)
 
 
-def test_the_whole_labeling_is_in_the_product_where_its_smallest_marginal_suffices():
+def test_labelings_are_in_the_product_by_their_smallest_marginal_or_by_likelihood():
     model, X, y = problem("chain")
     own = ConformalClassifier(FrozenEstimator(model)).fit(X, y)
     marginals = model.predict_proba(X)
@@ -193,10 +193,6 @@ def test_the_whole_labeling_is_in_the_product_where_its_smallest_marginal_suffic
     sets = own.predict_set(X)
     for p, found in zip(marginals, sets, strict=True):
         np.testing.assert_array_equal(found, 1.0 - p <= own.thresholds_)
-
-
-def test_labelings_by_likelihood_are_within_the_factor_of_the_best():
-    model, X, y = problem("chain")
     own = ConformalClassifier(FrozenEstimator(model), conformity_score="likelihood")
     own.fit(X, y)
     logs = model.log_likelihood(X, y)
