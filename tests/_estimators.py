@@ -9,6 +9,8 @@ from _options import placed
 from _seeds import new_seed
 from scipy import sparse
 from sklearn.datasets import make_classification
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import _safe_indexing
 
 from sklearn_structsvm import (
@@ -216,6 +218,44 @@ EVERY_ESTIMATOR = [
     SlackRescaledSSVM("multiclass", tol=0.1, random_state=0),
     SubLBFGSClassifier(tol=0.1),
 ]
+
+
+# All that iterate, in each of their ways: the kind of data, and an estimator.
+ROUGH = {"tol": 1e-3, "random_state": 0}
+LABELS = {"estimator": MultiOutputClassifier(GaussianNB()), "cv": None}
+
+ITERATIVE = {
+    "bcfw": ("chain", BCFWClassifier(**ROUGH)),
+    "bcfw-exact": ("binary", BCFWClassifier(step="exact", **ROUGH)),
+    "bcfw-batch": ("chain", placed(BCFWClassifier)(algorithm="batch", max_iter=9)),
+    "bcfw-warm": ("chain", BCFWClassifier(warm_start=True, **ROUGH)),
+    "bcfw-cv": ("chain", BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
+    "crf-dual": ("chain", CRFClassifier(solver="dual", **ROUGH)),
+    "crf-lbfgs": ("chain", CRFClassifier(solver="lbfgs", **ROUGH)),
+    "crf-newton": ("multiclass", CRFClassifier(solver="newton", **ROUGH)),
+    "crf-cv": ("chain", CRFClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
+    "slack": ("chain", SlackRescaledSSVM(**ROUGH)),
+    "slack-sgd": ("chain", SlackRescaledSSVM(solver="sgd", max_iter=5, random_state=0)),
+    "slack-cutting-planes": ("chain", SlackRescaledSSVM(solver="cutting_plane", **ROUGH)),
+    "slack-one-slack": ("chain", SlackRescaledSSVM(solver="one_slack", **ROUGH)),
+    "sublbfgs": ("binary", SubLBFGSClassifier()),
+    "bmrm": ("multiclass", BMRMClassifier()),
+    "bmrm-structure": ("chain", BMRMClassifier(structure=ChainStructure())),
+    "pragam": ("binary", PragamClassifier()),
+    "pragam-structure": ("chain", PragamClassifier(structure=ChainStructure(), C=0.1)),
+    "metric": ("multiclass", ComplexMetricClassifier(GaussianNB(), cv=None)),
+    "sublbfgs-ranking": ("multilabel", SubLBFGSClassifier()),
+    "bmrm-ranking": ("multilabel", BMRMClassifier()),
+    "metric-weighted": (
+        "binary", placed(ComplexMetricClassifier)(GaussianNB(), lmo="weighted")
+    ),
+    "thresholds": ("multilabel", MultilabelMetricClassifier(**LABELS)),
+    "top-labels": ("multilabel", MultilabelMetricClassifier(labels_per_row=1, **LABELS)),
+    "top-labels-mixture": (
+        "multilabel",
+        MultilabelMetricClassifier(metric="g_mean", labels_per_row=2, **LABELS),
+    ),
+}  # fmt: skip
 
 
 # For tests of every estimator over a structure.

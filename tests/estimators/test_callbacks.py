@@ -10,6 +10,7 @@ import sklearn
 from _callbacks import Recorder
 from _estimators import (
     ACCURATE,
+    ITERATIVE,
     assert_same_fit,
     assert_same_labels,
     for_each_estimator,
@@ -20,24 +21,17 @@ from _options import placed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.multioutput import MultiOutputClassifier
-from sklearn.naive_bayes import GaussianNB
 
 from sklearn_structsvm import (
     BCFWClassifier,
     BCFWClassifierCV,
-    BMRMClassifier,
     ComplexMetricClassifier,
     CRFClassifier,
     CRFClassifierCV,
-    MultilabelMetricClassifier,
-    PragamClassifier,
-    SlackRescaledSSVM,
     SubLBFGSClassifier,
 )
 from sklearn_structsvm.estimators.base import PassReporter
 from sklearn_structsvm.metrics import EqualOpportunity
-from sklearn_structsvm.structures import ChainStructure
 
 try:
     from sklearn.callback import ProgressBar, ScoringMonitor
@@ -93,41 +87,6 @@ def test_verbose_prints_a_line_for_each_check_after_a_pass(capsys):
 
 FAIR = EqualOpportunity(slack=0.05)
 ROUGH = {"tol": 1e-3, "random_state": 0}
-LABELS = {"estimator": MultiOutputClassifier(GaussianNB()), "cv": None}
-
-ITERATIVE = {
-    "bcfw": ("chain", BCFWClassifier(**ROUGH)),
-    "bcfw-exact": ("binary", BCFWClassifier(step="exact", **ROUGH)),
-    "bcfw-batch": ("chain", placed(BCFWClassifier)(algorithm="batch", max_iter=9)),
-    "bcfw-warm": ("chain", BCFWClassifier(warm_start=True, **ROUGH)),
-    "bcfw-cv": ("chain", BCFWClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
-    "crf-dual": ("chain", CRFClassifier(solver="dual", **ROUGH)),
-    "crf-lbfgs": ("chain", CRFClassifier(solver="lbfgs", **ROUGH)),
-    "crf-newton": ("multiclass", CRFClassifier(solver="newton", **ROUGH)),
-    "crf-cv": ("chain", CRFClassifierCV(Cs=[0.1, 1.0], cv=2, random_state=0)),
-    "slack": ("chain", SlackRescaledSSVM(**ROUGH)),
-    "slack-sgd": ("chain", SlackRescaledSSVM(solver="sgd", max_iter=5, random_state=0)),
-    "slack-cutting-planes": ("chain", SlackRescaledSSVM(solver="cutting_plane", **ROUGH)),
-    "slack-one-slack": ("chain", SlackRescaledSSVM(solver="one_slack", **ROUGH)),
-    "sublbfgs": ("binary", SubLBFGSClassifier()),
-    "bmrm": ("multiclass", BMRMClassifier()),
-    "bmrm-structure": ("chain", BMRMClassifier(structure=ChainStructure())),
-    "pragam": ("binary", PragamClassifier()),
-    "pragam-structure": ("chain", PragamClassifier(structure=ChainStructure(), C=0.1)),
-    "metric": ("multiclass", ComplexMetricClassifier(GaussianNB(), cv=None)),
-    "sublbfgs-ranking": ("multilabel", SubLBFGSClassifier()),
-    "bmrm-ranking": ("multilabel", BMRMClassifier()),
-    "metric-weighted": (
-        "binary", placed(ComplexMetricClassifier)(GaussianNB(), lmo="weighted")
-    ),
-    "thresholds": ("multilabel", MultilabelMetricClassifier(**LABELS)),
-    "top-labels": ("multilabel", MultilabelMetricClassifier(labels_per_row=1, **LABELS)),
-    "top-labels-mixture": (
-        "multilabel",
-        MultilabelMetricClassifier(metric="g_mean", labels_per_row=2, **LABELS),
-    ),
-}  # fmt: skip
-
 for_each_iterative = pytest.mark.parametrize(
     ("kind", "model"), ITERATIVE.values(), ids=ITERATIVE.keys()
 )

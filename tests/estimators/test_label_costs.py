@@ -121,31 +121,29 @@ def weights_of(model):
     return np.ravel(w)
 
 
-CASES = [
-    (kind, solver, l1_ratio)
-    for kind in STRUCTURES
-    for solver in SOLVERS[kind]
-    for l1_ratio in (0.0, 0.5, 1.0)
-    if not (l1_ratio and (kind == "graph" or (l1_ratio == 1.0 and solver == "lbfgs")))
-]
-
-
-@pytest.mark.parametrize(("kind", "solver", "l1_ratio"), CASES)
-def test_a_fit_ends_at_the_certified_minimum_of_the_listed_objective(
-    kind, solver, l1_ratio
-):
+@pytest.mark.parametrize(
+    ("kind", "l1_ratio"),
+    [*product(STRUCTURES, [0.0]), *product([*STRUCTURES][:3], [0.5, 1.0]),
+     *product([*STRUCTURES][4:], [0.5, 1.0])],
+)  # fmt: skip
+def test_fits_end_at_the_certified_minimum_of_the_listed_objective(kind, l1_ratio):
     rng = new_rng()
     X, y, costs = draw(kind, rng)
     s = rng.uniform(0.5, 2.0, size=len(y))
-    C = 10.0 ** rng.uniform(-1.0, 0.5)
-    model = CRFClassifier(
-        STRUCTURES[kind], C=C, l1_ratio=l1_ratio, label_costs=costs, solver=solver,
-        tol=1e-6, max_iter=20_000, random_state=0,
-    ).fit(X, y, s)  # fmt: skip
-    listed = ListedCosts(model, X, y, costs, s)
-    assert model.objective_ == pytest.approx(listed.primal(weights_of(model)), rel=1e-9)
-    assert model.dual_gap_ <= 1e-6
-    assert model.dual_objective_ <= listed.sparse_optimum() + 1e-9
+    C, best = 10.0 ** rng.uniform(-1.0, 0.5), None
+    for solver in SOLVERS[kind]:
+        if (solver, l1_ratio) == ("lbfgs", 1.0):
+            continue
+        model = CRFClassifier(
+            STRUCTURES[kind], C=C, l1_ratio=l1_ratio, label_costs=costs, solver=solver,
+            tol=1e-6, max_iter=20_000, random_state=0,
+        ).fit(X, y, s)  # fmt: skip
+        listed = ListedCosts(model, X, y, costs, s)
+        best = listed.sparse_optimum() if best is None else best
+        value = listed.primal(weights_of(model))
+        assert model.objective_ == pytest.approx(value, rel=1e-9)
+        assert model.dual_gap_ <= 1e-6
+        assert model.dual_objective_ <= best + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -204,23 +202,24 @@ def test_weights_of_positions_in_parts_count_as_in_memory():
         CRFClassifier("chain").fit(*parts)
 
 
-@pytest.mark.parametrize(
-    ("kind", "solver"),
-    [(kind, own) for kind in ("chain", "tree", "graph") for own in SOLVERS[kind]],
-)
-def test_weights_of_nodes_multiply_their_costs(kind, solver):
-    rng = new_rng()
+@pytest.mark.parametrize("kind", ["chain", "tree", "graph"])
+def test_weights_of_nodes_multiply_their_costs(kind):
+    rng, best = new_rng(), None
     X, y, costs = draw(kind, rng)
     weights = [rng.choice([0.0, 0.5, 3.0], size=len(labels)) for labels in y]
-    options = {"solver": solver, "tol": 1e-6, "max_iter": 20_000, "random_state": 0}
-    model = CRFClassifier(STRUCTURES[kind], label_costs=costs, **options)
-    model.fit(X, list(zip(y, weights, strict=True)))
-    listed = ListedCosts(model, X, y, costs, np.ones(len(y)), weights=weights)
-    assert model.objective_ == pytest.approx(listed.primal(weights_of(model)), rel=1e-9)
-    assert model.dual_gap_ <= 1e-6
-    assert model.dual_objective_ <= listed.sparse_optimum() + 1e-9
-    with pytest.warns(UserWarning, match=r"pass, for example, label_costs=1 - numpy.eye"):
-        CRFClassifier(STRUCTURES[kind], **options).fit(X, [(y[0], weights[0]), *y[1:]])
+    for solver in SOLVERS[kind]:
+        options = {"solver": solver, "tol": 1e-6, "max_iter": 20_000, "random_state": 0}
+        model = CRFClassifier(STRUCTURES[kind], label_costs=costs, **options)
+        model.fit(X, list(zip(y, weights, strict=True)))
+        listed = ListedCosts(model, X, y, costs, np.ones(len(y)), weights=weights)
+        best = listed.sparse_optimum() if best is None else best
+        value = listed.primal(weights_of(model))
+        assert model.objective_ == pytest.approx(value, rel=1e-9)
+        assert model.dual_gap_ <= 1e-6
+        assert model.dual_objective_ <= best + 1e-9
+        words = r"pass, for example, label_costs=1 - numpy.eye"
+        with pytest.warns(UserWarning, match=words):
+            clone(model).set_params(label_costs=None).fit(X, [(y[0], weights[0]), *y[1:]])
 
 
 @pytest.mark.parametrize("solver", ["auto", "dual", "lbfgs"])

@@ -2,24 +2,18 @@
 
 import numpy as np
 import pytest
+from _estimators import EVERY_ESTIMATOR
 from _options import placed
 from _seeds import new_rng, new_seed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.multioutput import MultiOutputClassifier
 
 from sklearn_structsvm import (
     BCFWClassifier,
-    BCFWClassifierCV,
-    BMRMClassifier,
     ComplexMetricClassifier,
     ConformalClassifier,
     CRFClassifier,
-    CRFClassifierCV,
     MultilabelMetricClassifier,
-    PragamClassifier,
-    SlackRescaledSSVM,
-    SubLBFGSClassifier,
     bcfw_path,
     crf_path,
 )
@@ -31,16 +25,6 @@ from sklearn_structsvm.structures import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-FLAT = [
-    BCFWClassifier, BCFWClassifierCV, BMRMClassifier, CRFClassifier, CRFClassifierCV,
-    PragamClassifier, SlackRescaledSSVM, SubLBFGSClassifier,
-    lambda: ComplexMetricClassifier(LogisticRegression(), cv=None),
-    lambda: ConformalClassifier(LogisticRegression(), confidence_level=0.5),
-    lambda: MultilabelMetricClassifier(
-        MultiOutputClassifier(LogisticRegression()), cv=None
-    ),
-]  # fmt: skip
 
 
 def masked(values, hides=True):
@@ -69,13 +53,10 @@ def labels_of(model, y):
     return np.stack([y, 1 - y], axis=1) if is_several else y
 
 
-@pytest.mark.parametrize("make", FLAT)
-def test_masks_of_rows_and_weights_are_refused_unless_they_hide_nothing(make):
-    X, y = rows()
-    model = make()
-    if "random_state" in model.get_params():
-        model.set_params(random_state=new_seed(0))
-    y = labels_of(model, y)
+@pytest.mark.parametrize("model", EVERY_ESTIMATOR, ids=lambda e: type(e).__name__)
+def test_masks_of_rows_and_weights_are_refused_unless_they_hide_nothing(model):
+    X, y = rows(48)
+    model, y = clone(model), labels_of(model, y)
     with refused("X"):
         model.fit(masked(X), y)
     if not isinstance(model, ConformalClassifier):

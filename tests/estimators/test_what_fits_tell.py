@@ -4,24 +4,20 @@ import inspect
 
 import numpy as np
 import pytest
-from _estimators import PythonMulticlass, make_problem
+from _estimators import ITERATIVE, PythonMulticlass, make_problem
 from _options import placed
 from _seeds import new_rng, new_seed
 from _structures import STRUCTURES, data_of
 from sklearn.base import clone
-from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import sklearn_structsvm
 from sklearn_structsvm import (
     BCFWClassifier,
-    BCFWClassifierCV,
     BMRMClassifier,
     ComplexMetricClassifier,
     ConformalClassifier,
     CRFClassifier,
-    CRFClassifierCV,
-    MultilabelMetricClassifier,
     PragamClassifier,
     SlackRescaledSSVM,
     StackedStructureClassifier,
@@ -35,37 +31,19 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 PARITY = EqualizedOdds(slack=0.1)
 SHORT = {"max_iter": 3}
-CV = {"Cs": [0.01, 0.1], "cv": 2}
 
 
 # An estimator and the kind of its data, by name.
-CASES = {
-    "bcfw": (BCFWClassifier(**SHORT), "chain"),
-    "bcfw-converged": (BCFWClassifier(), "multiclass"),
+CASES = {name: (model, kind) for name, (kind, model) in ITERATIVE.items()}
+CASES |= {
     "bcfw-python": (BCFWClassifier(PythonMulticlass(), **SHORT), "custom"),
     "bcfw-threads": (BCFWClassifier(n_jobs=2, **SHORT), "chain"),
-    "bcfw-cv": (BCFWClassifierCV(**CV), "chain"),
-    "bmrm": (BMRMClassifier(**SHORT), "multiclass"),
     "conformal": (ConformalClassifier(), "multiclass"),
-    "crf": (CRFClassifier(**SHORT), "chain"),
-    "crf-newton": (CRFClassifier(solver="newton"), "multiclass"),
-    "crf-lbfgs": (CRFClassifier(solver="lbfgs", **SHORT), "chain"),
-    "crf-cv": (CRFClassifierCV(**CV), "chain"),
-    "pragam": (PragamClassifier(**SHORT), "multiclass"),
-    "pragam-chains": (PragamClassifier(structure="chain", **SHORT), "chain"),
-    "slack": (SlackRescaledSSVM(**SHORT), "chain"),
-    "slack-planes": (SlackRescaledSSVM(solver="cutting_plane", **SHORT), "chain"),
-    "slack-sgd": (SlackRescaledSSVM(solver="sgd", **SHORT), "chain"),
     "stacked": (
         StackedStructureClassifier(GaussianNB(), CRFClassifier(**SHORT)),
         "chain",
     ),
-    "sublbfgs": (SubLBFGSClassifier(**SHORT), "multiclass"),
     "sublbfgs-l1": (SubLBFGSClassifier("logistic", penalty="l1"), "binary"),
-    "multilabel": (
-        MultilabelMetricClassifier(MultiOutputClassifier(GaussianNB()), labels_per_row=1),
-        "multilabel",
-    ),
 }
 for kind in ("cycles", "pairs", "forest"):
     structure = clone(STRUCTURES[kind]).set_params(inference="lp")

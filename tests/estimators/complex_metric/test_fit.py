@@ -236,17 +236,14 @@ class TestWhatIsLearned:
         with pytest.warns(UserWarning, match="does not accept sample_weight"):
             model.fit(X, y, sample_weight=np.ones(len(y)))
 
-    @pytest.mark.parametrize(("k", "inner"), [(2, None), (3, GaussianNB())], ids=str)
     @pytest.mark.parametrize(
-        "params",
-        [
-            {},
-            {"constraint_confidence": 0.9, "constraint_calibration": "uniform"},
-            {"constraint_confidence": 0.9},
-            {"lmo": "weighted", "cv": None, "max_iter": 10},
-        ],
-        ids=["plain", "uniform", "held out", "weighted"],
-    )
+        ("k", "inner", "params"),
+        [(2, None, {}), (3, GaussianNB(), {}),
+         (2, None, {"constraint_confidence": 0.9, "constraint_calibration": "uniform"}),
+         (3, GaussianNB(), {"constraint_confidence": 0.9}),
+         (2, None, {"lmo": "weighted", "cv": None, "max_iter": 10})],
+        ids=["plain", "three", "uniform", "held out", "weighted"],
+    )  # fmt: skip
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_the_scale_of_weights_changes_nothing(self, k, inner, params):
         X, y, _ = make_data(k)

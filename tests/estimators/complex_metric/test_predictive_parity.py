@@ -222,7 +222,7 @@ def test_counts_are_tested_for_the_violation_itself(parity):
         assert (max(values) > 0.0) == (parity.violation(C, cells) > 0.0)
 
 
-def test_held_out_examples_certify_precisions():
+def test_held_out_examples_certify_precisions_if_that_can_be_asked():
     p, y, groups = sample(new_rng(8), 4000)
     parity = PredictiveParity(slack=0.3)
     model = ComplexMetricClassifier(
@@ -234,9 +234,6 @@ def test_held_out_examples_certify_precisions():
     model.set_params(solver_options__constraint_calibration="uniform")
     with pytest.raises(ValueError, match="constraint_calibration=0.5"):
         model.fit(p[:, None], y, sensitive_features=groups)
-
-
-def test_what_cannot_be_asked_is_an_error_that_says_what_to_write():
     p, y, groups = sample(new_rng(9), 60)
     X, names = p[:, None], np.array(["no", "yes"])[y]
     model = ComplexMetricClassifier(cv=None, constraints=PredictiveParity())
