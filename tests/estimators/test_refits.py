@@ -316,7 +316,9 @@ def test_an_answer_is_of_one_fit_at_whatever_line_another_ends(name):
         assert answers[0] != answers[1], what
         n_lines = count("line", partial(ask, old))
         n_old = 0
-        for line in range(1, n_lines + 1):
+        # Of many, the odd or the even ones, as the seed says.
+        step = 2 if n_lines > 9 else 1
+        for line in range(1 + new_rng(7).integers(step), n_lines + 1, step):
             model = copy.copy(old)
             found = at(line, "line", partial(ask, model), partial(end_fit, model, new))
             assert found in answers, (what, line)
