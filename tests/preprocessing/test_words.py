@@ -244,7 +244,7 @@ def test_values_of_further_columns_may_be_numbers_or_lacking():
         ([["a"], ["a", None]], TypeError, r"X\[1\]\[1\] has None"),
         (["a b"], TypeError, "one string"),
         ([[("a", "b"), ("a",)]], ValueError, r"X\[0\]\[1\] is \('a',\)"),
-        ([[("a", "b")], ["a"]], ValueError, r"X\[1\]\[0\] is the word 'a' alone"),
+        ([[("a", "b")], ["a"]], ValueError, r"X\[1\]\[0\] is only the word 'a'"),
         ([[1, 2]], (TypeError, ValueError), r"X\[0\]"),
         ([[]], ValueError, "X is empty"),
         ("the cat", TypeError, "list of sequences"),
