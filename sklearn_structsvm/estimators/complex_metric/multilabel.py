@@ -131,9 +131,9 @@ class MultilabelMetricClassifier(LabelPredictor):
           probabilities for the rest. The precision of a label counts three more
           predictions, with its share of hits, because that of few rows is mostly chance.
           With sample weights w, n rows are as many as :math:`(\sum w)^2 / \sum w^2`.
-          Simple rules are used instead, thresholds of .5 or the most probable labels,
-          and for "micro" or k labels thresholds for y, if they are better on halves of
-          the rows that neither was chosen by. Thresholds then count the labels.
+          Simple rules are used instead (thresholds of .5, the most probable labels, or
+          the best thresholds for y) if they are better on halves of the rows that neither
+          was chosen by. Thresholds then count the labels.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
 
@@ -527,7 +527,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     def _simple(self, raw, weights, truth):
         """Rules of probabilities as they are: thresholds of .5, and those for y."""
         k, cuts = self.labels_per_row, [np.full(raw.n_labels, 0.5)]
-        if self.average != "samples" and (self.average == "micro") == (k is None):
+        if self.average != "samples" and (k is None or self.average != "micro"):
             cuts.append(self._by_labels(raw, weights, truth).rule.values)
         if k is None:
             return [ThresholdRule(values) for values in cuts]
