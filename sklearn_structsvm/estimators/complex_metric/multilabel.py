@@ -131,7 +131,7 @@ class MultilabelMetricClassifier(LabelPredictor):
           probabilities for the rest. The precision of a label counts three more
           predictions, with its share of hits, because that of few rows is mostly chance.
           With sample weights w, n rows are as many as :math:`(\sum w)^2 / \sum w^2`.
-          Simple rules (thresholds of .5, the most probable labels, or the best thresholds
+          Simple rules (thresholds of .5, the most probable labels, or thresholds
           for y) are used if they are better on halves of the rows that chose neither.
     cv : int, float, splitter, iterable, "prefit" or None, default=5
         Where the probabilities used for choosing the rule come from.
