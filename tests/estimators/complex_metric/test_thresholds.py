@@ -109,7 +109,7 @@ def test_text_thresholds_and_predictions_agree_on_ties(metric, named, score_of, 
         metric, constraints = metric(label=named), other(label=named, at_least=0.3)
     else:
         metric, constraints = metric(pos_label=named), ()
-    for seed in range(4):
+    for seed in range(2):
         X, y = draw(seed)
         X = X if score_of == "bad" else np.round(1 - X, 2)
         for counted in ("auto", "labels", "probabilities"):
