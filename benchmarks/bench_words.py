@@ -376,8 +376,10 @@ def show(found):
             print(f"{name}: five folds of {own['choice']['sentences']} sentences, C=1\n")
             header = ["", own["score"], "beside the default's", "CPU s"]
             print_table(header, own["choice"]["rows"])
-    print("From strings to CSR\n")
-    print_table(SPEED, [[k, *v["speed"]] for k, v in found.items() if "speed" in v])
+    rows = [[name, *own["speed"]] for name, own in found.items() if "speed" in own]
+    if rows:
+        print("From strings to CSR\n")
+        print_table(SPEED, rows)
     for name, own in found.items():
         if "costs" in own:
             print(f"{name}, with costs of wrong labels where entities are, C=1\n")
