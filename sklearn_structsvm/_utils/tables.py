@@ -38,8 +38,8 @@ def refuse_odd_columns(X, given="X", with_missing=False):
         is_asked = strings or dates or with_missing
         missing = columns_with_missing(X) if is_asked else []
     else:
-        is_table = with_missing and np.ndim(X) == 2 and not sparse.issparse(X)
-        columns = np.asarray(X).T if is_table else []
+        values = np.asarray(X if with_missing and not sparse.issparse(X) else [])
+        columns = values.T if values.ndim == 2 else []
         missing = [j for j, column in enumerate(columns) if n_missing(column)]
     if not (strings or dates or missing):
         return
@@ -47,7 +47,7 @@ def refuse_odd_columns(X, given="X", with_missing=False):
     for names, what in (
         (list(strings), f"strings, such as {next(iter(strings.values()), '')!r}"),
         (dates, "dates or times"),
-        (missing, "missing values"),
+        (missing, "missing values (NaN)"),
     ):
         if names:
             column, hold = ("Columns", "hold") if names[1:] else ("Column", "holds")
