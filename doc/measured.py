@@ -93,8 +93,8 @@ TOPICS = {
     "sequences": (
         "Sequences",
         "ocr_pass ocr_gap prototypes ocr_crfsuite conll crf elastic_net given_scores "
-        "stacked words embeddings reading tagging growing_data slack_chain many_labels "
-        "parallel workers scaling",
+        "stacked durations segments words embeddings reading tagging growing_data "
+        "slack_chain many_labels parallel workers scaling",
     ),
     "rows": (
         "Rows of a matrix",
