@@ -140,6 +140,7 @@ def main():
         se = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
         beyond = "-" if way == "chain" else f"{gain.mean():+.4f} ± {se:.4f}"
         rows.append([way, len(gain), f"{error.mean():.4f}", f"{f1.mean():.4f}", beyond])
+    print("Half of the persons and rooms for training:\n")
     print_table(["way", "splits", "test error", "macro F1", "beyond the chain"], rows)
 
 
