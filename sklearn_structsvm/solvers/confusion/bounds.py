@@ -78,13 +78,33 @@ def denominator_range(problem, B):
     """The smallest and largest <B, C> over all C >= 0 that may be feasible.
 
     The row sums alone are used if the result is above 0, and otherwise the linear
-    constraints as well. The precision's denominator, for example, is 0 for a classifier
-    that never predicts the class, but not for one with a minimal recall.
+    constraints and tangents of the others. The precision's denominator, for example, is
+    0 for a classifier that never predicts the class, not for one with a minimal recall.
     """
     least, most = linear_range(problem, B)
-    G, h, _, halves = problem.conditions
-    if least > 0.0 or not len(h):
+    if least > 0.0 or not problem.constrained:
         return least, most
+    tangents = []
+    for _ in range(20):
+        found = _least_denominator(problem, B, tangents)
+        if found.status != 0:
+            break
+        # A linear program's minimum may be too high by this, relative to 1.
+        least = max(found.fun - 1e-7, least)
+        C = found.x[: B.size].reshape(B.shape)
+        curved = [c for c in problem.convex_constraints if c.value(C) > FEASIBILITY_TOL]
+        if not curved:
+            break
+        tangents += [c.tangent(C) for c in curved]
+    return max(least, 0.0), most
+
+
+def _least_denominator(problem, B, tangents):
+    """The linear program of `denominator_range`."""
+    G, h, _, halves = problem.conditions
+    G = np.concatenate([G, np.reshape([L for L, _ in tangents], (-1, *B.shape))])
+    h = np.append(h, [offset for _, offset in tangents])
+    halves = np.pad(halves, (0, len(tangents)))
     m, k, _ = problem.shape
     # Upper and lower halves are on both sides of a free variable of their level.
     n_levels = halves.max(initial=0)
@@ -92,9 +112,9 @@ def denominator_range(problem, B):
         (-np.sign(halves), (np.arange(len(h)), np.maximum(np.abs(halves) - 1, 0))),
         shape=(len(h), max(n_levels, 1)),
     )
-    found = linprog(
+    return linprog(
         np.append(np.ravel(B), np.zeros(sides.shape[1])),
-        A_ub=sparse.hstack([sparse.csr_array(G.reshape(len(h), -1)), sides]),
+        A_ub=sparse.hstack([sparse.csr_array(G.reshape(-1, B.size)), sides]),
         b_ub=-h,
         A_eq=sparse.hstack(
             [
@@ -105,10 +125,6 @@ def denominator_range(problem, B):
         b_eq=problem.priors.ravel(),
         bounds=[(0.0, None)] * B.size + [(None, None)] * sides.shape[1],
     )
-    if found.status != 0:
-        return least, most
-    # A linear program's minimum may be too high by this, relative to 1.
-    return max(found.fun - 1e-7, 0.0), most
 
 
 def trivial_bound(problem):

@@ -442,3 +442,18 @@ def test_what_a_negligible_weight_meets_is_not_met_without_it():
             sensitive_features=np.arange(8) % 2,
         )
         assert run_column_generation(problem, tol=1e-4).violation <= 0.0
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_curved_constraint_keeps_the_share_of_a_precision_from_zero(k):
+    P = new_rng(k).dirichlet(np.ones(k), size=60)
+    for at_most in (0.01, 0.1):
+        constraint, tol = Quantification(at_most=at_most), 1e-6
+        problem = ConfusionProblem.from_probabilities(
+            Precision(pos_label=1), P, constraints=[constraint]
+        )
+        result = run_column_generation(problem, tol=tol, max_iter=200)
+        assert result.status == "converged" and result.gap <= tol
+        # It binds: the share of label 1 is smaller than it is.
+        excess = problem.violation(result.solution.confusion)
+        assert -1e-3 < excess <= 1e-9
