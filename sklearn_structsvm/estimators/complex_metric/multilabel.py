@@ -527,7 +527,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         """Rules of probabilities as they are: thresholds of .5, and those for y."""
         k, cuts = self.labels_per_row, [np.full(raw.n_labels, 0.5)]
         if self.average != "samples" and (k is None or self.average != "micro"):
-            cuts.append(self._by_labels(raw, weights, truth).rule.values)
+            # No label is predicted everywhere, also where few probabilities are kept.
+            cuts.append(np.maximum(self._by_labels(raw, weights, truth).rule.values, 0.0))
         if k is None:
             return [ThresholdRule(values) for values in cuts]
         gains = [np.column_stack([-np.clip(c, 0.0, 1.0), np.ones(len(c))]) for c in cuts]
