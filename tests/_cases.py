@@ -9,7 +9,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from _problems import assert_same_weights
 from _references import (
     CHAIN_PARTS,
     Listed,
@@ -740,7 +739,9 @@ def check_steps(case, step):
     solver = BlockFrankWolfe(case.oracle(), case.listed.uniform, 0.05, step=step)
     reference = Textbook(case.listed, 0.05, step=step)
     solver.run(reference.run(visits(case.listed.n, passes=8)).visited)
-    assert_same_weights(solver.weights, reference.w)
+    # What is zero may be so by terms that cancel, which are at most radius / λ.
+    atol = 1e-12 * np.abs(reference.w).max() + 1e-15 * case.listed.radius() / 0.05
+    np.testing.assert_allclose(solver.weights, reference.w, rtol=0, atol=atol)
     np.testing.assert_allclose(solver.loss, reference.loss_blocks.sum(), rtol=1e-12)
     return len(reference.visited)
 
