@@ -140,7 +140,7 @@ class Path:
 
 # Scores that are summed as numbers, and by logarithms.
 # Wider ones would underflow in long double.
-SIZES = [(200_000, 3, 1.0), (30_000, 3, 300.0), (300, 50, 1.0), (150, 50, 200.0)]
+SIZES = [(1_000_000, 3, 1.0), (30_000, 3, 300.0), (300, 50, 1.0), (150, 50, 200.0)]
 KINDS = [ChainStructure, TreeStructure]
 
 

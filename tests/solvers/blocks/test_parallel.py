@@ -132,7 +132,7 @@ def test_pages_that_are_not_marked_are_not_touched(kind, layout):
 # Estimators.
 
 
-OPTIONS = {"C": 0.1, "tol": 1e-3, "max_iter": 10**5, "random_state": 0}
+OPTIONS = {"C": 0.1, "tol": 1e-4, "max_iter": 10**5, "random_state": 0}
 MODELS = {
     "default": BCFWClassifier(**OPTIONS),
     "pairwise": BCFWClassifier(
@@ -151,7 +151,7 @@ def test_threads_agree_with_one_within_their_gaps_and_their_pace_changes_no_bit(
     s = new_rng(0).uniform(0.5, 2.0, size=100)
     one = clone(model).fit(X, y, sample_weight=s)
     two = clone(model).set_params(n_jobs=2).fit(X, y, sample_weight=s)
-    assert max(one.dual_gap_, two.dual_gap_) <= 1e-3
+    assert max(one.dual_gap_, two.dual_gap_) <= 1e-4
     # They did not go the same way.
     assert (one.coef_ != two.coef_).any()
     assert_same_optimum(one, two, 0.1 * s.sum())
