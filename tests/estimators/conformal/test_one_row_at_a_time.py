@@ -78,7 +78,7 @@ def test_sets_do_not_depend_on_the_batch(params):
 
 @pytest.mark.parametrize("score", ["aps", "raps"])
 def test_coverage_holds_row_by_row(score):
-    n_fits, params = 120, {"conformity_score": score, "randomized": True, "cv": "prefit"}
+    n_fits, params = 200, {"conformity_score": score, "randomized": True, "cv": "prefit"}
     alone = batch = 0
     for seed in range(n_fits):
         model, (X, y) = fitted(params, 100 + seed), draw(new_rng(1000 + seed), 3)
