@@ -44,8 +44,6 @@ cdef class Parts:
     ----------
     whole : ProximalIterate
     parts : list of ProximalIterate
-    sigma : float
-        σ, from 1 to the number of parts.
     """
 
     cdef ProximalIterate whole
@@ -55,13 +53,13 @@ cdef class Parts:
     cdef double sigma
     cdef readonly Py_ssize_t n_pages
 
-    def __init__(self, ProximalIterate whole, list parts, double sigma):
+    def __init__(self, ProximalIterate whole, list parts):
         cdef Py_ssize_t k, d = whole.v.shape[0]
         cdef ProximalIterate part
         self.whole = whole
         self.parts = parts
         self.n_parts = len(parts)
-        self.sigma = sigma
+        self.sigma = 1.0
         self.n_pages = (d + PAGE - 1) // PAGE
         self.at = <Part*> malloc(max(self.n_parts, 1) * sizeof(Part))
         if self.at == NULL:
@@ -75,11 +73,12 @@ cdef class Parts:
     def __dealloc__(self):
         free(self.at)
 
-    def refresh(self):
-        """Copy the weights of the whole, its λ' and its threshold to the parts."""
+    def refresh(self, double sigma):
+        """Begin rounds with this σ, and the weights and the threshold of the whole."""
         cdef ProximalIterate part
+        self.sigma = sigma
         for part in self.parts:
-            part.lam = self.whole.proximal_lam() / self.sigma
+            part.lam = self.whole.proximal_lam() / sigma
             part.kappa = part.l1_ratio = 0.0
             part.threshold = self.whole.threshold
             np.asarray(part.v)[...] = self.whole.v

@@ -24,7 +24,6 @@ from sklearn_structsvm.datasets import make_chains
 from sklearn_structsvm.solvers.blocks import parallel
 from sklearn_structsvm.solvers.blocks._active_sets import ActiveSets
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
-from sklearn_structsvm.solvers.blocks._parts import Parts
 from sklearn_structsvm.solvers.blocks.bcfw import certify
 from sklearn_structsvm.solvers.blocks.parallel import Team
 from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
@@ -60,7 +59,7 @@ def test_rounds_leave_a_dual_point_and_never_lower_its_objective(
     with Team(solver, 3) as team:
         if sigma is not None:
             # Steps that are too long for parts that have much in common.
-            team.joint = Parts(solver, team.parts, sigma)
+            team.sigmas = [sigma, sigma]
         for _ in range(6):
             before = proximal_dual(problem, solver, p, lower, upper)
             team.make_pass(rng)
@@ -95,7 +94,7 @@ def test_a_round_that_went_too_far_is_taken_back_in_part():
     )
     gammas = []
     with Team(solver, 6) as team:
-        team.joint = Parts(solver, team.parts, 1.0)
+        team.sigmas = [1.0, 1.0]
         best_step = team._join
         team._join = lambda: gammas.append(best_step()) or gammas[-1]
         for _ in range(5):
