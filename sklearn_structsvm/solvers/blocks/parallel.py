@@ -24,13 +24,6 @@ LEAST_OPERATIONS = 500_000
 MANY_PAGES = 1024
 
 
-# Where σ lies, from 0 for one to 1 for the number of parts: in passes that ask the
-# oracle, whose steps hinder each other little, and in every second pass over the cached
-# labelings, which undoes what went too far. Other passes over these are as the first.
-# With 0.5 for all, letters take 17 passes for 16, and 59 for 53.
-SHARES_OF_SIGMA = (0.25, 1.0)
-
-
 def sigma_of(n_parts, share=0.5):
     """σ for this many parts.
 
@@ -71,8 +64,11 @@ class Team:
             mine = np.zeros(len(weights))
             mine[blocks[k::n_threads]] = weights[blocks[k::n_threads]]
             self.parts.append(iterate.part(mine))
-        shares = SHARES_OF_SIGMA if iterate.has_best_step else (1.0, 1.0)
-        self.sigmas = [sigma_of(n_threads, share) for share in shares]
+        # Passes that ask the oracle hinder each other little. Every second pass over the
+        # cached labelings undoes what went too far; other ones are as the first. With
+        # sigma_of(n_threads) for all, letters take 17 passes for 16, and 59 for 53.
+        share = 0.25 if iterate.has_best_step else 1.0
+        self.sigmas = [sigma_of(n_threads, share), float(n_threads)]
         self.n_cached = 0
         self.joint = Parts(iterate, self.parts)
         n_pages = self.joint.n_pages
