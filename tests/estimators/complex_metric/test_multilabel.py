@@ -119,7 +119,7 @@ CLASSIFIERS = [
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 def test_classifiers_of_all_forms_are_taken(classifier):
     X, Y = some_data()
-    model = MultilabelMetricClassifier(classifier, cv=2).fit(X, Y)
+    model = MultilabelMetricClassifier(classifier, confusion="labels", cv=2).fit(X, Y)
     proba = model.predict_proba(X)
     assert proba.shape == Y.shape
     assert np.array_equal(model.predict(X), (proba > model.thresholds_).astype(int))
