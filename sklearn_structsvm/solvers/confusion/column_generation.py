@@ -95,7 +95,7 @@ class ColumnGeneration(ConfusionSolver):
         super().__init__(problem, tol, max_iter, options)
         self.incumbent = _Finishing(self, problem, tol)
         self.columns, self.bounds = self.incumbent.columns, self.incumbent.bounds
-        if problem.constrained and 0.0 in (self.bounds.below or ()):
+        if problem.constrained and min(self.bounds.below or (1.0,)) <= tol:
             # Minorants may give none, and programs are as exact as a gap requires.
             self.incumbent.bound_by_ratios()
         self.master = make_master(problem, self.columns)
