@@ -208,7 +208,7 @@ def concatenated(items):
         columns = zip(*(item.matrices for item in items), strict=True)
         return SplitMatrix(list(map(concatenated, columns)))
     library = type(first).__module__.partition(".")[0]
-    if library == "pandas":
+    if library == "pandas" and first.ndim == 2:
         items = _with_all_categories(items)
     if library in ("pandas", "polars", "pyarrow"):
         name = "concat_tables" if library == "pyarrow" else "concat"

@@ -456,7 +456,7 @@ TAGGER = ChainStructure(transitions=[("a", "b")])
      (CRFClassifier(MulticlassStructure()), ["a", MISSING], "rows without a label"),
      (BCFWClassifier("chain", l1_ratio=0.5), HALF, "l1_ratio=0"),
      (CRFClassifierCV("chain", l1_ratios=[0.0, 0.5]), HALF,
-      "l1_ratio=0.5 cannot learn: use l1_ratio=0")],
+      "l1_ratio=0.5 cannot learn from them: use l1_ratio=0")],
 )  # fmt: skip
 def test_what_cannot_be_learned_from_is_refused(model, y, words):
     X = np.eye(2) if model.structure.__class__ is MulticlassStructure else GOOD_X

@@ -190,7 +190,7 @@ def test_other_labels_structures_thresholds_and_conflicts_are_refused():
     model, X = make_tagger("bio", new_rng(5))
     allowed = [None, None, [None, "O", "I-x"], None]
     for threshold in (None, 0.5):
-        with pytest.raises(ValueError, match=r"allowed\[2\].*X\[2\].* 1 goes"):
+        with pytest.raises(ValueError, match=r"allowed\[2\].*X\[2\].* 1 fits those"):
             model.predict_spans(X, threshold=threshold, allowed=allowed)
     for threshold in (0, 0.0, -1.0, 1.5, np.nan, True, "all"):
         with pytest.raises(ValueError, match="threshold must be None or a number above"):
