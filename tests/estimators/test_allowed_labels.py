@@ -294,7 +294,9 @@ def test_a_conflict_with_transitions_names_item_and_node(name, cls):
     if cls is CRFClassifier:
         calls += [model.predict_proba, model.entropy]
     for call, (node, own) in product(calls, CONFLICTS.items()):
-        with pytest.raises(ValueError, match=rf"allowed\[2\].*X\[2\].* {node} fits those"):
+        with pytest.raises(
+            ValueError, match=rf"allowed\[2\].*X\[2\].* {node} fits those"
+        ):
             call(X, allowed=[[], None, own])
 
 

@@ -141,7 +141,9 @@ def test_the_last_step_of_a_pipeline_takes_the_weights(routing):
         pipeline = make_pipeline(StandardScaler(), LogisticRegression())
         C = WeightedLMO(pipeline).fit(X, Y)(L)[0]
     scaled = StandardScaler().fit_transform(X)
-    np.testing.assert_array_equal(C, WeightedLMO(LogisticRegression()).fit(scaled, Y)(L)[0])
+    np.testing.assert_array_equal(
+        C, WeightedLMO(LogisticRegression()).fit(scaled, Y)(L)[0]
+    )
 
 
 @pytest.mark.parametrize("wrap", [lambda c: c, lambda c: make_pipeline(c)])
@@ -149,7 +151,9 @@ def test_class_weights_do_where_they_are_all_that_is_needed(wrap):
     lmo = WeightedLMO(wrap(ClassWeighted())).fit(X, Y)
     for costs in ([1.0, 6.0, 2.0], [3.0, 1.0, 1.0]):
         L = -np.diag(costs)[None]
-        np.testing.assert_array_equal(lmo(L)[0], WeightedLMO(LogisticRegression()).fit(X, Y)(L)[0])
+        np.testing.assert_array_equal(
+            lmo(L)[0], WeightedLMO(LogisticRegression()).fit(X, Y)(L)[0]
+        )
     with pytest.raises(TypeError, match="a weight per example"):
         WeightedLMO(wrap(ClassWeighted())).fit(X, Y, np.arange(150.0))(L)
 
