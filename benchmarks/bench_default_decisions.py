@@ -83,16 +83,13 @@ METRICS = {
 }
 CONSTRAINED = {
     "balanced, equalized odds .05": (
-        "balanced",
-        EqualizedOdds(slack=0.05, reference="overall"),
+        "balanced", EqualizedOdds(slack=0.05, reference="overall"),
     ),
     "balanced, equal opportunity .05": (
-        "balanced",
-        EqualOpportunity(slack=0.05, reference="overall"),
+        "balanced", EqualOpportunity(slack=0.05, reference="overall"),
     ),  # fmt: skip
     "recall, precision >= .7": (
-        Recall(pos_label=1),
-        Precision(pos_label=1, at_least=0.7),
+        Recall(pos_label=1), Precision(pos_label=1, at_least=0.7),
     ),  # fmt: skip
 }
 MULTILABEL = ["reuters90", "yeast", "scene"]

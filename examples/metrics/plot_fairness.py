@@ -164,7 +164,9 @@ else:
 # Constraints can contradict each other, or ask for more than the class probabilities
 # can distinguish. Then an error states the smallest violation that can be reached.
 
-impossible = [Recall(pos_label=label, at_least=0.9) for label in ("repaid", "default")]
+impossible = [
+    Recall(pos_label=label, at_least=0.9) for label in ("repaid", "default")
+]
 try:
     ComplexMetricClassifier(constraints=impossible).fit(X_train, y_train)
 except ValueError as error:
