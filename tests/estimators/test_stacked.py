@@ -530,7 +530,7 @@ REFUSED = [
      r"y\[0\] has 1 labels, but X\[0\] has 25 rows"),
     (OVER_ROWS, {"y": [["a"]]}, ValueError, "X has 12 items, but y has 1"),
     (OVER_ROWS, {"y": None}, ValueError, "requires y"),
-    (OVER_ROWS, {"X": np.ones((25, 3)), "y": ["a"] * 25}, TypeError, "a list of sequence"),
+    (OVER_ROWS, {"X": np.ones((25, 3)), "y": ["a"] * 25}, TypeError, "a list of"),
     (OVER_ROWS, {"y": [[MISSING] * 25] * 12}, ValueError, "y has no label"),
 ]  # fmt: skip
 
