@@ -394,7 +394,7 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
 
     def _largest_feature(self, X):
         """The largest absolute value in X as checked; 0.0 if it is not known."""
-        return max(map(largest_entry, self._all_matrices(X)), default=0.0)
+        return largest_entry(*self._all_matrices(X))
 
     def _all_matrices(self, X):
         return chain(self._matrices(X), self._edge_matrices(X))

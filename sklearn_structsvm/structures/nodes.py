@@ -105,7 +105,7 @@ class NodeStructure(Structure):
         largest = super()._largest_feature(X)
         if not self._has_both:
             return largest
-        return max([largest, *map(largest_entry, map(self._scores, X))])
+        return float(np.max([largest, largest_entry(*map(self._scores, X))]))
 
     def _with_own_indices(self, X):
         return list(map(with_own_indices, X))
