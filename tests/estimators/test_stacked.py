@@ -471,7 +471,9 @@ def test_weights_and_groups_are_routed_through_pipelines_and_searches():
     with config_context(enable_metadata_routing=True):
         model = clone(alone).set_fit_request(groups=True, sample_weight=True)
         model.set_score_request(sample_weight=True)
-        pipe = make_pipeline(scaled, model).fit(X, y, **beside)
+        # scikit-learn before 1.8 asks the pipeline itself.
+        pipe = make_pipeline(scaled, model).set_score_request(sample_weight=True)
+        pipe.fit(X, y, **beside)
         parts = "estimator__C", "final_estimator__C"  # parameters of both
         grid = {f"stackedstructureclassifier__{own}": [1.0] for own in parts}
         search = GridSearchCV(pipe, grid, cv=GroupKFold(2)).fit(X, y, **beside)
