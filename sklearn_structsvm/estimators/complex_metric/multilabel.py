@@ -62,6 +62,7 @@ from sklearn_structsvm.estimators.complex_metric.probabilities import (
     fit_probabilities,
     held_out_parts,
 )
+from sklearn_structsvm.estimators.complex_metric.row_hash import row_uniforms
 from sklearn_structsvm.estimators.constraints import TIME_OPTION
 from sklearn_structsvm.estimators.inner import UNFITTED, feature_attributes, supports
 from sklearn_structsvm.estimators.options import Need
@@ -492,10 +493,11 @@ class MultilabelMetricClassifier(LabelPredictor):
 
         They are judged on each half of the rows, chosen by the other.
         """
-        parts = []
-        for side in (0, 1):
-            of = np.arange(side, len(raw), 2)
-            parts.append((LabelRows.of(raw.matrix()[of]), weights[of], truth[of]))
+        # The order of the rows does not matter.
+        P, parts = raw.matrix(), []
+        order = np.lexsort((weights, row_uniforms(truth), row_uniforms(P)))
+        for of in (order[::2], order[1::2]):
+            parts.append((LabelRows.of(P[of]), weights[of], truth[of]))
         if choice.status == "max_time" or not all(part[1].any() for part in parts):
             return choice, rows
         pairs = zip(parts, parts[::-1], strict=True)

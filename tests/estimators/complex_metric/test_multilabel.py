@@ -605,7 +605,12 @@ SETS = [{"labels_per_row": 2}, {"average": "samples"}]
 
 
 @pytest.mark.parametrize("params", SETS, ids=str)
-def test_sets_are_chosen_by_calibrated_probabilities(params):
+def test_sets_are_chosen_by_calibrated_probabilities(params, monkeypatch):
+    # Of those that they choose from, simple rules are hardly worse here.
+    def own(_, choice, raw, rows, *rest):
+        return choice, rows
+
+    monkeypatch.setattr(MultilabelMetricClassifier, "_or_simple", own)
     rng = new_rng(26)
     eta, Y = given(rng, n=300)
     # As they are, they would hardly choose the last label.
@@ -896,3 +901,17 @@ def test_a_search_is_told_kept_and_limited_in_time(metric, capfd):
         model = prefit(metric=metric, verbose=1, **params).fit(eta, Y)
         assert not hasattr(model, "history_")
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("params", [{}, {"average": "micro"}, {"labels_per_row": 2}])
+def test_the_order_of_the_rows_does_not_matter(params):
+    for seed in range(4):
+        X, Y = make_multilabel_classification(
+            200, n_classes=4, random_state=new_seed(seed)
+        )
+        base = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(X, Y)
+        model = MultilabelMetricClassifier(base, cv="prefit", **params).fit(X, Y)
+        order = new_rng(seed).permutation(200)
+        other = MultilabelMetricClassifier(base, cv="prefit", **params)
+        other.fit(X[order], Y[order])
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
