@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
+from sklearn_structsvm._utils._sizes import add_sizes, largest_size
+from sklearn_structsvm._utils.pieces import mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 
 
@@ -23,13 +24,7 @@ def stored_values(X):
 
 def largest_entry(*matrices):
     """The largest absolute value in matrices; 0.0 without any, NaN if there is one."""
-    values, largest = [own for X in matrices for own in stored_values(X)], 0.0
-    for piece in item_pieces([own.size for own in values]) if values else ():
-        some = values[piece]
-        joined = some[0] if len(some) == 1 else np.concatenate(list(map(np.ravel, some)))
-        ends = float(joined.max(initial=0.0)), -float(joined.min(initial=0.0))
-        largest = float(np.max([largest, *ends]))
-    return largest
+    return largest_size([own for X in matrices for own in stored_values(X)])
 
 
 def sum_of_squares(X):
@@ -54,11 +49,7 @@ def mean_sizes(matrices, weights):
         return np.concatenate([mean_sizes(part, weights) for part in parts])
     sizes = np.zeros(first.shape[1])
     if not sparse.issparse(first):
-        # To add short sequences one at a time would take as long as passes over them.
-        for piece in item_pieces([X.size for X in matrices]):
-            some, own = matrices[piece], weights[piece]
-            rows = some[0] if len(some) == 1 else np.concatenate(some)
-            sizes += mean_sizes_of_rows(rows, np.repeat(own, list(map(len, some))))
+        add_sizes(list(matrices), np.asarray(weights, float), sizes)
         return sizes
     # Adding to all columns must not take longer than the entries that are added.
     places, values, n_waiting = [], [], 0

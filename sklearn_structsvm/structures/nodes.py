@@ -597,10 +597,12 @@ class NodeStructure(Structure):
         """All labels, one example after another."""
         y = list(map(self._labels_of, y))
         for i, own in enumerate(y):
-            check_sequence(f"y[{i}]", own, "a sequence of labels")
-        y = [as_array(f"y[{i}]", own) for i, own in enumerate(y) if len(own)]
-        y = y or [np.empty(0, dtype=object)]
-        if len({y_i.dtype.kind if y_i.dtype.kind in "US" else "" for y_i in y}) > 1:
+            if type(own) is not np.ndarray or own.ndim == 0:
+                check_sequence(f"y[{i}]", own, "a sequence of labels")
+                y[i] = as_array(f"y[{i}]", own)
+        y = [own for own in y if len(own)] or [np.empty(0, dtype=object)]
+        kinds = {own.dtype.kind for own in y}
+        if len(kinds) > 1 and not kinds.isdisjoint("US"):
             # numpy would convert 1 to "1" beside "a".
             y = [y_i.astype(object) for y_i in y]
         return np.concatenate(y)

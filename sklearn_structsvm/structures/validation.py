@@ -11,6 +11,7 @@ from sklearn_structsvm._utils._csr_layout import are_sound
 from sklearn_structsvm._utils.borders import as_csr, is_empty, refuse_masked
 from sklearn_structsvm._utils.columns import stored_values
 from sklearn_structsvm._utils.labels import (
+    IGNORED,
     check_node_weights,
     plain,
     refuse_missing,
@@ -309,6 +310,20 @@ def refuse_single(labels, i, place="row"):
         )
 
 
+def _are_sound(y, X):
+    """Whether y has an array of integers or strings for each item, as long as it.
+
+    False says nothing about what is wrong.
+    """
+    for own, x in zip(y, X, strict=True):
+        if type(own) is not np.ndarray or own.dtype.kind not in "iuUS":
+            return False
+        if own.ndim != 1 or not 0 < len(own) == x.shape[0]:
+            return False
+    numbers = [own for own in y if own.dtype.kind == "i"]
+    return not numbers or not (np.concatenate(numbers) == IGNORED).any()
+
+
 def check_labels(y, X, *, part="", place="position"):
     """y as a list of 1-D label arrays, as long as the items of X, or pairs with weights.
 
@@ -323,6 +338,8 @@ def check_labels(y, X, *, part="", place="position"):
         if not isinstance(y[0], list | tuple) and np.ndim(y[0]) == 0:
             words += f" y[0] is {plain(y[0])!r}, but must be a list of labels for X[0]."
         raise ValueError(words)
+    if _are_sound(y, X):
+        return list(y)
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):
         given, weights = split_weights(given)
