@@ -1,8 +1,8 @@
 """Rows of features of words: values of columns looked up once, rows put together in C.
 
 A value (a word, a part of speech) is a row of a table. Its attributes are atoms, integers
-from 0, or -1 for none. A template with one part finds its columns in a list that each
-value has for each offset; one with several parts looks up pairs (prefix, atom).
+from 0, or -1 for none. A template with one part has an array with the column of each
+atom; one with several parts looks up pairs (prefix, atom).
 """
 import re
 import unicodedata
@@ -11,7 +11,6 @@ import numpy as np
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
 
 # Extends the character before it: marks, joiners and modifiers of skin color.
 cdef object JOINERS = re.compile("[\u200c\u200d\U0001f3fb-\U0001f3ff]")
@@ -118,8 +117,8 @@ def rows_of_values(list values, dict known, int n_rows, bint may_lack):
     Returns
     -------
     rows : ndarray of shape (n,), intc
-    new : list
-        The unknown values.
+    new : dict
+        The rows of the unknown values.
     bad : int
         The place of a value that is no str (nor None, if a value may lack), or -1.
     """
@@ -130,7 +129,7 @@ def rows_of_values(list values, dict known, int n_rows, bint may_lack):
     for i in range(n):
         value = values[i]
         if not (isinstance(value, str) or (may_lack and value is None)):
-            return result, [], i
+            return result, {}, i
         if type(value) is not str and value is not None:  # Such as str_ of NumPy.
             value = str.__str__(value)
         row = known.get(value)
@@ -140,10 +139,10 @@ def rows_of_values(list values, dict known, int n_rows, bint may_lack):
                 row = n_rows + len(more)
                 more[value] = row
         rows[i] = row
-    return result, list(more), -1
+    return result, more, -1
 
 
-def atoms_of(list strings, vocabularies, bint grow, Py_ssize_t n):
+def atoms_of(list strings, vocabularies, list numbers, Py_ssize_t n):
     """Atoms of the attributes of n values, -1 for None and for unknown strings.
 
     Parameters
@@ -152,8 +151,9 @@ def atoms_of(list strings, vocabularies, bint grow, Py_ssize_t n):
         Those of each attribute.
     vocabularies : list of dict, or None
         The atoms of strings, of each attribute. None takes hashes.
-    grow : bool
-        Whether unknown strings are added.
+    numbers : list of int, or None
+        The first integers, to which more are added: unknown strings get the same objects
+        in all vocabularies. None adds no strings.
 
     Returns
     -------
@@ -167,14 +167,16 @@ def atoms_of(list strings, vocabularies, bint grow, Py_ssize_t n):
     for j in range(len(strings)):
         own = strings[j]
         vocabulary = None if vocabularies is None else vocabularies[j]
+        if numbers is not None and vocabulary is not None:
+            numbers += range(len(numbers), len(vocabulary) + n)
         for i in range(n):
             string = own[i]
             if string is None:
                 atoms[i, j] = -1
             elif vocabulary is None:
                 atoms[i, j] = hashed_atom(string)
-            elif grow:
-                atoms[i, j] = vocabulary.setdefault(string, len(vocabulary))
+            elif numbers is not None:
+                atoms[i, j] = vocabulary.setdefault(string, numbers[len(vocabulary)])
             else:
                 atoms[i, j] = vocabulary.get(string, -1)
     return result
@@ -193,56 +195,6 @@ cdef int hashed_atom(str string) except -1:
     for j in range(size):
         hashed = (hashed ^ <unsigned char> text[j]) * <uint64_t> 0x100000001b3
     return <int> (mixed(hashed) >> 33)
-
-
-def lists_of_atoms(const int[:, ::1] atoms, const int[:, ::1] slots, const int[::1] flat,
-                   Py_ssize_t n_offsets, Py_ssize_t n_hashed):
-    """Columns of the features of values, one list for each value and offset.
-
-    Parameters
-    ----------
-    atoms : ndarray of shape (n, n_attributes)
-    slots : ndarray of shape (n_slots, 3), intc
-        Of each template with one part: the number of its offset, weakly rising, its
-        attribute, and where its family begins in `flat`, or the number of the family.
-    flat : ndarray
-        The column of each atom of each family, or -1; before them that of atom -1.
-    n_offsets : int
-    n_hashed : int
-        The number of columns if they are hashed, or 0.
-
-    Returns
-    -------
-    starts : ndarray of shape (n * n_offsets + 1,), intp
-    columns : ndarray, intc
-    atoms : ndarray
-    """
-    cdef Py_ssize_t i, k, place, end = 0, n = atoms.shape[0], n_slots = slots.shape[0]
-    cdef int atom, column
-    starts, columns = np.zeros(n * n_offsets + 1, np.intp), np.empty(n * n_slots, np.intc)
-    cdef Py_ssize_t[::1] ends = starts
-    cdef int[::1] found = columns
-    for k in range(n_slots):
-        if not (0 <= slots[k, 0] < n_offsets and 0 <= slots[k, 1] < atoms.shape[1]):
-            raise ValueError(CHANGED)
-    for i in range(n):
-        for k in range(n_slots):
-            atom = atoms[i, slots[k, 1]]
-            if n_hashed > 0:
-                column = -1
-                if atom >= 0:
-                    column = <int> (
-                        place_of((<int64_t> slots[k, 2] + 1) << 32, atom) % n_hashed)
-            else:
-                place = <Py_ssize_t> slots[k, 2] + 1 + atom
-                if not 0 <= place < flat.shape[0]:
-                    raise ValueError(CHANGED)
-                column = flat[place]
-            if column >= 0:
-                found[end] = column
-                end += 1
-            ends[i * n_offsets + slots[k, 0] + 1] = end
-    return starts, columns[:end], np.asarray(atoms)
 
 
 def letters_of(list words):
@@ -399,82 +351,66 @@ def shifted_rows(const int[::1] rows, const Py_ssize_t[::1] starts, int offset,
     return result
 
 
-cdef struct Lists:
-    # Of the rows of a table: where the lists of each row and offset start in `columns`
-    # (n_rows * n_offsets + 1), and the atoms of each row.
-    Py_ssize_t n_rows
-    const Py_ssize_t* starts
-    const int* columns
-    const int* atoms
-
-
 cdef struct Column:
+    # The rows of the values of words; atoms of values that are known, and of others.
     const int* rows
-    Py_ssize_t n_offsets
-    const int* offsets
-    const unsigned char* is_absolute
-    Py_ssize_t n_atoms
-    Lists known
-    Lists new
+    Py_ssize_t n_atoms, n_known
+    const int* known
+    const int* new
 
 
-cdef struct Part:
-    Py_ssize_t column
-    int offset
-    bint is_absolute
-    Py_ssize_t attribute
-
-
-cdef inline const Lists* lists_of(const Column* column, Py_ssize_t* row) noexcept nogil:
-    if row[0] < column.known.n_rows:
-        return &column.known
-    row[0] -= column.known.n_rows
-    return &column.new
-
-
-cdef int point(Lists* lists, arrays, Py_ssize_t n_offsets) except -1:
-    cdef const Py_ssize_t[::1] own_starts = arrays[0]
-    cdef const int[::1] own_columns = arrays[1]
-    cdef const int[:, ::1] own_atoms = arrays[2]
-    if own_starts.shape[0] != own_atoms.shape[0] * n_offsets + 1:
-        raise ValueError(CHANGED)
-    lists.n_rows = own_atoms.shape[0]
-    lists.starts = &own_starts[0]
-    lists.columns = &own_columns[0] if own_columns.shape[0] > 0 else NULL
-    lists.atoms = NULL
-    if own_atoms.shape[0] > 0 and own_atoms.shape[1] > 0:
-        lists.atoms = &own_atoms[0, 0]
-    return 0
-
-
-cdef int check_rows(const Column* column, Py_ssize_t n, Py_ssize_t reach) except -1:
-    cdef Py_ssize_t i, n_rows = column.known.n_rows + column.new.n_rows
-    if column.known.n_rows < 2 * reach or reach < 1:
+cdef int point(Column* column, tuple arrays, Py_ssize_t n, Py_ssize_t reach) except -1:
+    cdef const int[::1] rows = arrays[0]
+    cdef const int[:, ::1] known = arrays[1], new = arrays[2]
+    cdef Py_ssize_t i
+    column.n_known, column.n_atoms = known.shape[0], known.shape[1]
+    if (column.n_known < 2 * reach or reach < 1 or rows.shape[0] != n
+            or new.shape[1] != column.n_atoms):
         raise ValueError(CHANGED)
     for i in range(n):
-        if not 0 <= column.rows[i] < n_rows:
+        if not 0 <= rows[i] < column.n_known + new.shape[0]:
             raise ValueError(CHANGED)
+    column.rows = &rows[0] if n > 0 else NULL
+    column.known = &known[0, 0] if column.n_atoms > 0 else NULL
+    column.new = &new[0, 0] if column.n_atoms > 0 and new.shape[0] > 0 else NULL
     return 0
+
+
+cdef inline const int* atoms_at(const Column* column, Py_ssize_t start, Py_ssize_t n,
+                                Py_ssize_t p, Py_ssize_t reach) noexcept nogil:
+    """The atoms of the value at position p; see `row_at`."""
+    cdef Py_ssize_t row = row_at(column.rows, start, n, p, reach) - column.n_known
+    if row < 0:
+        return column.known + (row + column.n_known) * column.n_atoms
+    return column.new + row * column.n_atoms
 
 
 def make_rows(list columns, const Py_ssize_t[::1] starts, Py_ssize_t reach,
-              const int[:, ::1] parts, const int[::1] families, PairTable table,
-              Py_ssize_t n_features, bint are_hashed):
+              const int[:, ::1] places, const int[:, ::1] singles,
+              const int[::1] known, const int[:, ::1] others, const int[:, ::1] parts,
+              PairTable table, Py_ssize_t n_features, bint are_hashed):
     """Columns of the features of each word.
 
     Parameters
     ----------
-    columns : list of (rows, offsets, flags, known, new)
-        Of each column of the input: the rows of its values (n,); offsets (n_offsets,),
-        and flags of those that are absolute; and the lists of known and of new values,
-        of `lists_of_atoms`.
+    columns : list of (rows, known, new)
+        Of each column of the input: the rows of its values (n,), and the atoms of known
+        and of new values (n_rows, n_attributes).
     starts : ndarray of shape (n_sentences + 1,)
     reach : int
         See `row_at`.
-    parts : ndarray of shape (n_parts, 5), intc
-        Of the templates with several parts: template, column, offset, whether it is
-        absolute, and attribute.
-    families : ndarray of shape (n_templates,), intc
+    places : ndarray of shape (n_places, 3), intc
+        Where values stand: column, offset, and whether it is absolute.
+    singles : ndarray of shape (n_singles, 3), intc
+        Of each template with one part: place, attribute, and where atom 0 of its family
+        is in `known`, or the number of the family if columns are hashes.
+    known : ndarray
+        The column of each atom of each family, or -1; before them that of atom -1.
+    others : ndarray of shape (n_others, 2), intc
+        Of each template with several parts, or none: its family, and the end of its
+        parts.
+    parts : ndarray of shape (n_parts, 2), intc
+        Place and attribute.
     table : PairTable
         The node after each prefix and atom, and the column after the last one.
     n_features : int
@@ -487,111 +423,96 @@ def make_rows(list columns, const Py_ssize_t[::1] starts, Py_ssize_t reach,
     indices : ndarray, intc
     indptr : ndarray of shape (n + 1,), intp
     """
-    cdef Py_ssize_t i, c, d, t, n, k, j, start, row, at, end = 0, room = 0
+    cdef Py_ssize_t i, c, t, n, k, j, p, start, first, base, end = 0
     cdef Py_ssize_t n_columns = len(columns), n_words = starts[starts.shape[0] - 1]
-    cdef Py_ssize_t n_templates = families.shape[0], n_parts = parts.shape[0], size
-    cdef int value
+    cdef Py_ssize_t n_places = places.shape[0], n_singles = singles.shape[0]
+    cdef Py_ssize_t n_others = others.shape[0], n_parts = parts.shape[0]
+    cdef int value, atom
+    cdef bint is_whole = True
     cdef int64_t prefix
     cdef uint64_t hashed
-    cdef const Lists* lists
-    cdef const int[::1] rows, column_offsets
-    cdef const unsigned char[::1] flags
-    own = np.empty(max(n_columns, 1) * sizeof(Column), np.uint8)
-    cdef unsigned char[::1] memory = own
+    cdef unsigned char[::1] memory = np.empty(
+        n_columns * sizeof(Column) + n_places * sizeof(int*) + 1, np.uint8)
     cdef Column* column = <Column*> &memory[0]
-    indptr = np.zeros(n_words + 1, np.intp)
-    cdef Py_ssize_t[::1] ends = indptr
+    # The atoms of the value at each place.
+    cdef const int** own = <const int**> (column + n_columns)
     for c in range(n_columns):
-        rows, column_offsets, flags, known, new = columns[c]
-        column[c].rows = &rows[0] if n_words > 0 else NULL
-        column[c].n_offsets = column_offsets.shape[0]
-        column[c].offsets = &column_offsets[0] if column[c].n_offsets else NULL
-        column[c].is_absolute = &flags[0] if column[c].n_offsets else NULL
-        column[c].n_atoms = known[2].shape[1]
-        point(&column[c].known, known, column[c].n_offsets)
-        point(&column[c].new, new, column[c].n_offsets)
-        check_rows(&column[c], n_words, reach)
-    # The parts of template k are those from firsts[k] to firsts[k + 1].
-    firsts_, atoms_ = np.zeros(n_templates + 1, np.intc), np.empty(n_parts, np.intc)
-    cdef int[::1] firsts = firsts_, atoms = atoms_
-    for j in range(n_parts):
-        c, k = parts[j, 1], parts[j, 0]
-        if not (0 <= c < n_columns and 0 <= parts[j, 4] < column[c].n_atoms
-                and (parts[j - 1, 0] if j > 0 else 0) <= k < n_templates):
-            raise ValueError(CHANGED)
-        firsts[k + 1] = j + 1
-    for k in range(n_templates):
-        firsts[k + 1] = max(firsts[k], firsts[k + 1])
-    # As many entries as there can be.
-    for i in range(starts.shape[0] - 1):
-        n = starts[i + 1] - starts[i]
-        for t in range(n):
-            for c in range(n_columns):
-                for d in range(column[c].n_offsets):
-                    row = row_at(
-                        column[c].rows, starts[i], n,
-                        position(t, n, column[c].offsets[d], column[c].is_absolute[d]),
-                        reach)
-                    lists = lists_of(&column[c], &row)
-                    at = row * column[c].n_offsets + d
-                    room += lists.starts[at + 1] - lists.starts[at]
-    room += n_words * n_templates
-    indices = np.empty(room, np.intc)
+        point(&column[c], columns[c], n_words, reach)
+    for p in range(n_places):
+        is_whole &= 0 <= places[p, 0] < n_columns
+    for k in range(n_singles + n_parts):
+        p, j = 0, 0
+        if k < n_singles:
+            p, j = singles[k, 0], singles[k, 1]
+        else:
+            p, j = parts[k - n_singles, 0], parts[k - n_singles, 1]
+        is_whole = is_whole and 0 <= p < n_places
+        is_whole = is_whole and 0 <= j < column[places[p, 0]].n_atoms
+    for k in range(n_others):
+        is_whole &= (others[k - 1, 1] if k > 0 else 0) <= others[k, 1] <= n_parts
+    if not is_whole:
+        raise ValueError(CHANGED)
+    indptr = np.zeros(n_words + 1, np.intp)
+    indices = np.empty(n_words * (n_singles + n_others), np.intc)
+    cdef Py_ssize_t[::1] ends = indptr
     cdef int[::1] found = indices
     with nogil:
         for i in range(starts.shape[0] - 1):
             start, n = starts[i], starts[i + 1] - starts[i]
             for t in range(n):
-                for c in range(n_columns):
-                    for d in range(column[c].n_offsets):
-                        row = row_at(
-                            column[c].rows, start, n,
-                            position(
-                                t, n, column[c].offsets[d], column[c].is_absolute[d]),
-                            reach)
-                        lists = lists_of(&column[c], &row)
-                        at = row * column[c].n_offsets + d
-                        size = lists.starts[at + 1] - lists.starts[at]
-                        if size > 0:
-                            memcpy(
-                                &found[end], lists.columns + lists.starts[at],
-                                size * sizeof(int))
-                            end += size
-                # First the atoms of all parts, then entries, whose waits overlap.
-                for j in range(n_parts):
-                    c = parts[j, 1]
-                    row = row_at(
-                        column[c].rows, start, n,
-                        position(t, n, parts[j, 2], parts[j, 3]), reach)
-                    lists = lists_of(&column[c], &row)
-                    atoms[j] = lists.atoms[row * column[c].n_atoms + parts[j, 4]]
-                    k = parts[j, 0]
-                    if j == firsts[k] + 1 and not are_hashed:
-                        table.fetch(<int64_t> (families[k] + 1) << 32 | atoms[j - 1],
-                                    atoms[j])
-                for k in range(n_templates):
-                    prefix, value = (<int64_t> families[k] + 1) << 32, -1
+                for p in range(n_places):
+                    own[p] = atoms_at(&column[places[p, 0]], start, n, position(
+                        t, n, places[p, 1], places[p, 2]), reach)
+                # Of the entries of all pairs the waits overlap.
+                first = 0
+                for k in range(n_others):
+                    if others[k, 1] > first + 1 and not are_hashed:
+                        table.fetch(
+                            (<int64_t> others[k, 0] + 1) << 32
+                            | own[parts[first, 0]][parts[first, 1]],
+                            own[parts[first + 1, 0]][parts[first + 1, 1]])
+                    first = others[k, 1]
+                for k in range(n_singles):
+                    atom, base = own[singles[k, 0]][singles[k, 1]], singles[k, 2]
+                    value = -1
+                    if not are_hashed:
+                        is_whole &= 0 <= base + atom < known.shape[0]
+                        if is_whole:
+                            value = known[base + atom]
+                    elif atom >= 0:
+                        value = <int> (place_of((base + 1) << 32, atom) % n_features)
+                    if value >= 0:
+                        found[end] = value
+                        end += 1
+                first = 0
+                for k in range(n_others):
+                    prefix, value = (<int64_t> others[k, 0] + 1) << 32, -1
                     hashed = mixed(prefix)
-                    if firsts[k] == firsts[k + 1]:  # It is the same everywhere.
+                    if first == others[k, 1]:  # It is the same everywhere.
                         value = table.entry(prefix, 0).value
                         if are_hashed:
                             value = <int> (hashed % n_features)
-                    for j in range(firsts[k], firsts[k + 1]):
-                        value = -1
-                        if atoms[j] < 0:
+                    for j in range(first, others[k, 1]):
+                        atom, value = own[parts[j, 0]][parts[j, 1]], -1
+                        if atom < 0:
                             break
                         if are_hashed:
-                            hashed = place_of(<int64_t> hashed, atoms[j])
+                            hashed = place_of(<int64_t> hashed, atom)
                             value = <int> (hashed % n_features)
-                        elif j == firsts[k]:
-                            prefix |= atoms[j]
+                        elif j == first:
+                            prefix |= atom
                         else:
-                            value = table.entry(prefix, atoms[j]).value
+                            value = table.entry(prefix, atom).value
                             prefix = value
                             if value < 0:
                                 break
                     if 0 <= value < n_features:
                         found[end] = value
                         end += 1
+                    first = others[k, 1]
                 ends[start + t + 1] = end
-    return indices[:end], indptr
+    if not is_whole:
+        raise ValueError(CHANGED)
+    # Of the rest there may be much; nobody else sees it.
+    indices.resize(end, refcheck=False)
+    return indices, indptr

@@ -10,7 +10,6 @@ from sklearn_structsvm.preprocessing._words import (
     atoms_of,
     group_pairs,
     letters_of,
-    lists_of_atoms,
     make_rows,
     rows_of_values,
     shapes,
@@ -75,11 +74,12 @@ class FeatureTables:
         bounds = [*plan.bounds[0], *plan.bounds[1]]
         self.values = [{} for _ in range(n_columns)]
         self.atoms = [
-            self._atoms(column, bounds, grow=True, are_bounds=not plan.is_translated)
+            self._atoms(column, bounds, [], are_bounds=not plan.is_translated)
             for column in range(n_columns)
         ]
         nothing = np.empty(0, np.intc)
         self.pairs = np.empty(0, np.int64), nothing, nothing
+        self.bases, self.single = {}, nothing
         self.n_features = n_hashed or 0
 
     def _index(self, n_columns):
@@ -94,8 +94,8 @@ class FeatureTables:
         families = dict.fromkeys(map(self.plan.family, self.plan.templates))
         self.families = {family: number for number, family in enumerate(families)}
 
-    def _atoms(self, column, values, grow=False, are_bounds=False):
-        """Atoms of values, one row each."""
+    def _atoms(self, column, values, numbers=None, are_bounds=False):
+        """Atoms of values, one row each; `numbers` as of `atoms_of`."""
         lower, strings = None, []
         for place in self.own[column]:
             _, kind, argument, _ = self.plan.attributes[place]
@@ -111,23 +111,22 @@ class FeatureTables:
             else:
                 own = strings_of(kind, argument, values, self.clusters)
             strings.append(own)
-        return atoms_of(strings, self.known[column], grow, len(values))
+        return atoms_of(strings, self.known[column], numbers, len(values))
 
     def fit(self, columns, starts, min_count):
-        """Learn the features of words.
+        """Learn the features of words; return what `rows` does.
 
         `starts` (n_sentences + 1,). `columns` (list of lists of str): the values of
         each column, of all words.
         """
         if self.n_hashed is not None:
-            return
+            return self.rows(columns)
         rows = []
         for column, values in enumerate(columns):
             n_rows = len(self.atoms[column])
             own, new = self._rows(column, values)
-            places = range(n_rows, n_rows + len(new))
-            self.values[column] = dict(zip(new, places, strict=True))
-            atoms = self._atoms(column, new, grow=True)
+            self.values[column] = new
+            atoms = self._atoms(column, list(new), [*range(n_rows), *new.values()])
             self.atoms[column] = np.concatenate([self.atoms[column], atoms])
             rows.append(own)
         shifted = _Shifted(rows, starts, self.plan.reach)
@@ -135,19 +134,21 @@ class FeatureTables:
         # Those of equal names are counted together. What neighbors have but once says
         # nothing of others: without it errors are as many or fewer, and features half.
         least = (1, 1) if self.plan.is_translated else (min_count, max(min_count, 2))
-        self.features, self.single, counts = [], {}, []
+        self.features, counts = [], []
         self._learn_singles(shifted, ranks, least, counts)
         nodes, leaves = self._learn_others(shifted, ranks, least[1], counts)
         if self.plan.is_translated:
             leaves = self._merge(leaves, np.concatenate(counts), min_count)
         self.pairs = tuple(map(np.concatenate, zip(*nodes, *leaves, strict=True)))
+        return [(own, {}) for own in rows]
 
     def _learn_singles(self, shifted, ranks, min_counts, counts):
         """Columns of templates with one part: of each family, of each of its atoms.
 
+        Atom 0 of a family is at its place in `bases`, and before it what has no atom.
         `min_counts`: of features of the word, and of its neighbors.
         """
-        times, least = {}, {}
+        times, least, single = {}, {}, [self.single]
         for column, own in enumerate(self.own):
             for template in self.plan.singles(column):
                 (part,) = template.parts
@@ -165,12 +166,12 @@ class FeatureTables:
                 continue
             kept = np.flatnonzero(times[number] >= least[number]).astype(np.intc)
             kept = kept[np.argsort(ranks[spaces[0]][kept])]
-            # The first is for atom -1.
-            columns = np.full(len(times[number]) + 1, -1, np.intc)
-            columns[kept + 1] = self._new_columns(len(kept))
-            self.single[number] = columns
+            self.bases[number] = sum(map(len, single)) + 1
+            single.append(np.full(len(times[number]) + 1, -1, np.intc))
+            single[-1][kept + 1] = self._new_columns(len(kept))
             self.features.append((literals, spaces, kept[:, np.newaxis]))
             counts.append(times[number][kept])
+        self.single = np.concatenate(single)
 
     def _learn_others(self, shifted, ranks, min_count, counts):
         """Entries (prefix, atom, value) of templates with several parts, or none."""
@@ -237,7 +238,7 @@ class FeatureTables:
         is_kept = np.bincount(places, counts, len(names)) >= min_count
         places = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[places].astype(np.intc)
         places = np.append(places, np.intc(-1))  # For -1.
-        self.single = {number: places[own] for number, own in self.single.items()}
+        self.single = places[self.single]
         self.features, self.n_features = names[is_kept], int(is_kept.sum())
         found = []
         for prefixes, atoms, columns in leaves:
@@ -246,28 +247,28 @@ class FeatureTables:
             found.append(own)
         return found
 
-    def transform(self, columns, starts):
+    def transform(self, found, starts):
         """Columns of the features of each word.
 
-        `columns`, `starts`: as of `fit`. Returns `indices` (intc), `indptr` (intp).
+        `found` of `rows`, `starts` as of `fit`. Returns `indices` (intc), `indptr` (intp).
         """
+        tables = [
+            (rows, known, self._atoms(column, list(new)) if new else known[:0])
+            for column, ((rows, new), known) in enumerate(
+                zip(found, self.atoms, strict=True)
+            )
+        ]
         compiled = vars(self).get("_compiled") or self._compile()
-        known_lists, offsets, parts, families, table = compiled
-        tables = []
-        for column, values in enumerate(columns):
-            rows, new = self._rows(column, values)
-            known = known_lists[column]
-            lists = known[0][:1], known[1][:0], known[2][:0]
-            if new:
-                lists = lists_of_atoms(self._atoms(column, new), *self._slots[column])
-            tables.append((rows, *offsets[column], known, lists))
+        is_hashed = self.n_hashed is not None
         return make_rows(
-            tables, starts, self.plan.reach, parts, families, table,
-            self.n_features, self.n_hashed is not None,
-        )  # fmt: skip
+            tables, starts, self.plan.reach, *compiled, self.n_features, is_hashed
+        )
+
+    def rows(self, columns):
+        """The rows of the values of each column, and a dict of those of new values."""
+        return [self._rows(column, values) for column, values in enumerate(columns)]
 
     def _rows(self, column, values):
-        """The rows of the values of a column, and those of them that are not known."""
         n_rows = len(self.atoms[column])
         rows, new, bad = rows_of_values(values, self.values[column], n_rows, column > 0)
         if bad >= 0:
@@ -276,48 +277,32 @@ class FeatureTables:
 
     def _compile(self):
         """What `make_rows` takes, of the tables that were learned."""
-        self._slots, known, offsets = [], [], []
-        for column, own in enumerate(self.own):
-            at, slots, flat = {}, [], [np.empty(0, np.intc)]
-            bases, end = {}, 0
-            for template in self.plan.singles(column):
-                (part,) = template.parts
-                number = self.families[self.plan.family(template)]
-                if self.n_hashed is None and number not in bases:
-                    flat.append(self.single[number])
-                    bases[number], end = end, end + len(flat[-1])
-                place = at.setdefault(part[1:], len(at))
-                base = bases.get(number, number)
-                slots.append((place, own.index(part.attribute), base))
-            flat = np.concatenate(flat)
-            if len(flat) and flat.max() >= self.n_features:
-                raise ValueError("The tables of features were changed after fit.")
-            slots = np.array(slots, np.intc).reshape(-1, 3)
-            made = slots, flat, len(at), self.n_hashed or 0
-            self._slots.append(made)
-            known.append(lists_of_atoms(self.atoms[column], *made))
-            pairs = np.array(list(at), np.intc).reshape(-1, 2)
-            flags = pairs[:, 1].astype(np.uint8)
-            offsets.append((np.ascontiguousarray(pairs[:, 0]), flags))
-        parts, families = [], []
-        for k, template in enumerate(self.plan.others):
-            families.append(self.families[self.plan.family(template)])
+        if len(self.single) and self.single.max() >= self.n_features:
+            raise ValueError("The tables of features were changed after fit.")
+        places, singles, others, parts = {}, [], [], []
+        for template in self.plan.templates:
+            own = []
             for part in template.parts:
                 column = self.plan.attributes[part.attribute].column
-                place = self.own[column].index(part.attribute)
-                parts.append((k, column, part.offset, part.is_absolute, place))
-        self._compiled = (
-            known,
-            offsets,
-            np.array(parts, np.intc).reshape(-1, 5),
-            np.array(families, np.intc),
-            PairTable(*self.pairs),
+                place = places.setdefault((column, *part[1:]), len(places))
+                own.append((place, self.own[column].index(part.attribute)))
+            number = self.families[self.plan.family(template)]
+            if len(own) == 1:
+                singles.append((*own[0], self.bases.get(number, number)))
+            else:
+                parts += own
+                others.append((number, len(parts)))
+        places, singles, others, parts = (
+            np.array(list(rows), np.intc).reshape(-1, width)
+            for rows, width in ((places, 3), (singles, 3), (others, 2), (parts, 2))
         )
+        table = PairTable(*self.pairs)
+        self._compiled = places, singles, self.single, others, parts, table
         return self._compiled
 
     def __getstate__(self):
         state = vars(self).items()
-        made = ("_compiled", "_slots", "own", "known", "families")
+        made = ("_compiled", "own", "known", "families")
         return {name: value for name, value in state if name not in made}
 
     def __setstate__(self, state):

@@ -239,10 +239,10 @@ class WordFeatures(  # type: ignore[call-arg]
         tables = self.tables_
         with damage_refused(self):
             flat, starts, _ = _read(X, tables.columns)
-            return self._items(tables, flat, starts)
+            return self._items(*_found(tables.rows, tables, flat, starts))
 
     def _learn(self, X):
-        """Fit, and return the tables and what was read."""
+        """Fit, and return what `_items` takes."""
         self._check_options()
         flat, starts, names = _read(X, None if self.columns is None else self.columns)
         if not starts[-1]:
@@ -265,24 +265,22 @@ class WordFeatures(  # type: ignore[call-arg]
             )
         n_columns = len(names) + len(gazetteers)
         tables = FeatureTables(plan, n_columns, clusters, self.n_features)
-        columns = _with_marks(flat, starts, gazetteers)
-        _placed(tables.fit, columns, starts, names, self.min_count)
+        tables.columns, tables.gazetteers = names, gazetteers
+        tables.n_vector_columns = None if self.vectors is None else _width(self.vectors)
+        found = _found(tables.fit, tables, flat, starts, starts, self.min_count)
         if not tables.n_features:
             raise ValueError(
                 f"No feature occurs in {self.min_count} words: min_count is too large."
             )
-        tables.columns, tables.gazetteers = names, gazetteers
-        tables.n_vector_columns = None if self.vectors is None else _width(self.vectors)
         # At once, for those who read it meanwhile.
         self.tables_ = tables
-        return tables, flat, starts
+        return found
 
-    def _items(self, tables, flat, starts):
-        """The matrices of sentences."""
+    def _items(self, tables, words, starts, found):
+        """The matrices of sentences, of rows of values that were found."""
         if len(starts) == 1:
             return SequenceList()
-        columns = _with_marks(flat, starts, tables.gazetteers)
-        indices, indptr = _placed(tables.transform, columns, starts, tables.columns)
+        indices, indptr = tables.transform(found, starts)
         data = np.ones(len(indices), np.float32)
         is_tidy = tables.is_sorted or tidy_rows(data, indices, indptr)
         n = indptr[-1]
@@ -298,7 +296,7 @@ class WordFeatures(  # type: ignore[call-arg]
         if not is_tidy:
             matrix.sum_duplicates()
         if tables.n_vector_columns is not None:
-            vectors = self._vectors(flat[0], tables.n_vector_columns)
+            vectors = self._vectors(words, tables.n_vector_columns)
             matrix = SplitMatrix([matrix, vectors])
         return SequenceList(split_rows(matrix, starts[1:] - starts[:-1]))
 
@@ -374,22 +372,21 @@ def _width(vectors):
     return len(vectors[first])
 
 
-def _with_marks(flat, starts, gazetteers):
-    marks = [own.marks(flat[0], starts) for own in gazetteers.values()]
-    return [*flat, *marks]
-
-
-def _placed(call, columns, starts, names, *args):
-    """call(columns, starts, ...), with the place of a value that is no string."""
+def _found(find, tables, flat, starts, *args):
+    """What `_items` takes: `find` finds rows of the values of columns, and of marks."""
+    marks = [own.marks(flat[0], starts) for own in tables.gazetteers.values()]
+    columns = [*flat, *marks]
     try:
-        return call(columns, starts, *args)
+        found = find(columns, *args)
     except ValueFault as fault:
         i = int(np.searchsorted(starts, fault.row, side="right")) - 1
         value = columns[fault.column][fault.row]
         raise TypeError(
             f"X[{i}][{fault.row - int(starts[i])}] has {value!r} as "
-            f"{names[fault.column]!r}; it must be a string."
+            f"{tables.columns[fault.column]!r}; it must be a string."
         ) from None
+    # Only vectors need the words themselves.
+    return tables, None if tables.n_vector_columns is None else flat[0], starts, found
 
 
 def _read(X, names):
