@@ -51,7 +51,7 @@ def take_rows(X, piece):
     if not sparse.issparse(X):
         return X[piece]
     start, stop, _ = piece.indices(X.shape[0])
-    first, last = X.indptr[[start, stop]]
+    first, last = X.indptr[start], X.indptr[stop]
     return csr_of_parts(
         type(X),
         (stop - start, X.shape[1]),

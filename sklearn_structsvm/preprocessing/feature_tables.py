@@ -29,7 +29,8 @@ class ValueFault(TypeError):
 
 def lowered(words):
     """Words in lower case, with each digit as 0."""
-    words = [word.lower() for word in words]
+    # Most of a text is in lower case already, and is held once.
+    words = [word if (own := word.lower()) == word else own for word in words]
     return [word if word.isalpha() else re.sub(r"\d", "0", word) for word in words]
 
 
@@ -250,7 +251,7 @@ class FeatureTables:
     def transform(self, found, starts):
         """Columns of the features of each word.
 
-        `found` of `rows`, `starts` as of `fit`. Returns `indices` (intc), `indptr` (intp).
+        `found` of `rows`, `starts` of `fit`. Returns `indices` (intc), `indptr` (intp).
         """
         tables = [
             (rows, known, self._atoms(column, list(new)) if new else known[:0])

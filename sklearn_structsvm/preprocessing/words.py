@@ -285,12 +285,13 @@ class WordFeatures(  # type: ignore[call-arg]
         is_tidy = tables.is_sorted or tidy_rows(data, indices, indptr)
         n = indptr[-1]
         kind = np.intc if n <= LARGEST_INDEX else np.int64
+        indptr = indptr.astype(kind, copy=False)
         matrix = csr_of_parts(
             sparse.csr_array,
             (len(indptr) - 1, tables.n_features),
             data[:n],
             indices[:n].astype(kind, copy=False),
-            indptr.astype(kind, copy=False),
+            indptr,
             is_canonical=is_tidy,
         )
         if not is_tidy:
