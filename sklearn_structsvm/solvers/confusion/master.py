@@ -126,6 +126,7 @@ class Master:
         G, h, _, self.halves = problem.conditions
         self.piece_halves = np.zeros(0, dtype=int)
         self.rows = LinearRows(columns, G.reshape(len(h), int(np.prod(problem.shape))), h)
+        self.opposites = _opposites(self.rows.G, h)
         self.cuts = [Cuts(columns, phi) for phi in problem.convex_constraints]
         self.constrained = problem.constrained
         self.bends = len(self.cuts) > 0
@@ -194,6 +195,10 @@ class Master:
         self.move(target, c, Q)
         if n_pieces:
             y = y / y[:n_pieces][self.piece_halves >= 0].sum()
+        # What opposite conditions have in common cancels. Without slack a program may
+        # choose it as large as the price allows, and rounds the rest to its digits.
+        pairs = self.opposites + n_pieces
+        y[pairs] -= y[pairs].min(axis=0)
         # Multipliers that only bar columns need no price.
         self.pressure = self._price_of(np.where(self.bars, 0.0, y[n_pieces:]))
         return self._minorant(y[:n_pieces], y[n_pieces:], gap)
@@ -224,12 +229,10 @@ class Master:
             return
         wanted = PRICE_RATIO * self.pressure
         excess = self.problem.excess(self.columns.mix(self.weights))
-        is_limit = wanted > self.price and (
-            self.price < EASY_PRICE or gap < 0.5 * self.price * excess
-        )
-        if excess <= 0.0:
+        may_rise = self.price < EASY_PRICE or gap < 0.5 * self.price * excess
+        if excess <= FEASIBILITY_TOL:
             self.price = min(max(wanted, FIRST_PRICE), MAX_PRICE)
-        elif is_limit or (self.n_still and excess > FEASIBILITY_TOL):
+        elif self.n_still or (may_rise and wanted > self.price):
             self.price = min(PRICE_RATIO * self.price, MAX_PRICE)
 
     def move(self, target, c, Q):
@@ -482,6 +485,18 @@ class SmoothMaster(Master):
     def objective_minorant(self, C, multipliers):
         L, h = self.problem.tangent(C)
         return L, h, 0.0, 1.0
+
+
+def _opposites(G, h):
+    """Pairs (2, q) of conditions whose slopes are each other's negatives.
+
+    Pairs that contradict each other are left out: their multipliers are the proof.
+    """
+    # A difference from 0, or a sum with it, is never -0.0.
+    last = {(0.0 - slopes).tobytes(): p for p, slopes in enumerate(G)}
+    found = {last.get((slopes + 0.0).tobytes(), -1): p for p, slopes in enumerate(G)}
+    pairs = [(p, q) for q, p in found.items() if p < q and h[p] + h[q] <= 0.0]
+    return np.array(pairs, dtype=int).reshape(-1, 2).T
 
 
 def _counting(values, halves):

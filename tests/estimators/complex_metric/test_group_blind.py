@@ -126,6 +126,17 @@ def test_no_mixture_of_all_rules_is_better(constraint, n, g, k):
         np.testing.assert_allclose(found, model.certified_confusions_, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "constraint", [DemographicParity, EqualOpportunity, EqualizedOdds]
+)
+def test_equal_rates_of_many_groups_end_at_tol(constraint):
+    rng, fair = new_rng(13), constraint(slack=0.0, pos_label=1)
+    for n in (200, 200, 1000):
+        model = exact_fit(*random_sample(rng, n, 5, 2), "balanced", fair)
+        assert model.dual_gap_ <= TOL
+        assert model.constraint_violation_ <= 1e-9
+
+
 def two_shifted_groups(x):
     """P(group, label | x) of normal x in two groups, and the density of x."""
     densities = np.array([0.6, 0.4]) * np.exp(-((x[:, None] - [-0.7, 0.7]) ** 2) / 2)
