@@ -27,13 +27,13 @@ THREADS = dict.fromkeys(
 )
 os.environ.update(THREADS)
 
-import numpy as np  # noqa: E402
-from scipy import sparse  # noqa: E402
-from sklearn.exceptions import ConvergenceWarning  # noqa: E402
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_structsvm import BCFWClassifier  # noqa: E402
-from sklearn_structsvm.datasets import fetch_ocr_letters  # noqa: E402
-from sklearn_structsvm.structures import ChainStructure  # noqa: E402
+from sklearn_structsvm import BCFWClassifier
+from sklearn_structsvm.datasets import fetch_ocr_letters
+from sklearn_structsvm.structures import ChainStructure
 
 HERE = Path(__file__).parent
 # A gap_check_interval that leaves the checks at the start and at the end.

@@ -179,8 +179,7 @@ def rows_of(title, slack, found):
     return rows
 
 
-HEADER = ["", "slack", "", "certified", "holds", "error", "price", "of uniform",
-          "s"]  # fmt: skip
+HEADER = ["", "slack", "", "certified", "holds", "error", "price", "of uniform", "s"]
 
 
 def run_sets(args, peers):

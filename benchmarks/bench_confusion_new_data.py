@@ -148,9 +148,9 @@ def print_curves(data, curves):
         x, error = np.array(sorted(points)).T
         at = np.interp(LEVELS, x, error)
         inside = (np.array(LEVELS) >= x[0]) & (np.array(LEVELS) <= x[-1])
-        rows.append([
-            name, *(f"{v:.4f}" if ok else "-" for v, ok in zip(at, inside, strict=True))
-        ])  # fmt: skip
+        rows.append(
+            [name, *(f"{v:.4f}" if ok else "-" for v, ok in zip(at, inside, strict=True))]
+        )
     print(f"{data}: test error at equal test disparity\n")
     print_table(["", *LEVELS], rows)
 

@@ -10,6 +10,7 @@ Needs empulse and pandas in the interpreter that runs it, and does nothing witho
 """
 
 import warnings
+from importlib.util import find_spec
 from time import process_time
 
 from _common import make_parser, np, print_table
@@ -96,9 +97,7 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--splits", type=int, default=3)
     args = parser.parse_args()
-    try:
-        import empulse  # noqa: F401
-    except ImportError:
+    if find_spec("empulse") is None:
         print("[skipped: empulse is not installed]")
         return
     rows = []

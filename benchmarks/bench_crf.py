@@ -75,9 +75,12 @@ def load(name, data_home):
 
 def measure(name):
     """Title of the column, scorer for a search, and a function of true and found."""
+
+    def error(y, p):
+        return 1.0 - token_accuracy_score(y, p)
+
     if name == "conll2000":
         return "test chunk F1", entity_f1_scorer, lambda y, p: 100 * entity_f1_score(y, p)
-    error = lambda y, p: 1.0 - token_accuracy_score(y, p)  # noqa: E731
     return "test error", token_accuracy_scorer, error
 
 

@@ -15,12 +15,12 @@ from sphinx_gallery.directives import imgsgnode
 
 from sklearn_structsvm import __version__
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one
+
+import versions
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path.insert(0, str(HERE))  # for the modules beside this one
-
-import versions  # noqa: E402
-
 project = "sklearn-structsvm"
 author = "the sklearn-structsvm developers"
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]

@@ -1,6 +1,7 @@
 """Cost matrices that are data frames go by the names of their rows and columns."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from _seeds import new_rng
 from sklearn.base import clone
@@ -13,8 +14,6 @@ from sklearn_structsvm import (
 )
 from sklearn_structsvm.metrics import LinearLoss, cost_loss
 from sklearn_structsvm.structures import ChainStructure, MulticlassStructure
-
-pd = pytest.importorskip("pandas")
 
 LABELS = ["bad", "good", "odd"]
 COSTS = np.array([[0.0, 9.0, 1.0], [2.0, 0.0, 4.0], [1.0, 3.0, 0.0]])

@@ -337,7 +337,6 @@ def test_what_is_recorded_of_an_example_is_of_its_present_code(record):
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_the_example_of_superpixels_runs_where_scikit_image_is():
     pytest.importorskip("skimage")
-    pytest.importorskip("matplotlib").use("Agg")
     path = DOC.parent / "examples" / "sequences" / "superpixels.py"
     found = runpy.run_path(str(path))
     assert found["final"].structure_.inference_ == "messages"

@@ -224,8 +224,6 @@ def test_scores_that_are_no_numbers_are_refused(score):
 
 def test_estimators_of_others_hold_out_nothing():
     X, y = make_data()
-    if not hasattr(LogisticRegression, "set_callbacks"):
-        pytest.skip("this version of scikit-learn has no such estimator")
     model = LogisticRegression().set_callbacks(EarlyStopping())
     with pytest.raises(ValueError, match="holds out no part .* Pass X_val and y_val"):
         model.fit(X, y)

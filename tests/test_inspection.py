@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from _options import placed
 from _seeds import new_rng, new_seed
@@ -113,12 +114,11 @@ def test_contributions_have_the_names_of_the_pipeline():
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_tables_have_the_weights_with_their_names(name):
-    pandas = pytest.importorskip("pandas")
     model, _ = tagger(name)
     found = top_features(model, "I-x", n_features=2)
     frame = top_features(model, "I-x", n_features=2, as_frame=True)
-    expected = pandas.DataFrame(found, columns=["feature", "weight"])
-    pandas.testing.assert_frame_equal(frame, expected)
+    expected = pd.DataFrame(found, columns=["feature", "weight"])
+    pd.testing.assert_frame_equal(frame, expected)
     table = transition_table(model)
     assert table.index.tolist() == table.columns.tolist() == LABELS
     structure = model.structure_

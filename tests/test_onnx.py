@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from _seeds import new_rng, new_seed
 from scipy import sparse
@@ -295,9 +296,8 @@ def test_pipelines_searches_and_dictionaries_of_probabilities():
 
 
 def test_columns_of_a_data_frame():
-    pandas = pytest.importorskip("pandas")
     rng = new_rng(7)
-    X = pandas.DataFrame(
+    X = pd.DataFrame(
         {"age": rng.normal(size=N), "town": rng.choice(["here", "there"], size=N)}
     )
     y = (X["age"] + 0.5 * rng.normal(size=N) > 0.0).to_numpy().astype(int)

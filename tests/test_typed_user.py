@@ -350,7 +350,6 @@ def test_sequences_are_made_of_rows_and_tokens() -> None:
 
 
 def test_displays_are_what_their_constructors_return() -> None:
-    pytest.importorskip("matplotlib").use("agg")
     from matplotlib import pyplot as plt
 
     from sklearn_structsvm.plotting import ConvergenceDisplay, RegularizationPathDisplay

@@ -17,7 +17,7 @@ import torchcrf
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "doc" / "guide"))
 
-from crf_layer import ChainCRF  # noqa: E402
+from crf_layer import ChainCRF
 
 # Sentences, tokens, labels.
 SIZES = (32, 40, 9), (32, 40, 30), (32, 200, 9)

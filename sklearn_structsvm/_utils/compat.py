@@ -49,7 +49,7 @@ except ImportError:  # scikit-learn < 1.9
                 raise ImportError("Callbacks need scikit-learn 1.9 or later.")
             return self
 
-    def with_callbacks(method):  # type: ignore[no-redef]
+    def with_callbacks(method):
         return method
 
 

@@ -232,4 +232,4 @@ class ExplainsMistakes:
 
     @with_plain_refusals
     def _validate_params(self):
-        super()._validate_params()  # type: ignore[misc]
+        super()._validate_params()

@@ -229,7 +229,7 @@ class ThresholdDisplay(Display):
                     linestyle=":",
                     label="rule of the mixture",
                     alpha=0.3 + 0.7 * weight,
-                )  # fmt: skip
+                )
             )
             if len(self.rules_) > 1:
                 self.rules_[-1].set_label("_rule")

@@ -59,7 +59,7 @@ def _transformer_has(name):
     return check
 
 
-class SequenceTransformer(  # type: ignore[call-arg]
+class SequenceTransformer(
     DocumentedMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Apply a transformer of rows to the rows of all sequences.

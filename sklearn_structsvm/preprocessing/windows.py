@@ -24,7 +24,7 @@ from sklearn_structsvm.preprocessing.sequences import SequenceList
 STATISTICS = ("mean", "std", "difference")
 
 
-class WindowFeatures(  # type: ignore[call-arg]
+class WindowFeatures(
     DocumentedMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Add the rows beside each row, and statistics of windows around it, to its features.

@@ -33,7 +33,7 @@ def _has_names(estimator):
     return estimator.n_features is None
 
 
-class WordFeatures(  # type: ignore[call-arg]
+class WordFeatures(
     DocumentedMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Features of words: lists of words become CSR matrices, as taggers take them.

@@ -65,8 +65,6 @@ def test_rows_that_begin_beyond_the_entries_are_refused(layout, indptr):
 @pytest.mark.parametrize("layout", ["csr", "coo"])
 def test_a_sparse_array_of_one_dimension_is_refused(layout):
     row = sparse.coo_array(np.ones(3)).asformat(layout)
-    if row.ndim == 2:
-        pytest.skip("SciPy before 1.13 has none")
     with pytest.raises(ValueError, match=r"^y must have shape \(n_rows, n_columns\)"):
         check_sparse(row, "y")
 

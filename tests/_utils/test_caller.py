@@ -58,8 +58,8 @@ def reported(category, match, call):
     return place
 
 
-def first_line(call):
-    return __file__, call.__code__.co_firstlineno
+def check_the_line(category, match, call):
+    assert reported(category, match, call) == (__file__, call.__code__.co_firstlineno)
 
 
 def warn():
@@ -77,8 +77,7 @@ def test_from_outside_it_is_the_line_itself():
 @pytest.mark.parametrize("wrap", [clone, partial(make_pipeline, StandardScaler())])
 def test_of_a_fit_that_did_not_converge_also_within_a_pipeline(model, wrap):
     model = wrap(model)
-    call = lambda: model.fit(ROWS.X, ROWS.y)  # noqa: E731
-    assert reported(ConvergenceWarning, "max_iter=1", call) == first_line(call)
+    check_the_line(ConvergenceWarning, "max_iter=1", lambda: model.fit(ROWS.X, ROWS.y))
 
 
 @pytest.mark.parametrize(
@@ -89,8 +88,9 @@ def test_of_a_fit_that_did_not_converge_also_within_a_pipeline(model, wrap):
 )  # fmt: skip
 def test_of_a_start_anew(model):
     model = clone(model).set_params(warm_start=True, tol=0.1).fit(ROWS.X, ROWS.y)
-    call = lambda: model.fit(ROWS.X[:, :2], 2 - ROWS.y)  # noqa: E731
-    assert reported(UserWarning, "warm_start=True", call) == first_line(call)
+    check_the_line(
+        UserWarning, "warm_start=True", lambda: model.fit(ROWS.X[:, :2], 2 - ROWS.y)
+    )
 
 
 class Unweighted(LogisticRegression):
@@ -135,7 +135,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("match", "call"), OTHERS.values(), ids=OTHERS)
 def test_of_paths_and_rules(match, call):
-    assert reported(UserWarning, match, call) == first_line(call)
+    check_the_line(UserWarning, match, call)
 
 
 @pytest.mark.parametrize(
@@ -146,5 +146,4 @@ def test_of_a_pickle_by_another_version(model, monkeypatch):
     monkeypatch.setattr("sklearn_structsvm.estimators.base.__version__", "0.0.0")
     saved = pickle.dumps(model)
     monkeypatch.undo()
-    call = lambda: pickle.loads(saved)  # noqa: E731
-    assert reported(UserWarning, "was saved by", call) == first_line(call)
+    check_the_line(UserWarning, "was saved by", lambda: pickle.loads(saved))

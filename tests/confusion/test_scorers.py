@@ -19,6 +19,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from sklearn_structsvm.metrics import (
     Churn,
@@ -133,6 +134,10 @@ def test_metrics_tune_thresholds(data):
         assert tuned.best_score_ == pytest.approx(GMean()(y, tuned.predict(X)))
 
 
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9"),
+    reason="scikit-learn weights scores so since 1.9",
+)
 def test_weights_reach_the_score_without_routing_in_a_grid_search(data):
     X, y, _, weights = data
     model = LogisticRegression()
@@ -142,8 +147,6 @@ def test_weights_reach_the_score_without_routing_in_a_grid_search(data):
         guess = fitted.predict(X[test])
         return GMean()(y[test], guess, sample_weight=weights[test])
 
-    if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9):
-        pytest.skip("scikit-learn weights scores so since 1.9")
     for scoring in (GMean(), GMean().scorer()):
         search = GridSearchCV(model, {"C": [1.0]}, scoring=scoring, cv=FOLDS)
         search.fit(X, y, sample_weight=weights)

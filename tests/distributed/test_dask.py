@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from _dask_data import (
     COSTS,
@@ -204,7 +205,6 @@ def test_limits_and_callbacks_work_as_for_arrays(capsys):
 
 
 def frames(n_partitions=3):
-    pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe", exc_type=ImportError)
     X, y, s = rows()
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
@@ -277,7 +277,6 @@ def test_predictions_of_collections_are_lazy_and_those_of_the_rows():
         ComplexMetricClassifier(LogisticRegression(), random_state=0).fit(X, y),
     ]
     array = da.from_array(X, chunks=((50, 30, 10), 4))
-    pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe", exc_type=ImportError)
     for model in models:
         expected = model.predict(X)

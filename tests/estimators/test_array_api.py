@@ -36,7 +36,6 @@ from sklearn_structsvm import (
 from sklearn_structsvm._utils.compat import ROUTES_TO_DEFAULT_SCORES
 
 xp = pytest.importorskip("array_api_strict")
-pytest.importorskip("scipy", minversion="1.14")
 
 VARIABLE = "SCIPY_ARRAY_API"
 

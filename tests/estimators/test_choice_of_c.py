@@ -389,9 +389,11 @@ def test_a_fold_whose_weights_are_zero_is_named(kind):
     weights[8:16] = 0.0
     with pytest.raises(ValueError, match=f"test {words}"):
         cv_model(problem, cv=KFold(3)).fit(problem.X, problem.y, weights)
-    # A scorer that sees no weights.
-    scoring = lambda estimator, X, y: estimator.score(X, y)  # noqa: E731
-    model = cv_model(problem, cv=KFold(3), scoring=scoring, classes=[0, 1, 2])
+
+    def unweighted(estimator, X, y):
+        return estimator.score(X, y)
+
+    model = cv_model(problem, cv=KFold(3), scoring=unweighted, classes=[0, 1, 2])
     model.fit(problem.X, problem.y, weights)
     assert np.isfinite(model.scores_path_).all()
     with pytest.raises(ValueError, match=f"training {words}"):

@@ -198,7 +198,11 @@ def test_ascent_goes_on_where_newton_does_not(stops, monkeypatch):
     monkeypatch.setattr(crf, "FIRST_FORECAST", 2)
     monkeypatch.setattr(crf, "SLOW_IF_LEFT", -1.0)
     monkeypatch.setattr(estimator, "PASSES_PER_WEIGHT", 0.0)
-    move = lambda self, deadline: moves.append(deadline) or stops != "stalls"  # noqa: E731
+
+    def move(self, deadline):
+        moves.append(deadline)
+        return stops != "stalls"
+
     monkeypatch.setattr(estimator.ChainNewtonSteps, "move", move)
     options = {"gap_check_interval": 1, "warm_start": True}
     model = fitted(X, y, C=0.1, **options)

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from _estimators import (
     ACCURATE,
@@ -288,7 +289,6 @@ def test_weights_of_zero_for_all_classes_are_refused(cls):
 
 
 def test_a_series_of_arrays_is_a_list_of_sequences():
-    pd = pytest.importorskip("pandas")
     X, y = make_chains(12, random_state=new_seed(0))
     model = BCFWClassifier(C=0.1, random_state=0)
     expected = clone(model).fit(X, y).coef_

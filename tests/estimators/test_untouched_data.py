@@ -62,9 +62,7 @@ MODELS = {
     "conformal": ("rows", ConformalClassifier(LOGISTIC, random_state=0)),
     "labels": ("labels", BCFWClassifier(**FAST)),
     "labels CRF": ("labels", CRFClassifier(**FAST)),
-    "label metric": (
-        "labels", MultilabelMetricClassifier(OneVsRestClassifier(LOGISTIC))
-    ),
+    "label metric": ("labels", MultilabelMetricClassifier(OneVsRestClassifier(LOGISTIC))),
     "pairs": ("labels", BCFWClassifier(PairwiseMultilabelStructure("all"), **FAST)),
     "hierarchy": ("labels", BCFWClassifier(HierarchicalStructure(LEAVES), **FAST)),
     "chain": ("chain", CRFClassifier("chain", **FAST)),
@@ -75,7 +73,7 @@ MODELS = {
     "tree": ("tree", CRFClassifier(TreeStructure(), **FAST)),
     "graph": ("graph", BCFWClassifier(GraphStructure(), **FAST)),
     "graph CRF": ("graph", CRFClassifier(GraphStructure(), **FAST)),
-}  # fmt: skip
+}
 # Methods that return figures, graphs or the model itself.
 OTHERS = ("fit", "get_", "set_", "densify", "sparsify", "more_")
 

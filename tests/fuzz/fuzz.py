@@ -28,8 +28,8 @@ from tempfile import TemporaryFile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from outcomes import outcome  # noqa: E402
-from parts import SHARES  # noqa: E402
+from outcomes import outcome
+from parts import SHARES
 
 # Seconds of processor time per call. No call is meant to take long.
 LIMIT = 30

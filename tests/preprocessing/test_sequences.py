@@ -8,7 +8,6 @@ from operator import is_
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from _seeds import new_rng
 from joblib import parallel_config
@@ -894,6 +893,7 @@ def test_errors_about_what_arrives_name_the_sequence(monkeypatch):
 
 
 def test_arrow_columns_of_lists_are_lists():
+    pa = pytest.importorskip("pyarrow")
     X, y = [["a", "b"], ["b"], []], [["A", "B"], ["B"], []]
     model = make_pipeline(SequenceTransformer(), CRFClassifier("chain", random_state=0))
     expected = model.fit(X, y).predict(X)
@@ -908,9 +908,9 @@ def test_arrow_columns_of_lists_are_lists():
         assert model.score(words, tags) == 1.0
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_columns_may_hold_sequences_of_rows_and_of_labels(library):
-    column = pytest.importorskip("polars").Series if library == "polars" else pa.array
+@pytest.mark.parametrize("library, make", [("polars", "Series"), ("pyarrow", "array")])
+def test_columns_may_hold_sequences_of_rows_and_of_labels(library, make):
+    column = getattr(pytest.importorskip(library), make)
     X, y = [[[0.0, 1.0], [1.0, 0.5]], [[0.5, 0.0]]], [["a", "b"], ["b"]]
     expected = CRFClassifier("chain", random_state=0).fit(list(map(np.array, X)), y)
     found = CRFClassifier("chain", random_state=0).fit(column(X), column(y))

@@ -29,8 +29,7 @@ class ThreeBits(Structure):
         return self.best(x, w, self.labelings(x))
 
     def loss_augmented_decode(self, x, y_true, w, lam=1.0):
-        gain = lambda y: lam * self.loss(y_true, y)  # noqa: E731
-        return self.best(x, w, self.labelings(x), gain)
+        return self.best(x, w, self.labelings(x), lambda y: lam * self.loss(y_true, y))
 
     def complete(self, x, y, w):
         among = [(y[0], bit, y[-1]) for bit in (0, 1)]

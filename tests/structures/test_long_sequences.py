@@ -141,23 +141,23 @@ class Path:
 # Scores that are summed as numbers, and by logarithms.
 # Wider ones would underflow in long double.
 SIZES = [(1_000_000, 3, 1.0), (30_000, 3, 300.0), (300, 50, 1.0), (150, 50, 200.0)]
-KINDS = [ChainStructure, TreeStructure]
+# Trees are checked and sorted in Python, node by node: a million take half a minute.
+each_path = pytest.mark.parametrize(
+    ("path", "kind"),
+    [(size, ChainStructure) for size in SIZES]
+    + [(size, TreeStructure) for size in SIZES if size[0] <= 100_000],
+    indirect=["path"],
+    scope="module",
+)
 
 
-@pytest.fixture(scope="module", params=SIZES, ids=str)
+@pytest.fixture(scope="module")
 def path(request):
     T, k, scale = request.param
     return Path(T, k, scale, new_rng(T))
 
 
-@pytest.fixture(params=KINDS)
-def kind(request, path):
-    """Trees are checked and sorted in Python, node by node."""
-    if request.param is TreeStructure and path.T > 100_000:
-        pytest.skip("as long as a chain it takes half a minute")
-    return request.param
-
-
+@each_path
 def test_sums_over_paths_are_those_of_products_in_long_double(path, kind):
     structure, item = path.structure(kind), path.item(kind)
     nodes = structure.marginals([item], path.w)[0]
@@ -172,6 +172,7 @@ def test_sums_over_paths_are_those_of_products_in_long_double(path, kind):
     assert log_p == pytest.approx(expected, rel=0.0, abs=rounding)
 
 
+@each_path
 def test_entropies_of_paths_are_sums_of_those_of_their_steps(path, kind):
     """H = log Z - E f, with the expectations of sums that were compared above."""
     structure, item = path.structure(kind), path.item(kind)
@@ -187,6 +188,7 @@ def test_entropies_of_paths_are_sums_of_those_of_their_steps(path, kind):
     assert found >= 0.0
 
 
+@each_path
 def test_the_best_labelings_of_paths_are_the_best_in_long_double(path, kind):
     structure, item = path.structure(kind), path.item(kind)
     best = path.best_score()

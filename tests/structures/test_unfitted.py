@@ -87,7 +87,7 @@ def test_attributes_of_a_fit_are_none_before_it_and_none_are_blamed_on_it_after(
         assert not isinstance(caught.value, NotFittedError)
     structure = ChainStructure().fit([np.eye(2)], [[0, 1]])
     with pytest.raises(AttributeError, match="has no attribute '_polytopes'") as caught:
-        structure._polytopes  # noqa: B018
+        _ = structure._polytopes
     assert not isinstance(caught.value, NotFittedError)
     structure = ChainStructure()
     assert structure.fit([np.eye(2)], [[0, 1]]).n_features_in_ == 2

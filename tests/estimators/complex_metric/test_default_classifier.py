@@ -1,6 +1,7 @@
 """The default classifier reaches on columns as they come what it does on scaled ones."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from _seeds import new_rng
 from scipy import sparse
@@ -60,7 +61,6 @@ def test_a_weight_is_as_good_as_that_many_rows(form):
 
 
 def test_strings_and_missing_values_are_told_by_column():
-    pd = pytest.importorskip("pandas")
     Z, _, y, _ = draw()
     X = pd.DataFrame(Z, columns=["a", "b", "c", "d"])
     for model, target in (

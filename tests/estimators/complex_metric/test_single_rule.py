@@ -160,13 +160,13 @@ def test_without_a_single_rule_the_error_says_that_a_mixture_exists():
     with pytest.raises(InfeasibleConstraintError, match="No single rule was found that"):
         single(constraints=few, cv=None).fit(three, labels)
     with pytest.raises(AttributeError, match="no rule_ before fit"):
-        single().rule_  # noqa: B018
+        _ = single().rule_
     with pytest.raises(AttributeError, match=r"mixture of \d rules; randomized=False"):
-        mixture.fit(X, y).rule_  # noqa: B018
+        _ = mixture.fit(X, y).rule_
     trees = single(DecisionTreeClassifier(max_depth=1), "f1", lmo="weighted").fit(X, y)
     assert len(trees.classifiers_) == 1
     with pytest.raises(AttributeError, match="decide without class probabilities"):
-        trees.rule_  # noqa: B018
+        _ = trees.rule_
     with pytest.raises(ValueError, match="'randomized' parameter"):
         ComplexMetricClassifier(randomized="no").fit(X, y)
 

@@ -237,7 +237,7 @@ def test_groups_have_a_threshold_each():
     guess = model.predict(X, sensitive_features=group)
     np.testing.assert_array_equal(guess, P > each)
     with pytest.raises(AttributeError, match="See thresholds_"):
-        model.threshold_  # noqa: B018
+        _ = model.threshold_
 
 
 def test_where_there_is_no_threshold_it_is_said_why():
@@ -245,16 +245,16 @@ def test_where_there_is_no_threshold_it_is_said_why():
     group = np.where(X[:, 1] > 0, "a", "b")
     plain = ComplexMetricClassifier(metric="zero_one")
     with pytest.raises(AttributeError, match="no threshold_ before fit"):
-        plain.threshold_  # noqa: B018
+        _ = plain.threshold_
     three = plain.fit(X, y + (X[:, 0] > 1))
     with pytest.raises(AttributeError, match="no threshold_: there are 3 classes"):
-        three.threshold_  # noqa: B018
+        _ = three.threshold_
     # No share of 150 rows is that.
     mixed = ComplexMetricClassifier(
         metric="zero_one", constraints=SelectionRate(target=0.3337, slack=0.0)
     ).fit(X, y)
     with pytest.raises(AttributeError, match=r"the classifier is a mixture of \d rules"):
-        mixed.threshold_  # noqa: B018
+        _ = mixed.threshold_
     fair = ComplexMetricClassifier(constraints=EqualizedOdds(slack=0.01, pos_label=1))
     fair.fit(X, y, sensitive_features=group)
     assert not hasattr(fair, "thresholds_")
@@ -262,13 +262,13 @@ def test_where_there_is_no_threshold_it_is_said_why():
         DecisionTreeClassifier(max_depth=1), solver_options={"lmo": "weighted"}
     )
     with pytest.raises(AttributeError, match="decide without class probabilities"):
-        other.fit(X, y).threshold_  # noqa: B018
+        _ = other.fit(X, y).threshold_
     with pytest.raises(AttributeError, match="has no rules per group"):
-        plain.fit(X, y).thresholds_  # noqa: B018
+        _ = plain.fit(X, y).thresholds_
     costs = np.ones((len(y), 2, 2)) - np.eye(2)
     known = ComplexMetricClassifier(metric="expected_cost").fit(X, y, costs=costs)
     with pytest.raises(AttributeError, match="depends on the costs of the example"):
-        known.threshold_  # noqa: B018
+        _ = known.threshold_
 
 
 def test_thresholds_of_folds_are_those_of_fits_to_their_held_out_part():

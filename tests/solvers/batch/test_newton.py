@@ -120,13 +120,12 @@ def test_the_optimum_is_that_of_another_solver(kind, ratio):
 
 OTHERS = {
     "preconditioner": [(newton, "MAX_DENSE", 0)],
-    "parts": [
-        (proximal_newton, "MOST_OF_ALL", 0), (proximal_newton, "LEAST_OTHERS", 2)
-    ],
+    "parts": [(proximal_newton, "MOST_OF_ALL", 0), (proximal_newton, "LEAST_OTHERS", 2)],
     "steps": [
-        (proximal_newton, "MOST_OF_ALL", -1), (proximal_newton, "MOST_MODELED", -1)
+        (proximal_newton, "MOST_OF_ALL", -1),
+        (proximal_newton, "MOST_MODELED", -1),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("other", OTHERS)

@@ -324,4 +324,4 @@ def test_a_path_whose_parts_no_longer_fit_together_is_refused(complete):
             damaged.coef(path.lambdas[0])
         if not complete:
             with pytest.raises(ValueError, match="^(lambdas|coefs) must"):
-                damaged.end  # noqa: B018
+                _ = damaged.end
