@@ -27,7 +27,7 @@ def largest_size(list arrays):
 
 
 def add_sizes(list items, const double[::1] weights, double[::1] sums):
-    """Add p_i Σ_v |x_ivj| of arrays x_i to the sum of each column j."""
+    """Add p_i Σ_v |x_ivj| of arrays x_i to the sum of each column j; return the sums."""
     cdef Py_buffer view
     cdef Py_ssize_t i
     for i, item in enumerate(items):
@@ -37,6 +37,7 @@ def add_sizes(list items, const double[::1] weights, double[::1] sums):
         else:
             _add(<const double*> view.buf, view.shape[0], weights[i], sums)
         PyBuffer_Release(&view)
+    return np.asarray(sums)
 
 
 cdef readable(array):

@@ -49,8 +49,7 @@ def mean_sizes(matrices, weights):
         return np.concatenate([mean_sizes(part, weights) for part in parts])
     sizes = np.zeros(first.shape[1])
     if not sparse.issparse(first):
-        add_sizes(list(matrices), np.asarray(weights, float), sizes)
-        return sizes
+        return add_sizes(list(matrices), np.asarray(weights, float), sizes)
     # Adding to all columns must not take longer than the entries that are added.
     places, values, n_waiting = [], [], 0
     for X, weight in zip(matrices, weights, strict=True):

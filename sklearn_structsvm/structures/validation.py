@@ -311,10 +311,7 @@ def refuse_single(labels, i, place="row"):
 
 
 def _are_sound(y, X):
-    """Whether y has an array of integers or strings for each item, as long as it.
-
-    False says nothing about what is wrong.
-    """
+    """Whether y has an array of integers or strings for each item, as long as it."""
     for own, x in zip(y, X, strict=True):
         if type(own) is not np.ndarray or own.dtype.kind not in "iuUS":
             return False

@@ -81,9 +81,9 @@ class Team:
         self.slices = list(zip(cuts[:-1], cuts[1:], strict=True))
         # Calls and answers of each other thread.
         self.lanes = [(SimpleQueue(), SimpleQueue()) for _ in range(n_threads - 1)]
-        self.threads = [Thread(target=_serve, args=own, daemon=True) for own in self.lanes]
 
     def __enter__(self):
+        self.threads = [Thread(target=_serve, args=own) for own in self.lanes]
         for thread in self.threads:
             thread.start()
         return self
@@ -182,10 +182,8 @@ class Team:
 
 
 def _serve(calls, answers):
-    """Make calls, one after another, until there is None, and answer (result, error).
-
-    A round takes about a millisecond, of which an executor's futures take a tenth.
-    """
+    """Make calls, one after another, until there is None, and answer (result, error)."""
+    # An executor's futures would take a tenth of a round, which takes a millisecond.
     while (call := calls.get()) is not None:
         try:
             answers.put((call(), None))

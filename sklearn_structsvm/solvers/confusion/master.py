@@ -488,10 +488,8 @@ class SmoothMaster(Master):
 
 
 def _opposites(G, h):
-    """Pairs (2, q) of conditions whose slopes are each other's negatives.
-
-    Pairs that contradict each other are left out: their multipliers are the proof.
-    """
+    """Pairs (2, q) of conditions whose slopes are each other's negatives."""
+    # Not of those that contradict each other: their multipliers are the proof.
     # A difference from 0, or a sum with it, is never -0.0.
     last = {(0.0 - slopes).tobytes(): p for p, slopes in enumerate(G)}
     found = {last.get((slopes + 0.0).tobytes(), -1): p for p, slopes in enumerate(G)}
