@@ -334,8 +334,7 @@ def print_results(results):
         adjusted = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
         sure = dict(zip(order.tolist(), adjusted <= 0.05, strict=True))
         rows = [[*row[:-1], "yes" if sure[i] else "no"] for i, row in enumerate(again)]
-        about = "Those tried again, on new halves, with simple rules among the choices "
-        print(about + "(which the rows above are older than; other sets are not tried)")
+        print("Those tried again, on new halves")
         header += ["metric", "average", "labels a row", "halves", *means, "surely"]
         print_table(header, rows)
 
