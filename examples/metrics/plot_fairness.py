@@ -5,7 +5,7 @@ Fairness: equal opportunity for two groups
 .. index:: ! fairness, ! equal opportunity
 
 A constraint brings the difference between the recalls of two groups from 0.15 down to
-0.04 on new examples, and the G-mean from 0.78 to 0.76. Creditworthy applicants should
+0.05 on new examples, and the G-mean from 0.78 to 0.76. Creditworthy applicants should
 get a loan equally often in both groups: that is *equal opportunity*. You will train
 under such constraints with :class:`~sklearn_structsvm.ComplexMetricClassifier`, see
 what they cost, and what happens when too much is asked.
