@@ -1,6 +1,5 @@
 """Settings that hold for the whole suite."""
 
-import gc
 import os
 from functools import partialmethod
 from importlib.util import find_spec
@@ -19,10 +18,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Processes of joblib end after 300 idle seconds, about as long as the suite takes. A call
 # that came just then was waited for without an end.
 LokyBackend.configure = partialmethod(LokyBackend.configure, idle_worker_timeout=3600)
-
-# Next to nothing of what collection makes is garbage, and all of it stays. To look
-# through it took a fifth of collection, and half a second of each test that calls for it.
-gc.disable()
 
 # No window opens, and figures look the same on every machine.
 matplotlib.use("Agg")
@@ -64,11 +59,6 @@ def pytest_collection_modifyitems(config, items):
             for item in items:
                 if item.name.startswith(start):
                     item.add_marker(pytest.mark.skip(reason=f"needs {package}"))
-
-
-def pytest_collection_finish():
-    gc.freeze()
-    gc.enable()
 
 
 def leave_some_cases(config, items):
