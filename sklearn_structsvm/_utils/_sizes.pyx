@@ -1,6 +1,8 @@
 """Sizes of the entries of arrays, each array read once and none copied."""
 import numpy as np
 
+from sklearn_structsvm._utils._matrix._rows import as_features_type
+
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_GetBuffer
 from cython cimport floating
 from libc.math cimport NAN, fabs
@@ -42,12 +44,11 @@ def add_sizes(list items, const double[::1] weights, double[::1] sums):
 
 cdef readable(array):
     """The array as it is read below, copied if it must be."""
-    kind = np.float64 if array.dtype is not SINGLE else np.float32
     flags = array.flags
     is_known = array.dtype is SINGLE or array.dtype is DOUBLE
     if is_known and flags.c_contiguous and flags.aligned:
         return array
-    return np.require(array, kind, "CA")
+    return as_features_type(array)
 
 
 cdef double _largest(const floating* values, Py_ssize_t n) noexcept nogil:

@@ -310,7 +310,7 @@ def refuse_single(labels, i, place="row"):
         )
 
 
-def _are_sound(y, X):
+def _are_plain(y, X):
     """Whether y has an array of integers or strings for each item, as long as it."""
     for own, x in zip(y, X, strict=True):
         if type(own) is not np.ndarray or own.dtype.kind not in "iuUS":
@@ -335,7 +335,7 @@ def check_labels(y, X, *, part="", place="position"):
         if not isinstance(y[0], list | tuple) and np.ndim(y[0]) == 0:
             words += f" y[0] is {plain(y[0])!r}, but must be a list of labels for X[0]."
         raise ValueError(words)
-    if _are_sound(y, X):
+    if _are_plain(y, X):
         return list(y)
     result = []
     for i, (given, x) in enumerate(zip(y, X, strict=True)):

@@ -421,8 +421,8 @@ def test_a_search_makes_the_same_features_once(tmp_path, monkeypatch):
     calls, fit = [], FeatureTables.fit
     monkeypatch.setattr(FeatureTables, "fit", lambda *args: calls.append(1) or fit(*args))
     rng = new_rng(9)
-    X = [x or ["a"] for x in sentences(rng, n=12)]
-    y = [[shape_of(word)[0] for word in x] for x in X]
+    X = [[*x, "a", "B"] for x in sentences(rng, n=12)]  # No fold lacks a tag.
+    y = [[str(word[:1].isupper()) for word in x] for x in X]
     model = make_pipeline(
         WordFeatures(), CRFClassifier("chain", random_state=0), memory=str(tmp_path)
     )

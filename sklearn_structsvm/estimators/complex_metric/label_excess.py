@@ -23,7 +23,7 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
         return
     worst = labels[np.argmax(predicted[labels])]
     listed = _listed(labels, names)
-    shares = f"{predicted[worst]:.3g} of the rows, and {occurs[worst]:.3g} have it"
+    shares = f"{predicted[worst]:.2%} of the rows, and {occurs[worst]:.2%} have it"
     warn_caller(
         f"More than {TOO_OFTEN} times as many rows get the label(s) {listed} as have "
         f"them: label {names[worst]} is predicted for {shares}. If that is not wanted, "

@@ -228,3 +228,14 @@ def test_an_interrupted_fit_is_certified_where_it_was_cut(monkeypatch):
     model.set_params(tol=0.5 * gap).fit(X, y)
     assert model.dual_gap_ <= 0.5 * gap
     assert value - gap <= model.objective_ + 1e-12
+
+
+def test_an_error_in_another_thread_is_raised_and_ends_the_threads():
+    def fail():
+        raise OSError("there")
+
+    with Team(random_problem("chain", "dense", n=N).solver(LAM), 3) as team:
+        with pytest.raises(OSError, match="there"):
+            team._together([int, int, fail])
+        assert team._together([int, str, list]) == [0, "", []]
+    assert not any(thread.is_alive() for thread in team.threads)
