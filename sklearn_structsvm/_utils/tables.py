@@ -244,7 +244,7 @@ def split_rows(rows, lengths):
     if is_sparse and len(lengths) == 1:
         return [rows]
     ends = np.cumsum(lengths).tolist()
-    pairs = list(zip([0, *ends[:-1]], ends, strict=True))
+    pairs = zip([0, *ends[:-1]], ends, strict=True)
     if is_sparse:
         return [take_rows(rows, slice(*pair)) for pair in pairs]
     if hasattr(rows, "iloc"):

@@ -170,7 +170,7 @@ class FeatureTables:
             self.bases[number] = sum(map(len, single)) + 1
             single.append(np.full(len(times[number]) + 1, -1, np.intc))
             single[-1][kept + 1] = self._new_columns(len(kept))
-            self.features.append((literals, spaces, kept[:, np.newaxis]))
+            self.features.append((literals, spaces, None))  # `single` has its atoms.
             counts.append(times[number][kept])
         self.single = np.concatenate(single)
 
@@ -317,6 +317,10 @@ class FeatureTables:
         found = []
         lists = {name: list(own) for name, own in self.vocabularies.items()}
         for literals, spaces, atoms in self.features:
+            if atoms is None:
+                base = self.bases[self.families[literals, spaces]]
+                columns = self.single[base : base + len(lists[spaces[0]])]
+                atoms = np.argsort(columns)[(columns < 0).sum() :, np.newaxis]
             parts = [
                 [lists[space][atom] for atom in own]
                 for space, own in zip(spaces, atoms.T.tolist(), strict=True)
