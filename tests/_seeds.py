@@ -63,6 +63,11 @@ def new_seed(*offsets: int) -> int:
     return int(np.random.SeedSequence([_current, *offsets]).generate_state(1)[0])
 
 
+def seed_unseeded():
+    """Seed what draws without a seed, such as a `random_state` of None."""
+    np.random.seed(_current)
+
+
 def cache_by_seed(function):
     """`functools.cache` for a function that draws data."""
     remembered = cache(lambda seed, *args, **options: function(*args, **options))

@@ -93,6 +93,12 @@ def global_random_seed(request):
     return seed
 
 
+@pytest.fixture(autouse=True)
+def unseeded_draws(global_random_seed):
+    """What draws without a seed draws the same in each run, whatever ran before."""
+    _seeds.seed_unseeded()
+
+
 @pytest.fixture
 def small_parts(monkeypatch):
     """Threads share the passes of small problems, too."""
