@@ -29,6 +29,25 @@ static inline int BITS_SET(unsigned x)
 }
 #endif
 
+/* Of a long that several threads change: its value, the value before another takes its
+ * place, and before it grows. PAUSE is for a thread that waits for such a change. */
+#ifdef _MSC_VER
+#include <intrin.h>
+#define ATOMIC_SWAP(x, value) _InterlockedExchange((x), (value))
+#define ATOMIC_ADD(x, value) _InterlockedExchangeAdd((x), (value))
+#define ATOMIC_GET(x) ATOMIC_ADD((x), 0)
+#define PAUSE() _mm_pause()
+#else
+#define ATOMIC_SWAP(x, value) __atomic_exchange_n((x), (value), __ATOMIC_SEQ_CST)
+#define ATOMIC_ADD(x, value) __atomic_fetch_add((x), (value), __ATOMIC_SEQ_CST)
+#define ATOMIC_GET(x) __atomic_load_n((x), __ATOMIC_SEQ_CST)
+#if defined(__x86_64__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() ((void) 0)
+#endif
+#endif
+
 /* Before a function: compile it for several vector widths, of which the C library chooses
  * one when the program starts. FOR_EACH_FMA also allows multiply-add for vectors of four
  * doubles. Clang 14 refuses functions of several widths that may be unused, and no clang

@@ -16,7 +16,6 @@ from sklearn_structsvm.distributed.dask_workers import MOST_REQUESTS
 from sklearn_structsvm.distributed.examples import with_origin
 from sklearn_structsvm.solvers.blocks._proximal import ProximalIterate
 from sklearn_structsvm.solvers.blocks.mixture import PlanesLost
-from sklearn_structsvm.solvers.blocks.parallel import sigma_of
 
 
 @dataclass
@@ -241,7 +240,9 @@ class DistributedBlocks(ProximalIterate):
         super().__init__(n_weights, lam, *(bounds or ()))
         self.workers = workers
         self.active_blocks = range(n_blocks)
-        self.sigma = sigma_of(n_parts)
+        # σ lies between one, which is enough if the steps of different parts do not
+        # interact, and the number of parts, which is always safe.
+        self.sigma = 0.5 * (1 + n_parts)
         self.n_messages = self.n_steps = self.n_oracle_calls = self.n_queries = 0
         self.gamma, self.loss = 1.0, 0.0
         self.gap = self.estimated_gap_of_blocks = np.inf

@@ -18,7 +18,7 @@ from libc.string cimport memcpy, memset
 from sklearn_structsvm._contract._oracle cimport BlockOracle
 from sklearn_structsvm._utils._matrix._features cimport PAGE
 from sklearn_structsvm.solvers.blocks._block_dual cimport BlockDual
-from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms, ask_for_atoms
+from sklearn_structsvm.solvers.blocks._active_sets cimport Atoms
 
 # A part of an iterate with at most this many pages of weights marks all of them: that
 # takes less time than to find out which ones a visit changes.
@@ -360,24 +360,6 @@ cdef class BlockFrankWolfe(BlockDual):
             for c in range(atoms.count):
                 atoms.alpha[c] *= 1.0 - gamma
             atoms.alpha[s] += gamma
-
-    def run_cached(self, const Py_ssize_t[::1] blocks):
-        """Same steps as `run`, but toward cached labelings, without calling the oracle.
-
-        Returns
-        -------
-        float
-            Sum of the gaps of the blocks with respect to their cached labelings, each
-            as it was before its step.
-        """
-        cdef Py_ssize_t k
-        cdef double gap = 0.0
-        with nogil:
-            for k in range(blocks.shape[0]):
-                if k + 1 < blocks.shape[0]:
-                    ask_for_atoms(self.atoms, blocks[k + 1])
-                gap += self.visit(blocks[k], True)
-        return gap
 
     def run_batch(self):
         """One step of batch Frank-Wolfe (Algorithm 8); returns its gap."""

@@ -15,6 +15,12 @@ cdef class BlockDual(BlockLabelings):
     cdef bint is_risk_cached
 
     cdef double visit(self, Py_ssize_t i, bint cached=*) except? -1.0 nogil
+    cdef double make_steps(
+        self, const Py_ssize_t[::1] blocks, bint cached, bint checks
+        ) except? -1.0 nogil
+    cdef void save_before(self, const Py_ssize_t[::1] blocks) noexcept nogil
+    cdef int scale_changes(
+        self, const Py_ssize_t[::1] blocks, double gamma) except -1 nogil
     cdef int map_block(self, Py_ssize_t i, const double* direction) except -1 nogil
     cdef int keep_share(self, Py_ssize_t i, double share) except -1
     cdef int catch_up(self, Py_ssize_t i) except -1 nogil

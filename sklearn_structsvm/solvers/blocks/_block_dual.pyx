@@ -87,16 +87,42 @@ cdef class BlockDual(BlockLabelings):
                 i, direction, v, &self.lower[0], &self.upper[0], &self.w[0])
         return 0
 
+    cdef double make_steps(
+            self, const Py_ssize_t[::1] blocks, bint cached, bint checks
+            ) except? -1.0 nogil:
+        """The steps of `run` or `run_cached`; returns the sum of the blocks' gaps.
+
+        `checks`: whether signals are looked for meanwhile, which takes the GIL.
+        """
+        cdef Py_ssize_t k, n = blocks.shape[0]
+        cdef double gap = 0.0
+        for k in range(n):
+            if checks and k % CHUNK == 0:
+                with gil:
+                    PyErr_CheckSignals()
+            if self.keeps_atoms and k + 1 < n:
+                ask_for_atoms(self.atoms, blocks[k + 1])
+            gap += self.visit(blocks[k], cached)
+        return gap
+
     def run(self, const Py_ssize_t[::1] blocks):
         """One step on each of the given blocks, in their order."""
-        cdef Py_ssize_t k, first, n = blocks.shape[0]
-        for first in range(0, n, CHUNK):
-            PyErr_CheckSignals()
-            with nogil:
-                for k in range(first, min(first + CHUNK, n)):
-                    if self.keeps_atoms and k + 1 < n:
-                        ask_for_atoms(self.atoms, blocks[k + 1])
-                    self.visit(blocks[k])
+        with nogil:
+            self.make_steps(blocks, False, True)
+
+    def run_cached(self, const Py_ssize_t[::1] blocks):
+        """Same steps as `run`, but toward cached labelings, without calling the oracle.
+
+        Returns
+        -------
+        float
+            Sum of the gaps of the blocks with respect to their cached labelings, each
+            as it was before its step.
+        """
+        cdef double gap
+        with nogil:
+            gap = self.make_steps(blocks, True, True)
+        return gap
 
     def run_by_gap(self, const double[::1] uniforms):
         """One step for each number in [0, 1), on a block drawn by its gap.
@@ -202,15 +228,16 @@ cdef class BlockDual(BlockLabelings):
 
     # ------------------------------------------------------------------ parts
 
-    def snapshot(self, const Py_ssize_t[::1] blocks):
-        """Save the dual variables of these blocks before a round, for `scale_update`."""
+    cdef void save_before(self, const Py_ssize_t[::1] blocks) noexcept nogil:
+        """Save the dual variables of these blocks, for `scale_changes`."""
         cdef Py_ssize_t b
         for b in range(blocks.shape[0]):
             self.atoms.save_masses(blocks[b])
         self.loss_change = 0.0
 
-    def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
-        """Scale the last round's change of these blocks by gamma.
+    cdef int scale_changes(
+            self, const Py_ssize_t[::1] blocks, double gamma) except -1 nogil:
+        """Scale the changes of these blocks since `save_before` by gamma.
 
         Labelings may be dropped afterwards, as after a step of the whole.
         """
@@ -218,31 +245,39 @@ cdef class BlockDual(BlockLabelings):
         cdef double change, loss_change
         cdef bint is_moved
         cdef Atoms* atoms
-        with nogil:
-            for b in range(blocks.shape[0]):
-                i = blocks[b]
-                atoms = &self.atoms.sets[i]
-                loss_change = 0.0
-                is_moved = False
-                for c in range(atoms.count if gamma < 1.0 else 0):
-                    change = (gamma - 1.0) * (atoms.alpha[c] - atoms.before[c])
-                    self.atoms.coefs[c] = change
-                    loss_change += change * atoms.loss[c]
-                    is_moved = is_moved or change != 0.0
-                if is_moved:
-                    if not self.is_behind[i]:
-                        self.oracle.direction(
-                            i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
-                            &self.first[0], NULL)
-                        self.oracle.move(i, 1.0, &self.first[0])
-                    for c in range(atoms.count):
-                        atoms.alpha[c] = atoms.before[c] + gamma * (
-                            atoms.alpha[c] - atoms.before[c])
-                    self.loss_bar[i] += loss_change
-                if self.atoms.keeps_gram:
-                    self.forget_idle(i)
-                else:
-                    self.tidy(i)
+        for b in range(blocks.shape[0]):
+            i = blocks[b]
+            atoms = &self.atoms.sets[i]
+            loss_change = 0.0
+            is_moved = False
+            for c in range(atoms.count if gamma < 1.0 else 0):
+                change = (gamma - 1.0) * (atoms.alpha[c] - atoms.before[c])
+                self.atoms.coefs[c] = change
+                loss_change += change * atoms.loss[c]
+                is_moved = is_moved or change != 0.0
+            if is_moved:
+                if not self.is_behind[i]:
+                    self.oracle.direction(
+                        i, 0.0, atoms.count, self.atoms.coefs, atoms.labels,
+                        &self.first[0], NULL)
+                    self.oracle.move(i, 1.0, &self.first[0])
+                for c in range(atoms.count):
+                    atoms.alpha[c] = atoms.before[c] + gamma * (
+                        atoms.alpha[c] - atoms.before[c])
+                self.loss_bar[i] += loss_change
+            if self.atoms.keeps_gram:
+                self.forget_idle(i)
+            else:
+                self.tidy(i)
+        return 0
+
+    def snapshot(self, const Py_ssize_t[::1] blocks):
+        """Save the dual variables of these blocks before a round, for `scale_update`."""
+        self.save_before(blocks)
+
+    def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
+        """Scale the last round's change of these blocks by gamma."""
+        self.scale_changes(blocks, gamma)
 
     # ----------------------------------------------------------- certificates
 

@@ -367,11 +367,13 @@ cdef class MarginalAscent(BlockDual):
         """Count steps and calls from zero again."""
         self.n_steps = self.n_oracle_calls = 0
 
-    def snapshot(self, const Py_ssize_t[::1] blocks):
+    cdef void save_before(self, const Py_ssize_t[::1] blocks) noexcept nogil:
         """Do nothing: the steps of a part are kept."""
 
-    def scale_update(self, const Py_ssize_t[::1] blocks, double gamma):
+    cdef int scale_changes(
+            self, const Py_ssize_t[::1] blocks, double gamma) except -1 nogil:
         """Do nothing, for the same reason."""
+        return 0
 
     @property
     def can_be_parted(self):
@@ -387,7 +389,8 @@ cdef class MarginalAscent(BlockDual):
         """
         return False
 
-    def best_step(self, double loss_change, double product, double norm):
+    cdef double best_gamma(
+            self, double loss_change, double product, double norm) noexcept nogil:
         """1: the whole step."""
         return 1.0
 

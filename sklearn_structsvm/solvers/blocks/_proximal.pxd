@@ -26,3 +26,5 @@ cdef class ProximalIterate:
 
     cdef double proximal_lam(self) noexcept nogil
     cdef void set_threshold(self) noexcept nogil
+    cdef double best_gamma(
+        self, double loss_change, double product, double norm) noexcept nogil

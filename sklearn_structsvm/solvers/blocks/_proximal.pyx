@@ -314,6 +314,11 @@ cdef class ProximalIterate:
 
     def best_step(self, double loss_change, double product, double norm):
         """γ in [0, 1] along δ, with ⟨w, δ⟩ and ‖δ‖²; see `_parts`."""
+        return self.best_gamma(loss_change, product, norm)
+
+    cdef double best_gamma(
+            self, double loss_change, double product, double norm) noexcept nogil:
+        """The same."""
         cdef double lam = self.proximal_lam()
         cdef double gain = loss_change - lam * product
         if not gain > 0.0:

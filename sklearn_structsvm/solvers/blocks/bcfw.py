@@ -12,7 +12,6 @@ from sklearn_structsvm.solvers.blocks.acceleration import Acceleration, SparseAc
 from sklearn_structsvm.solvers.blocks.ascent import Ascent, Limits, Passes
 from sklearn_structsvm.solvers.blocks.forecast import GapForecast
 from sklearn_structsvm.solvers.blocks.mixture import MAX_INNER
-from sklearn_structsvm.solvers.blocks.parallel import ROUNDS
 from sklearn_structsvm.solvers.blocks.planes import Planes
 from sklearn_structsvm.solvers.blocks.steps import STEPS
 from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK
@@ -41,10 +40,11 @@ EXPENSIVE_FOR_CORRECTIONS = 1000.0
 # Passes over the cached labelings between two passes that ask the oracle, for
 # corrections. More passes would solve the wrong problem. If the oracle counts as
 # expensive for corrections, up to `MAX_INNER` go on until the remaining gain is at most a
-# share of the last known gap, after each of ROUNDS parts of a pass: with 30 to 300
+# share of the last known gap, after each of STAGES parts of a pass: with 30 to 300
 # matchings this takes a third to a half of the calls that corrections after the pass
 # alone need.
 CACHED_PASSES = 2
+STAGES = 10
 
 # After this many passes the steps of different blocks hinder each other, and calls are
 # spared whatever they cost. Slack rescaling of six labels with 20 raw counts then takes
@@ -306,7 +306,7 @@ def make_corrected_pass(
         return
     draws = _draw(iterate, sampling, rng)
     is_split = spares_calls and iterate.is_corrective
-    n_parts = ROUNDS[0] if is_split else 1
+    n_parts = STAGES if is_split else 1
     for part in np.array_split(draws, n_parts):
         _make_steps(iterate, sampling, part, deadline)
         make_cached_passes(iterate, rng, deadline, None, spares_calls)

@@ -10,28 +10,19 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
-# Rounds per pass, and per pass over the cached labelings, whose steps are smaller. With
-# more rounds, fewer passes are needed, but threads wait and weights are combined more
-# often. If there are many weights, combining them takes as long as the steps.
-ROUNDS = (10, 5)
-ROUNDS_OF_MANY_WEIGHTS = (4, 2)
+# Rounds per pass, and per pass over the cached labelings. With a quarter of them the parts
+# hinder each other: OCR-small takes 75 passes for 66, generated chains 70 for 60, and
+# OCR-large, on which this was not chosen, 53 for 46. Twice as many save nothing more.
+# With many weights, to combine them takes as long as the steps, and a tenth as many rounds
+# are made.
+ROUNDS = (40, 20)
 
-# The fewest operations of a part in a round, as oracles declare them. These take about
-# ten times as long as handing them to another thread: with a sixth of them two threads
-# are slower than one, and with 1.7 times as many they are faster.
-LEAST_OPERATIONS = 500_000
+# The fewest operations of a part in a pass, as oracles declare them. They take about a
+# hundred times as long as handing them to another thread.
+LEAST_OPERATIONS = 5_000_000
 
 # Above this, weights count as many, and several threads combine them.
 MANY_PAGES = 1024
-
-
-def sigma_of(n_parts, share=0.5):
-    """σ for this many parts.
-
-    It lies between one, which is enough if the steps of different parts do not interact,
-    and the number of parts, which is always safe.
-    """
-    return 1.0 + share * (n_parts - 1)
 
 
 def make_team(iterate, n_threads):
@@ -41,17 +32,18 @@ def make_team(iterate, n_threads):
     """
     if n_threads < 2 or not iterate.can_be_parted:
         return nullcontext()
-    n_steps = len(iterate.active_blocks) / ROUNDS[0]
-    n_parts = min(n_steps, n_steps * iterate.oracle.step_cost() / LEAST_OPERATIONS)
-    n_threads = min(n_threads, int(n_parts))
+    n_blocks = len(iterate.active_blocks)
+    n_parts = n_blocks * iterate.oracle.step_cost() / LEAST_OPERATIONS
+    # A part has a block for every fourth round at least.
+    n_threads = min(n_threads, int(n_parts), 4 * n_blocks // ROUNDS[0])
     return Team(iterate, n_threads) if n_threads > 1 else nullcontext()
 
 
 class Team:
     """Threads that move an iterate by rounds of its parts; see `_parts`.
 
-    They wait for each other without spinning, so other programs can use the cores. The
-    result depends on the number of threads, but not on their pace.
+    Who waits for others soon sleeps, so other programs can use the cores. The result
+    depends on the number of threads, but not on their pace.
 
     `iterate` (BlockFrankWolfe or MarginalAscent): an iterate that `can_be_parted`.
     `n_threads`: at least 2.
@@ -65,19 +57,16 @@ class Team:
             mine = np.zeros(len(weights))
             mine[blocks[k::n_threads]] = weights[blocks[k::n_threads]]
             self.parts.append(iterate.part(mine))
-        # Passes that ask the oracle hinder each other little. Every second pass over the
-        # cached labelings undoes what went too far; other ones are as the first. With
-        # sigma_of(n_threads) for all, letters take 17 passes for 16, and 59 for 53;
-        # generated chains, on which this was not chosen, 50 for 43.
-        share = 0.25 if iterate.has_best_step else 1.0
-        self.sigmas = [sigma_of(n_threads, share), float(n_threads)]
+        # In one of 40 rounds parts hinder each other little. Every second pass over the
+        # cached labelings undoes what went too far.
+        self.sigmas = [1.0 if iterate.has_best_step else n_threads, n_threads]
         self.n_cached = 0
         self.joint = Parts(iterate, self.parts)
         n_pages = self.joint.n_pages
         has_many = n_pages >= MANY_PAGES
-        self.rounds = ROUNDS_OF_MANY_WEIGHTS if has_many else ROUNDS
+        self.rounds = [n // 10 if has_many else n for n in ROUNDS]
         n_slices = n_threads if has_many else 1
-        cuts = [n_pages * k // n_slices for k in range(n_slices + 1)]
+        cuts = [n_pages * min(k, n_slices) // n_slices for k in range(n_threads + 1)]
         self.slices = list(zip(cuts[:-1], cuts[1:], strict=True))
         # Calls and answers of each other thread.
         self.lanes = [(SimpleQueue(), SimpleQueue()) for _ in range(n_threads - 1)]
@@ -119,62 +108,39 @@ class Team:
         self.joint.refresh(self.sigmas[self.n_cached > 0 and self.n_cached % 2 == 0])
         for part in self.parts:
             self.iterate.begin_pass_of(part)
-        n_rounds = self.rounds[cached]
-        nothing = [order[:0] for order in orders]
-        made, gamma, gap = nothing, 1.0, 0.0
         try:
-            for r in range(n_rounds):
-                chunks = [
-                    order[len(order) * r // n_rounds : len(order) * (r + 1) // n_rounds]
-                    for order in orders
-                ]
-                gap += self._make_round(made, gamma, chunks, cached)
-                made, gamma = chunks, self._join()
-                if perf_counter() >= deadline:
-                    break
-            self._make_round(made, gamma, nothing, cached)
+            calls = [
+                partial(
+                    self.joint.make_rounds,
+                    k,
+                    order,
+                    self.rounds[cached],
+                    cached,
+                    *self.slices[k],
+                    lambda: perf_counter() >= deadline,
+                )
+                for k, order in enumerate(orders)
+            ]
+            return sum(self._together(calls))
         finally:
             for part in self.parts:
                 self.iterate.end_pass_of(part)
-        return gap
-
-    def _make_round(self, made, gamma, chunks, cached):
-        """Scale the updates of the last round, and make the next steps."""
-
-        def move(part, last, chunk):
-            part.scale_update(last, gamma)
-            part.snapshot(chunk)
-            if cached:
-                return part.run_cached(chunk)
-            part.run(chunk)
-            return 0.0
-
-        calls = map(partial, [move] * len(chunks), self.parts, made, chunks)
-        return sum(self._together(calls))
-
-    def _join(self):
-        """Make the best step along the sum of all parts' updates.
-
-        Returns its length γ.
-        """
-        joint = self.joint
-        found = self._together([partial(joint.compare, *pages) for pages in self.slices])
-        loss_change = sum(part.loss_change for part in self.parts)
-        sums = map(sum, zip(*found, strict=True))
-        gamma = self.iterate.best_step(loss_change, *sums)
-        self._together([partial(joint.join, gamma, *pages) for pages in self.slices])
-        return gamma
 
     def _together(self, calls):
         """Run the calls at once, the first in this thread, and return their results."""
         first, *others = calls
-        lanes = self.lanes[: len(others)]
-        for (own_calls, _), call in zip(lanes, others, strict=True):
-            own_calls.put(call)
+        asked = []
         try:
+            for lane, call in zip(self.lanes, others, strict=True):
+                lane[0].put(call)
+                asked.append(lane)
             result = first()
+        except BaseException:
+            # The others must not wait for this thread.
+            self.joint.leave()
+            raise
         finally:
-            answers = [own_answers.get() for _, own_answers in lanes]
+            answers = [own_answers.get() for _, own_answers in asked]
         for _, error in answers:
             if error is not None:
                 raise error
@@ -183,7 +149,6 @@ class Team:
 
 def _serve(calls, answers):
     """Make calls, one after another, until there is None, and answer (result, error)."""
-    # An executor's futures would take a tenth of a round, which takes a millisecond.
     while (call := calls.get()) is not None:
         try:
             answers.put((call(), None))
