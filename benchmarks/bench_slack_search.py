@@ -32,10 +32,11 @@ from _common import (
 )
 
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
-from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle, points_of
+from sklearn_structsvm.solvers.blocks._slack_oracle import SlackOracle
 from sklearn_structsvm.solvers.blocks.bcfw import CACHE_SIZE
 from sklearn_structsvm.solvers.blocks.cutting_plane import _WorkingSets
 from sklearn_structsvm.structures import PairwiseMultilabelStructure
+from sklearn_structsvm.structures._probe import Probe
 
 SEARCHES = ("angular", "bisecting", "sarawagi", "binary")
 
@@ -78,9 +79,9 @@ class Contender:
         labels, starts = self.risk.answers
         found = np.zeros(n, dtype=bool)
         for i in np.flatnonzero(asked):
-            labeling = labels[np.newaxis, starts[i] : starts[i + 1]]
-            h, g = points_of(self.inner, i, w, labeling)[0]
-            found[i] = h * g > slacks[i] + eps
+            labeling = labels[starts[i] : starts[i + 1]]
+            score, loss = Probe(self.inner, i, w).evaluate(labeling)
+            found[i] = (1.0 + score) * loss > slacks[i] + eps
         self.asked.append(asked)
         self.found.append(found)
 

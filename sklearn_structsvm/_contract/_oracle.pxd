@@ -4,11 +4,13 @@ cdef enum:
 
 
 # Labelings of one block as points of a plane: their scores f(y) - f(y_i) and losses.
+# `bound`: what loss · (one + score) of none exceeds, if that is not known by the points.
 cdef struct Plane:
     Py_ssize_t count
     Py_ssize_t capacity
     double* scores
     double* losses
+    double bound
     # What the oracle needs to find the labeling of a point again.
     Py_ssize_t scratch_size
     void* scratch

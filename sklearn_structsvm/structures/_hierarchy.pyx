@@ -225,11 +225,13 @@ cdef class HierarchyOracle(MultilabelOracle):
             return 0
         self.tighten(i, one, work, &lam, &least)
         if not self.fronts(i, one, lam, least, work, plane, MAX_ENTRIES):
-            with gil:
-                raise RuntimeError(
-                    "The search for the most violating labels of example "
-                    f"{i} gave up: label_costs and scores make more than {MAX_ENTRIES} "
-                    "sums. Costs that are multiples of one another make fewer.")
+            # The labeling that is best for λ, with the bound for all.
+            reserve_points(plane, 1)
+            plane.count = 1
+            self.max_oracle(
+                i, lam, work, <int*> plane.scratch, plane.scores, plane.losses)
+            least = one + plane.scores[0] + lam * plane.losses[0]
+            plane.bound = 0.25 * least / lam * least * (1.0 + SUM_ROUNDING)
         return 0
 
     cdef void tighten(
@@ -284,10 +286,7 @@ cdef class HierarchyOracle(MultilabelOracle):
                     at = 4.0 * low
                 else:
                     at = sqrt(low * high) if low > 0.0 else 0.25 * high
-        if known > 0.0:
-            least[0] = 2.0 * sqrt(lam[0] * known)
-        else:
-            lam[0] = 0.0
+        least[0] = 2.0 * sqrt(lam[0] * known)
 
     cdef void loss_changes(
             self, Py_ssize_t i, const double* d, double* change) noexcept nogil:
@@ -402,7 +401,9 @@ cdef class HierarchyOracle(MultilabelOracle):
         cdef Py_ssize_t n
         cdef int at, part
         for n in range(self.k):
-            labels[n] = 0
+            labels[n] = (<const int*> plane.scratch)[n] if plane.bound > 0.0 else 0
+        if plane.bound > 0.0:
+            return 0
         # Until its turn comes, a node that is on holds the place of its entry.
         at = entries[0].prev + <int> j
         for n in range(-1, self.k):

@@ -21,6 +21,8 @@ keep their number small for other costs, and for long chains, entries are droppe
   h g <= K² / (4 λ) (Lemma 5 of Choi, Meshi and Srebro 2016). They are dropped if the
   h g of a known labeling is larger; see `_pareto_bound`.
 
+If too many are left, that known labeling is the only candidate, with the bound for all.
+
 All results are in the scratch memory of the plane: a `Head`, one `Node` for each node
 and one for the root above all roots, then rows.
 """
@@ -70,17 +72,15 @@ cdef double VALUE_ROUNDING = tolerances.VALUE_ROUNDING
 # search for a multiplier does not pay.
 cdef Py_ssize_t SMALL_FOREST = 8
 
-# Limits of the memory of one example, in doubles, and of the rows of a node times those
-# of a child: about 128 MB and a second.
+# Limit of the memory of one example, in doubles: about 128 MB and a second.
 cdef Py_ssize_t MEMORY_LIMIT = 1 << 24
-cdef Py_ssize_t PAIR_LIMIT = 1 << 20
 
 
 # Places count doubles from the start of the scratch memory, which moves as it grows.
 cdef struct Head:
     Py_ssize_t used
     # The row of the whole forest that is the first point of the plane. The place of the
-    # labels if the plane has just one point, found without rows; otherwise -1.
+    # labels of a point that is found without rows; otherwise -1.
     Py_ssize_t points
     Py_ssize_t labels
     # The multiplier λ, the least value of an entry that is kept, and the place of `rest`:
@@ -129,18 +129,7 @@ cdef inline Py_ssize_t row_size(Py_ssize_t count, bint dense) noexcept nogil:
 
 
 cdef double* memory(Plane* plane, Py_ssize_t size) except NULL nogil:
-    if size > MEMORY_LIMIT:
-        too_expensive()
     return <double*> reserve_scratch(plane, size * sizeof(double))
-
-
-cdef int too_expensive() except -1 nogil:
-    with gil:
-        raise RuntimeError(
-            "exact slack rescaling is too expensive with these label costs: an example "
-            "has too many labelings of different losses. Use label costs and class "
-            "weights that are small integers, or multiples of one number; or cut long "
-            "examples into shorter ones.")
 
 
 cdef inline Node* node_at(double* base, Py_ssize_t v) noexcept nogil:
@@ -173,7 +162,10 @@ cdef Py_ssize_t close_row(
 
 cdef int own_rows(
         const Forest* forest, Plane* plane, Py_ssize_t v) except -1 nogil:
-    """The rows of a node alone: one for each of its costs, the largest first."""
+    """The rows of a node alone: one for each of its costs, the largest first.
+
+    Returns 1 if there are too many.
+    """
     cdef Py_ssize_t row_doubles = doubles(sizeof(Row))
     cdef Py_ssize_t k = forest.k, n_rows = 0, kept, rest
     cdef Py_ssize_t spare = (<Head*> plane.scratch).used
@@ -187,6 +179,8 @@ cdef int own_rows(
     cdef double loss = INFINITY
     while loss > 0.0:
         loss = front_next_cost(k, cost, loss)
+        if end > MEMORY_LIMIT:
+            return 1
         base = memory(plane, end + row_size(k, True))
         head = <Head*> base
         rest = head.top_rest if head.rest < 0 else head.rest + v * k
@@ -336,7 +330,10 @@ cdef Py_ssize_t lower_rest(
 
 
 cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
-    """Join the rows of u, and so of all below it, to those of its parent."""
+    """Join the rows of u, and so of all below it, to those of its parent.
+
+    Returns 1 if there are too many.
+    """
     cdef Py_ssize_t v = parent_of(forest, u), width = forest.k if v < forest.n else 1
     cdef Py_ssize_t rows_u = 0, n_u = 0, rows_v = 0, n_v = 0, a, b, j = 0, kept
     cdef Py_ssize_t n_pairs, messages, pairs_at, top, spare, rest, rows, end
@@ -349,14 +346,14 @@ cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
     rows_of(base, u, &rows_u, &n_u)
     rows_of(base, v, &rows_v, &n_v)
     n_pairs = n_u * n_v
-    if n_pairs > PAIR_LIMIT:
-        too_expensive()
     messages = head.used
     pairs_at = messages + n_u * width
     top = pairs_at + 2 * n_pairs * doubles(sizeof(Pair))
     spare = top + width
     rows = spare + doubles(width * sizeof(int))
     end = rows + n_pairs * row_doubles
+    if end > MEMORY_LIMIT:
+        return 1
     base = memory(plane, end)
     rest = lower_rest(forest, base, u, v)
     send_messages(forest, base, u, v, rows_u, n_u, base + messages)
@@ -365,6 +362,8 @@ cdef int join(const Forest* forest, Plane* plane, Py_ssize_t u) except -1 nogil:
                pairs)
     fill(width, -INFINITY, base + top)
     while j < n_pairs:
+        if end > MEMORY_LIMIT:
+            return 1
         base = memory(plane, end + row_size(width, True))
         head = <Head*> base
         pairs = <Pair*> (base + pairs_at)
@@ -430,30 +429,32 @@ cdef bint of_one_size(const Forest* forest, double* largest) noexcept nogil:
 
 
 cdef int aim(
-        const Forest* forest, double one, double largest, Plane* plane) except -1 nogil:
-    """Find the multiplier and the threshold for entries, or the maximizer at once."""
+        const Forest* forest, double one, double unit, double largest, Plane* plane
+        ) except -1 nogil:
+    """Find the multiplier, the threshold for entries, and a labeling with its bound."""
     cdef Py_ssize_t n = forest.n, k = forest.k
-    cdef Head* head = <Head*> plane.scratch
-    cdef Py_ssize_t rest = head.used
-    cdef Py_ssize_t buffer = rest + 4 * n * k, labels = buffer + k * (k + 1)
+    cdef Py_ssize_t rest = (<Head*> plane.scratch).used, labels = rest + 4 * n * k
+    cdef Py_ssize_t buffer = labels + doubles(3 * n * sizeof(int))
     cdef Point best
-    cdef double* base = memory(plane, labels + doubles(n * sizeof(int)))
+    cdef double* base = memory(plane, buffer + k * (k + 1))
+    cdef Head* head = <Head*> base
     cdef Messages m = messages_at(forest, base + rest)
-    head = <Head*> base
     head.lam = find_multiplier(forest, one, largest, m, <int*> (base + labels), &best)
+    head.labels = labels
+    reserve_points(plane, 1)
+    plane.count = 1
+    plane.scores[0] = best.h - one
+    plane.losses[0] = unit * best.g
     if best.h > 0.0 and 4.0 * head.lam * best.h * best.g >= (
             best.value * best.value * (1.0 - VALUE_ROUNDING)):
-        reserve_points(plane, 1)
-        plane.count = 1
-        plane.scores[0] = best.h - one
-        plane.losses[0] = best.g
-        head.labels = labels
         return 0
     head.least = 2.0 * sqrt(head.lam * best.incumbent) - rounding(forest, head.lam, one)
     bound_the_rest(forest, best.value, m, base + buffer)
     head.rest = rest
     base[head.top_rest] = best.value
-    head.used = buffer
+    best.value = max(best.value, 0.0) + rounding(forest, head.lam, one)
+    plane.bound = unit * best.value * best.value / (4.0 * head.lam)
+    head.used = labels + doubles(n * sizeof(int))
     return 0
 
 
@@ -462,7 +463,8 @@ cdef int forest_front(
     """Fill the plane with labelings one of which maximizes loss · (one + score).
 
     Losses are `unit` times the sums of costs. The plane is empty if the maximum is
-    0, that of the true labeling. RuntimeError if it would take too much memory.
+    0, that of the true labeling. If there are too many, it has one labeling, which the
+    search for a multiplier found, and its bound.
     """
     cdef Py_ssize_t n = forest.n, k = forest.k, v, j, rows = 0, count = 0
     cdef double largest = 0.0
@@ -492,17 +494,18 @@ cdef int forest_front(
     row.count = 1
     base[row.at] = 0.0
     head.used = row.at + row_size(1, True)
-    if n > SMALL_FOREST or not one_size:
-        aim(forest, one, largest, plane)
-        if plane.count == 1:
-            plane.losses[0] *= unit
+    if n > SMALL_FOREST or k > MEMORY_LIMIT >> 8 or not one_size:
+        aim(forest, one, unit, largest, plane)
+        if plane.bound == 0.0:
             return 0
-    for v in range(n):
-        own_rows(forest, plane, v)
-    for v in range(n):
-        join(forest, plane, v)
+    for v in range(2 * n):
+        if own_rows(forest, plane, v) if v < n else join(forest, plane, v - n):
+            return 0
+    plane.count = 0
+    plane.bound = 0.0
     base = <double*> plane.scratch
     head = <Head*> base
+    head.labels = -1
     rows_of(base, n, &rows, &count)
     reserve_points(plane, count)
     row = <Row*> (base + rows)
@@ -538,6 +541,7 @@ cdef void forest_labels(
         ) noexcept nogil:
     """The labeling of point j, traced back through the sources of its row."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, u, r, width, source, c, p, best
+    cdef Py_ssize_t place = 0, n_rows = 0
     cdef double* base = <double*> plane.scratch
     cdef Node* node
     cdef Node* child
@@ -558,9 +562,10 @@ cdef void forest_labels(
             child = node_at(base, u)
             row = (<const Row*> (base + child.joint)) + r
             source = sources_of(base, row)[place_of(base, row, width, c)]
-            r = source // n_rows_of(base, u)
-            child.row = source % n_rows_of(base, u)
-            row = (<const Row*> (base + place_of_rows(base, u))) + child.row
+            rows_of(base, u, &place, &n_rows)
+            r = source // n_rows
+            child.row = source % n_rows
+            row = (<const Row*> (base + place)) + child.row
             best = 0
             highest = -INFINITY
             for p in range(row.count):
@@ -574,18 +579,6 @@ cdef void forest_labels(
             child.label = best if row.count == k else labels_of(base, row)[best]
             labels[u] = <int> child.label
             u = child.previous
-
-
-cdef inline Py_ssize_t place_of_rows(double* base, Py_ssize_t v) noexcept nogil:
-    cdef Py_ssize_t place = 0, count = 0
-    rows_of(base, v, &place, &count)
-    return place
-
-
-cdef inline Py_ssize_t n_rows_of(double* base, Py_ssize_t v) noexcept nogil:
-    cdef Py_ssize_t place = 0, count = 0
-    rows_of(base, v, &place, &count)
-    return count
 
 
 cdef struct Flip:

@@ -43,11 +43,12 @@ cdef void best_labeling(
         Point* point) noexcept nogil:
     """Max-sum from the leaves to the roots: the maximum of h + λ g and its place."""
     cdef Py_ssize_t n = forest.n, k = forest.k, v, c, parent, best = 0
-    cdef double value = one, h = one, g = 0.0, truth, highest, score
+    cdef double truth, highest, score
     cdef const double* cost
     cdef const double* theta
     cdef const double* below
     cdef const double* edge
+    point.value = one
     for v in range(n):
         theta = forest.theta + v * k
         cost = costs_of(forest, v)
@@ -60,7 +61,7 @@ cdef void best_labeling(
         if parent == n:
             m.message[v * k] = highest_of(k, m.below + v * k, &best)
             labels[v] = <int> best
-            value += m.message[v * k]
+            point.value += m.message[v * k]
             continue
         fill(k, -true_edge(forest, v, parent), m.message + v * k)
         vector_add_max_plus(
@@ -69,7 +70,6 @@ cdef void best_labeling(
             m.below[parent * k + c] += m.message[v * k + c]
     for v in range(n - 1, -1, -1):
         parent = parent_of(forest, v)
-        theta = forest.theta + v * k
         if parent < n:
             below = m.below + v * k
             edge = edge_of(forest, v)
@@ -81,12 +81,40 @@ cdef void best_labeling(
                     highest = score
                     best = c
             labels[v] = <int> best
-            h += edge[best * k + labels[parent]] - true_edge(forest, v, parent)
-        h += theta[labels[v]] - theta[true_label(forest, v)]
+    measure(forest, one, labels, point)
+
+
+cdef void measure(
+        const Forest* forest, double one, const int* labels, Point* at) noexcept nogil:
+    """The h and g of a labeling."""
+    cdef Py_ssize_t n = forest.n, k = forest.k, v, parent
+    cdef double h = one, g = 0.0
+    for v in range(n - 1, -1, -1):
+        parent = parent_of(forest, v)
+        if parent < n:
+            h += (edge_of(forest, v)[labels[v] * k + labels[parent]]
+                  - true_edge(forest, v, parent))
+        h += (forest.theta[v * k + labels[v]]
+              - forest.theta[v * k + true_label(forest, v)])
         g += costs_of(forest, v)[labels[v]]
-    point.value = value
-    point.h = h
-    point.g = g
+    at.h = h
+    at.g = g
+    at.incumbent = max(at.incumbent, h * g if h > 0.0 else 0.0)
+
+
+cdef void mix(
+        const Forest* forest, double excess, const int* other, int* own) noexcept nogil:
+    """Take labels of another labeling, from the roots on, to reduce the loss by `excess`.
+
+    If both maximize h + λ g, so does a mixture that takes all labels of a connected part
+    in which they differ from one of them. At most the last part is cut.
+    """
+    cdef Py_ssize_t v, parent
+    for v in range(forest.n - 1, -1, -1):
+        parent = parent_of(forest, v)
+        if excess > 0.0 and (parent == forest.n or own[parent] == other[parent]):
+            excess -= costs_of(forest, v)[own[v]] - costs_of(forest, v)[other[v]]
+            own[v] = other[v]
 
 
 cdef void bound_the_rest(
@@ -145,7 +173,8 @@ cdef double find_multiplier(
     If h > λ g at the maximum K of h + λ g, the bound falls as λ grows, at most until λ
     reaches that h / g. If the maximum is still there, the bound is h g itself. Between
     two maxima, one on each side, the search tries the λ for which both are as good. If no
-    labeling is better there, no other λ is.
+    labeling is better there, no other λ is, but mixtures of the two have other losses.
+    `labels` has room for three labelings.
     """
     cdef double low = 0.0, high = INFINITY
     # Usually near one / largest; larger if few of many nodes are wrong.
@@ -153,6 +182,9 @@ cdef double find_multiplier(
     cdef double h, g, h_low = 0.0, g_low = -1.0, h_high = 0.0, g_high = -1.0
     cdef double bound, best_bound = INFINITY, best = 0.0, last = 0.0
     cdef bint between = False
+    cdef Point mixture
+    cdef int* low_labels = labels + forest.n
+    cdef int* high_labels = low_labels + forest.n
     cdef Py_ssize_t _
     point.incumbent = 0.0
     for _ in range(MAX_BOUND_STEPS):
@@ -160,7 +192,6 @@ cdef double find_multiplier(
         best_labeling(forest, lam, one, m, labels, point)
         h = point.h
         g = point.g
-        point.incumbent = max(point.incumbent, h * g if h > 0.0 else 0.0)
         bound = max(point.value, 0.0) * max(point.value, 0.0) / (4.0 * lam)
         if bound < best_bound:
             best_bound = bound
@@ -172,10 +203,12 @@ cdef double find_multiplier(
             low = lam
             h_low = h
             g_low = g
+            memcpy(low_labels, labels, forest.n * sizeof(int))
         else:
             high = lam
             h_high = h
             g_high = g
+            memcpy(high_labels, labels, forest.n * sizeof(int))
         between = low > 0.0 and high < INFINITY
         if between:
             lam = (h_low - h_high) / (g_high - g_low)
@@ -187,4 +220,11 @@ cdef double find_multiplier(
             break
     if best != last:
         best_labeling(forest, best, one, m, labels, point)
+    if between:
+        mixture = point[0]
+        mix(forest, g_high - 0.5 * point.value / best, low_labels, high_labels)
+        measure(forest, one, high_labels, &mixture)
+        if mixture.h * mixture.g > point.h * point.g:
+            point[0] = mixture
+            memcpy(labels, high_labels, forest.n * sizeof(int))
     return best

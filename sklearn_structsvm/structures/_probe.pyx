@@ -96,7 +96,7 @@ cdef class Probe:
     def candidates(self, double one):
         """Labelings, one of which maximizes loss · (one + score): a list of (labels,
         score, loss)."""
-        cdef Plane plane = Plane(0, 0, NULL, NULL, 0, NULL)
+        cdef Plane plane = Plane(0, 0, NULL, NULL, 0.0, 0, NULL)
         cdef int[::1] labels
         cdef Py_ssize_t j
         found = []

@@ -5,6 +5,7 @@ import pytest
 from _cases import candidate_points
 from _seeds import new_rng
 
+from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
 from sklearn_structsvm.structures import (
     ChainStructure,
     MultilabelStructure,
@@ -69,8 +70,44 @@ def hard_multilabel(k, seed):
     return model.make_oracle(np.ones((1, 1)), np.zeros((1, k), dtype=int)), w
 
 
-def test_labelings_of_too_many_losses_are_an_error_that_says_what_to_do():
-    oracle, w = hard_multilabel(60, seed=0)
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="too expensive.*small integers"):
-            candidate_points(oracle, 0, w)
+def test_of_too_many_losses_one_labeling_is_taken_with_a_bound_for_all():
+    for k in (20, 60, 200):
+        oracle, w = hard_multilabel(k, seed=0)
+        for search in ("angular", "exact"):
+            found = find_most_violating(oracle, 0, w, search=search)
+            # Of h + g = 1 the largest h g has both alike, and sums of costs come near it.
+            most = 0.25 * found.loss / (1.0 - found.margin)
+            assert 0.999 * most < found.value <= found.bound < most * (1 + 1e-9)
+            assert found.value == pytest.approx(found.margin * found.loss)
+
+
+def best_by_number_of_errors(theta, edge, truth):
+    """Scores of the best labelings of a chain with 0, 1, 2, ... errors."""
+    T, k = theta.shape
+    scores = np.full((T + 1, k), -np.inf)
+    scores[(np.arange(k) != truth[0]).astype(int), np.arange(k)] = theta[0]
+    for t in range(1, T):
+        before = (scores[:, :, np.newaxis] + edge).max(axis=1) + theta[t]
+        scores[1:], scores[0] = before[:-1], -np.inf
+        scores[:, truth[t]] = before[:, truth[t]]
+    return scores.max(axis=1)
+
+
+def test_long_chains_whose_best_labelings_are_far_apart_are_searched():
+    """One of two runs of labels is best, by the multiplier, and none in between."""
+    T, rng = 1000, new_rng(0)
+    truth = np.append(rng.integers(2, size=T - 2), [0, 1])
+    x = rng.standard_normal((T, 1))
+    structure = ChainStructure(normalize_loss=False, last_bias=False)
+    structure.fit([x], [truth], classes=np.arange(2))
+    oracle = structure.make_oracle([x], [truth])
+    for stay in (0.0, 0.1, 1.0):
+        w = np.zeros(structure.n_weights_)
+        w[:2] = rng.normal(scale=2.0 / T, size=2)
+        w[-4:] = stay * np.eye(2).ravel()
+        theta, edge = structure.potentials(x, w)[:2]
+        score = theta[np.arange(T), truth].sum() + edge[truth[:-1], truth[1:]].sum()
+        h = 1.0 + best_by_number_of_errors(theta, edge, truth) - score
+        found = find_most_violating(oracle, 0, w)
+        assert found.value == pytest.approx((h * np.arange(T + 1)).max(), rel=1e-11)
+        assert found.bound == pytest.approx(found.value, rel=1e-11)

@@ -274,23 +274,3 @@ def search_block(BlockOracle oracle, Py_ssize_t i, const double[::1] w, *, searc
         "n_queries": wrapper.n_queries,
         "trace": wrapper.search.trace,
     }
-
-
-def points_of(BlockOracle oracle, Py_ssize_t i, const double[::1] w,
-              const int[:, ::1] labelings):
-    """(h, g) of the given labelings of block i, an ndarray of shape (n_labelings, 2)."""
-    cdef double[::1] work = np.zeros(max(oracle.work_size, 1))
-    points = np.empty((labelings.shape[0], 2))
-    cdef double[:, ::1] rows = points
-    cdef double score, loss
-    cdef Py_ssize_t j
-    check_indices("i", i, oracle.n_blocks)
-    check_shape("w", w, oracle.n_weights)
-    check_shape("labelings", labelings, labelings.shape[0], oracle.n_labels(i))
-    check_indices("labelings", labelings, oracle.n_values)
-    oracle.potentials(i, &w[0], &work[0])
-    for j in range(labelings.shape[0]):
-        oracle.evaluate(i, &work[0], &labelings[j, 0], &score, &loss)
-        rows[j, 0] = 1.0 + score
-        rows[j, 1] = loss
-    return points

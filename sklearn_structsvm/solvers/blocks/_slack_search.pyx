@@ -272,14 +272,15 @@ cdef class SlackSearch:
 
     cdef int _exact(self, Search* search) except -1 nogil:
         cdef Py_ssize_t j
-        self.oracle.candidates(
-            search.i, search.one, search.work, &search.plane)
+        if not search.on_plane:
+            self.oracle.candidates(
+                search.i, search.one, search.work, &search.plane)
         search.on_plane = True
         search.n_queries = 1
         for j in range(search.plane.count):
             search.queried[0] = <int> j
             self._consider(search, search.plane.scores[j], search.plane.losses[j])
-        search.bound = search.value
+        search.bound = fmax(search.value, search.plane.bound)
         return self._read_plane(search)
 
     cdef int _read_plane(self, Search* search) except -1 nogil:
@@ -303,6 +304,8 @@ cdef class SlackSearch:
             self.oracle.candidates(
                 search.i, search.one, search.work, &search.plane)
             search.on_plane = True
+            if search.plane.bound > 0.0:
+                return self._exact(search)
             for j in range(search.plane.count):
                 highest_h = fmax(highest_h, search.one + search.plane.scores[j])
                 search.max_loss = fmax(search.max_loss, search.plane.losses[j])
