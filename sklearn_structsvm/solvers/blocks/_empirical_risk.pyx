@@ -133,6 +133,11 @@ cdef class EmpiricalRisk:
         -------
         risk, soft_risk : float
         """
+        # What it inherits may read other memory.
+        if not self.oracle.has_marginals:
+            raise TypeError(
+                f"{type(self.oracle).__name__} has no marginals, which the excessive gap "
+                "technique needs.")
         self._pass(w, False, n_threads, temperature)
         self.n_oracle_calls += np.count_nonzero(self.p)
         return self._mean(self.values), self._mean(self.soft_values)

@@ -70,11 +70,6 @@ def run_excessive_gap(
     .. [2] Nesterov, "Excessive gap technique in nonsmooth convex minimization", SIAM
        Journal on Optimization 16, 2005.
     """
-    if not oracle.has_marginals:
-        raise TypeError(
-            f"{type(oracle).__name__} has no marginals, which the excessive gap "
-            "technique needs."
-        )
     method = EntropicExcessiveGap(oracle, weights, lam, n_threads, rounding)
     return run_passes(
         lambda deadline: "stalled" if method.improve() else None,

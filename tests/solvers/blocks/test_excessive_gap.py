@@ -7,11 +7,12 @@ from _problems import Problem, optimum
 from _seeds import new_rng
 from scipy.special import logsumexp
 
+from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.excessive_gap import (
     EntropicExcessiveGap,
     run_excessive_gap,
 )
-from sklearn_structsvm.structures import MulticlassStructure
+from sklearn_structsvm.structures import GraphStructure, MulticlassStructure
 
 # Estimates of L are at most twice too large.
 ESTIMATE = 2.0
@@ -147,3 +148,10 @@ def test_what_cannot_be_summed_is_refused():
     oracle = MulticlassStructure().fit(X, y).make_oracle(X, y)
     with pytest.raises(TypeError, match="MulticlassOracle has no marginals"):
         run_excessive_gap(oracle, np.full(3, 1 / 3), 0.1)
+    # Without the refusal, what a graph's oracle inherits from chains reads other memory.
+    X, y = [(np.eye(3), [[0, 1], [1, 2]])], [[0, 1, 0]]
+    structure = GraphStructure()
+    X, y = structure.check_data(X, y)
+    oracle = structure.fit(X, y).make_oracle(X, y)
+    with pytest.raises(TypeError, match="GraphOracle has no marginals"):
+        EmpiricalRisk(oracle, np.ones(1)).soften(np.zeros(oracle.n_weights), 1.0)
