@@ -32,11 +32,11 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
     )
 
 
-def warn_of_few(diagnostics, names, why, told=(), by_label=True):
+def warn_of_few(diagnostics, names, why, told=(), by_label=True, remedy=""):
     """UserWarning for labels that rows have, and that are predicted for none or few.
 
     Labels that the user was `told` of, by their places, or that do not matter are left
-    out. Few are too few only if the rule of each label is its own.
+    out. Few are too few only if the rule of each label is its own; `remedy`: for these.
     """
     have, get = diagnostics["rows"].copy(), diagnostics["predicted_rows"]
     have[list(told)] = 0.0
@@ -50,7 +50,8 @@ def warn_of_few(diagnostics, names, why, told=(), by_label=True):
     if len(few) and by_label:
         warn_caller(
             f"Fewer than {FEW_ROWS} of the rows get the label(s) {_listed(few, names)}. "
-            "A decision about so few is mostly chance: perhaps no new row gets them.",
+            "A decision about so few is mostly chance: perhaps no new row gets them."
+            f"{remedy}",
             UserWarning,
         )
 

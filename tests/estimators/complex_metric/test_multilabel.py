@@ -1,7 +1,9 @@
 """MultilabelMetricClassifier: rules, classifiers of all forms, scikit-learn's tools."""
 
 import pickle
+import re
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -451,10 +453,20 @@ def test_labels_that_are_never_predicted_are_named(params, words):
     assert model.diagnostics_["predicted_rows"] == pytest.approx(got)
 
 
-def test_labels_that_few_rows_get_are_named():
-    eta, Y, *_ = of_sure_labels(53)
-    with pytest.warns(UserWarning, match="Fewer than 5 of the rows get the label"):
-        prefit(metric="precision", confusion="labels").fit(eta, Y)
+def test_labels_that_few_rows_get_are_named_with_the_remedy():
+    eta, Y, eta_new, Y_new = of_sure_labels(53)
+    words = "Fewer than 5 of the rows get the label.*confusion='auto' lets more"
+    off = {}
+    for confusion in ("labels", "probabilities", "auto"):
+        for k in (None, 3) if confusion != "labels" else (None,):
+            model = prefit(metric="precision", confusion=confusion, labels_per_row=k)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                model.fit(eta, Y)
+            is_told = any(re.match(words, str(one.message)) for one in told)
+            assert is_told == (confusion != "auto")
+            off[confusion, k] = model.score(eta, Y) - model.score(eta_new, Y_new)
+    assert off["auto", 3] < off["probabilities", 3] - 0.1
 
 
 def test_micro_averages_calibrate_each_label():
