@@ -86,7 +86,8 @@ def search_rules(
     `starts` (sequence of (m, 2, 2)): confusion tensors around which the search begins.
     `deadline`: in seconds of `perf_counter`.
     `enough`: the search ends at a value that is not larger than this.
-    `n_searches`: this many searches, of which this is one, share the number of boxes.
+    `n_searches`: this many searches, of which this is one, share the number of boxes. If
+      there are others, `tol` is accepted at once.
     Returns a `FoundRule`.
     """
     if problem.leveled:
@@ -186,7 +187,8 @@ class _Search(BestFirst):
                 return FoundRule(None, np.inf, bound, near.closest)
         self._descend()
         most = MAX_BOXES_OF_CELLS // len(self.all_points)
-        self.run(tol, MAX_EXACT_BOXES, most // self.n_searches, deadline, enough)
+        exact = MAX_EXACT_BOXES if self.n_searches == 1 else 0
+        self.run(tol, exact, most // self.n_searches, deadline, enough)
         return FoundRule(self.best, self.value, self.bound, self.best)
 
     def _divide(self, low, box, deadline):
