@@ -16,13 +16,14 @@ class LabelRows:
 
     `starts` (n + 1,), intp. `labels` (ndarray of int32): the label of each entry. A
     label occurs at most once per row. `eta` (ndarray of float64): in (0, 1].
-    `n_labels`: L.
+    `n_labels`: L. `is_complete`: whether others are 0, and not only unknown.
     """
 
     starts: np.ndarray
     labels: np.ndarray
     eta: np.ndarray
     n_labels: int
+    is_complete: bool = False
 
     def __len__(self):
         return len(self.starts) - 1
@@ -58,6 +59,7 @@ class LabelRows:
             matrix.indices.astype(np.int32, copy=False),
             np.clip(eta, 0.0, 1.0),
             int(matrix.shape[1]),
+            not sparse.issparse(probabilities),
         )
 
     def matrix(self):

@@ -155,8 +155,7 @@ def _common_slope(z, hits, weights, starts):
 def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     """Hits of a label, moved toward its probabilities by its own sigmoid.
 
-    The sigmoid of a probability of 0 is 0. If all probabilities are 0, no hits are left,
-    so a rule does not predict a label everywhere that was never learned.
+    The sigmoid of a probability of 0 is 0.
 
     `eta` (m,): probabilities of the label where they are not 0. `weights` (m,): of
     these examples. `hits` (m,): the same, but 0 without the label. `rest`: hits among
@@ -164,7 +163,7 @@ def shrunk_hits(eta, hits, weights, rest, n, sigmoid, floor=NEAREST):
     `sigmoid`: its (a, b). Returns the new hits and rest.
     """
     a, b = sigmoid
-    share = n / (n + LABELS_FOR_HALF) if len(eta) else 0.0
+    share = n / (n + LABELS_FOR_HALF)
     q = expit(a * log_odds(eta, floor) + b)
     return share * hits + (1.0 - share) * weights * q, share * rest
 

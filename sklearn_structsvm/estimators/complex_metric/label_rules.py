@@ -195,7 +195,8 @@ def choose_thresholds(rows, weights, truth, metric, average, constraints, names,
 def _label_columns(rows, weights, truth):
     """For each label: η, hits and weights of its entries, the hits of other rows, and n.
 
-    n is the effective number of rows that have the label, 0 if probabilities count.
+    n is the effective number of rows that have the label, 0 if probabilities count, or if
+    none is known, so that no such label is predicted everywhere.
     """
     matrix = rows.matrix().tocsc()
     counted = None if truth is None else truth.tocsc()
@@ -210,7 +211,8 @@ def _label_columns(rows, weights, truth):
         has[those] = weights[those]
         hits = has[at]
         rest = max(float(has[those].sum() - hits.sum()), 0.0)
-        yield eta, hits, weights[at], rest, effective_number(weights[those])
+        known = those if rows.is_complete or len(eta) else those[:0]
+        yield eta, hits, weights[at], rest, effective_number(weights[known])
         has[those] = 0.0
 
 

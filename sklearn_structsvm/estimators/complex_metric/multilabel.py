@@ -499,7 +499,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         P, parts = raw.matrix(), []
         order = np.lexsort((weights, row_uniforms(truth), row_uniforms(P)))
         for of in (order[::2], order[1::2]):
-            parts.append((LabelRows.of(P[of]), weights[of], truth[of]))
+            half = replace(LabelRows.of(P[of]), is_complete=raw.is_complete)
+            parts.append((half, weights[of], truth[of]))
         if choice.status == "max_time" or not all(part[1].any() for part in parts):
             return choice, rows
         pairs = zip(parts, parts[::-1], strict=True)
@@ -531,8 +532,11 @@ class MultilabelMetricClassifier(LabelPredictor):
         """Rules of probabilities as they are: thresholds of .5, and those for y."""
         k, cuts = self.labels_per_row, [np.full(raw.n_labels, 0.5)]
         if self.average != "samples" and (k is None or self.average != "micro"):
-            # No label is predicted everywhere, also where few probabilities are kept.
-            cuts.append(np.maximum(self._by_labels(raw, weights, truth).rule.values, 0.0))
+            # No label is predicted everywhere of which something is known, or others not.
+            is_known = np.bincount(raw.labels, minlength=raw.n_labels) > 0
+            least = np.where(raw.is_complete & ~is_known, -np.inf, 0.0)
+            values = self._by_labels(raw, weights, truth).rule.values
+            cuts.append(np.maximum(values, least))
         if k is None:
             return [ThresholdRule(values) for values in cuts]
         gains = [np.column_stack([-np.clip(c, 0.0, 1.0), np.ones(len(c))]) for c in cuts]

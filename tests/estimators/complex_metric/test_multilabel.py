@@ -606,11 +606,31 @@ def test_a_rare_label_is_not_predicted_for_every_row(metric):
     assert by_labels.thresholds_[0] == -np.inf
     model = prefit(metric=metric).fit(eta, Y)
     assert np.isfinite(model.thresholds_[0])
-    # Nor one that is never thought possible.
+    # Nor one that is never thought possible, where others are not known.
     eta[:, 0] = 0.0
     with pytest.warns(UserWarning, match=r"Rows have the label\(s\) 0, but none"):
-        model = prefit(metric=metric).fit(eta, Y)
-    assert not model.predict(eta)[:, 0].any()
+        model = prefit(metric=metric).fit(sparse.csr_array(eta), Y)
+    assert not model.predict(sparse.csr_array(eta))[:, 0].any()
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+@pytest.mark.parametrize("metric", ["recall", "f1", "jaccard", "balanced"])
+def test_labels_never_thought_possible_have_the_simple_threshold(metric, average):
+    rng = new_rng(24)
+    eta, Y = given(rng, n=1600)
+    Y[:, 0] = rng.random(1600) < 0.03
+    eta[:, 0], half = 0.0, (slice(800), slice(800, None))
+    model, by_labels = (
+        prefit(metric=metric, average=average, confusion=confusion)
+        for confusion in ("auto", "labels")
+    )
+    model.fit(eta[half[0]], Y[half[0]])
+    by_labels.fit(eta[half[0]], Y[half[0]])
+    # Everywhere or nowhere: what balances both sides gains nothing by it.
+    found = np.inf if metric == "balanced" else -np.inf
+    assert model.thresholds_[0] == by_labels.thresholds_[0] == found
+    scores = [one.score(eta[half[1]], Y[half[1]]) for one in (model, by_labels)]
+    assert scores[0] >= scores[1] - 0.02
 
 
 SETS = [{"labels_per_row": 2}, {"average": "samples"}]
