@@ -34,7 +34,7 @@ from sklearn_structsvm.estimators.complex_metric.row_hash import RowHash
 from sklearn_structsvm.estimators.complex_metric.task import bounds_uniformly
 from sklearn_structsvm.estimators.complex_metric.thresholds import named_losses
 from sklearn_structsvm.estimators.inner import feature_attributes
-from sklearn_structsvm.solvers.confusion.bounds import certified_gap
+from sklearn_structsvm.solvers.confusion.bounds import certified_gap, ratio_form
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import FEASIBILITY_TOL, Mixture
 
@@ -293,8 +293,12 @@ class PluginOracle:
         slack = max(problem.excess(C), 0.0) + FEASIBILITY_TOL
         relaxed = [moved(c, -slack, of_rates=False) for c in self.task.constraints]
         task = replace(self.task, constraints=relaxed)
+        relaxed = task.problem(model)
+        if not (relaxed.convex or ratio_form(relaxed) is not None):
+            # The bound is that of its ratios, whatever descents find.
+            max_iter = 1
         best = run_column_generation(
-            task.problem(model), tol=tol, max_iter=max_iter, max_time=max_time
+            relaxed, tol=tol, max_iter=max_iter, max_time=max_time
         )
         _, gap = certified_gap(problem, C, best.dual_objective)
         bound = result.objective - gap

@@ -137,6 +137,19 @@ def test_equal_rates_of_many_groups_end_at_tol(constraint):
         assert model.constraint_violation_ <= 1e-9
 
 
+def test_the_bound_of_a_sum_of_ratios_takes_no_descents():
+    rng, fair = new_rng(14), EqualizedOdds(slack=0.0)
+    model = blind(Pairs(12), "macro_f1", fair, cv="prefit", confusion="labels")
+    for _ in range(3):
+        Q, y, groups = random_sample(rng, 200, 4, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(Q, y, sensitive_features=groups)
+        # Each of three ratios takes a few calls.
+        assert model.n_oracle_calls_ <= model.history_["n_oracle_calls"][-1] + 30
+        assert np.isfinite(model.dual_gap_)
+
+
 def two_shifted_groups(x):
     """P(group, label | x) of normal x in two groups, and the density of x."""
     densities = np.array([0.6, 0.4]) * np.exp(-((x[:, None] - [-0.7, 0.7]) ** 2) / 2)
