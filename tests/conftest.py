@@ -1,5 +1,6 @@
 """Settings that hold for the whole suite."""
 
+import gc
 import os
 from functools import partialmethod
 from importlib.util import find_spec
@@ -8,7 +9,7 @@ import _seeds
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings, strategies
 from joblib._parallel_backends import LokyBackend
 
 # Threads of kernels that wait for one another sleep, as other tests need the processor.
@@ -59,6 +60,18 @@ def pytest_collection_modifyitems(config, items):
             for item in items:
                 if item.name.startswith(start):
                     item.add_marker(pytest.mark.skip(reason=f"needs {package}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What collection makes stays, and nobody looks for garbage in it."""
+    gc.disable()
+    found = yield
+    # With its first example Hypothesis makes a generator, and asks who refers to it.
+    given(strategies.none())(lambda nothing: None)()
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 def leave_some_cases(config, items):
