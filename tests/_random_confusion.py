@@ -1,5 +1,7 @@
 """Random confusion problems of every kind, with optima by linear programs."""
 
+from functools import cached_property
+
 import numpy as np
 from _confusion_problems import FiniteOracle, check_result, random_tensors
 from scipy.optimize import linprog
@@ -340,6 +342,7 @@ class Programs:
         least, weights = self._least_of("all")
         return least, self.mix(weights)
 
+    @cached_property
     def optimum(self):
         """Lower and upper bounds of the smallest feasible ψ.
 
@@ -390,7 +393,7 @@ def check_solver(solver, problem, max_iter, tol=TOL, programs=None):
     # As a user measures it.
     for constraint in problem.constraints:
         assert constraint.violation(C, problem.cells) <= FEASIBILITY_TOL
-    best = programs.optimum() if excess <= 0.0 else None
+    best = programs.optimum if excess <= 0.0 else None
     if best is not None:
         low, high = best
         assert result.dual_objective <= high + ACCURACY

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_structsvm._utils.compat import StrOptions
 from sklearn_structsvm._utils.options import COUNT, Option
-from sklearn_structsvm.solvers.accuracy import ROUGH_SHARE
+from sklearn_structsvm.solvers.accuracy import FINAL_SHARE, ROUGH_SHARE
 from sklearn_structsvm.solvers.confusion.bounds import (
     denominator_range,
     linear_range,
@@ -72,7 +72,7 @@ class Bisection(ConfusionSolver):
 
     def move(self):
         incumbent = self.incumbent
-        before = self.low, self.high
+        before = self.high - self.low
         level = self.high if self.step == "dinkelbach" else 0.5 * (self.low + self.high)
         weights, least, is_answer = self.solve(self.A - level * self.B)
         incumbent.take(weights)
@@ -91,8 +91,10 @@ class Bisection(ConfusionSolver):
             # The inner solver was cut short before it could decide.
             self.inner_max_iter *= 2
             return None
-        # If the ends no longer change, only the inner solver's accuracy is left.
-        return "stalled" if before == (self.low, self.high) else None
+        # If no level is left that tol would tell from others, only the inner solver's
+        # accuracy is left.
+        after = self.high - self.low
+        return "stalled" if after == before or after <= FINAL_SHARE * self.tol else None
 
     def solve(self, L):
         """The best mixture for the linear loss L, a bound, and whether it is final.
