@@ -1,12 +1,11 @@
 """A cluster of two worker processes, one of which may be killed."""
 
+import asyncio
 import logging
 import multiprocessing
 import os
 import signal
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager
 from time import monotonic, sleep
 
@@ -27,9 +26,8 @@ IMPORTS = ["dask.array", "dask.bag", "distributed", "sklearn_structsvm"]
 PATIENCE = 300.0
 
 
-@contextmanager
-def start_client():
-    """A client that is current within its block."""
+def processes():
+    """The context of `multiprocessing` that makes them."""
     dask.config.set(
         {
             "distributed.comm.timeouts.connect": PATIENCE,
@@ -39,12 +37,29 @@ def start_client():
     if FORK in multiprocessing.get_all_start_methods():
         dask.config.set({"distributed.worker.multiprocessing-method": FORK})
         distributed.utils.get_mp_context().set_forkserver_preload(IMPORTS)
+    return distributed.utils.get_mp_context()
+
+
+@contextmanager
+def start_client():
+    """A client that is current within its block."""
+    processes()
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
         silence_logs=logging.CRITICAL,
     )  # fmt: skip
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
+
+
+def serve(kind, args, options):
+    """Be a scheduler or a worker until the end."""
+
+    async def run():
+        async with kind(*args, **options) as server:
+            await server.finished()
+
+    asyncio.run(run())
 
 
 class Scheduler:
@@ -59,26 +74,22 @@ class Scheduler:
         self.start()
 
     def start(self):
-        place = ["--host", "127.0.0.1", "--port", str(self.port)]
-        for kind, *options in (
-            ["scheduler", *place],
-            ["worker", self.address, "--nthreads", "1", "--no-nanny"],
+        place = {"host": "127.0.0.1", "port": self.port, "dashboard": False}
+        worker = {"nthreads": 1, "dashboard": False}
+        for kind, args, options in (
+            (distributed.Scheduler, (), place),
+            (distributed.Worker, (self.address,), worker),
         ):
-            command = [sys.executable, "-m", f"distributed.cli.dask_{kind}"]
-            self.processes.append(
-                subprocess.Popen(
-                    [*command, *options, "--no-dashboard"],
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
+            process = processes().Process(target=serve, args=(kind, args, options))
+            process.start()
+            self.processes.append(process)
 
     def stop(self):
         """End the processes without a word to anyone."""
         while self.processes:
             process = self.processes.pop()
             process.kill()
-            process.wait()
+            process.join()
 
 
 def tasks(client):

@@ -1,4 +1,4 @@
-"""Paths of up to 200,000 positions against products of matrices in long double."""
+"""Paths of up to a million positions against products of matrices in long double."""
 
 from functools import cached_property
 
@@ -164,7 +164,7 @@ def test_sums_over_paths_are_those_of_products_in_long_double(path, kind):
     scale = np.abs(path.theta).max()
     expected = path.marginals()
     assert nodes[path.places] == pytest.approx(expected, abs=1e-11 + 20 * UNIT * scale)
-    assert nodes.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(nodes.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
     log_p = structure.log_probabilities([item], [path.y], path.w)[0]
     expected = float(path.score(path.y) - path.sums[0])
     # Errors of a sum of T terms are of random signs: √T of them, not T.
@@ -203,7 +203,7 @@ def test_the_best_labelings_of_paths_are_the_best_in_long_double(path, kind):
         assert float(path.score(labels)) == pytest.approx(score, abs=100 * rounding)
     # The second best differs somewhere, where it is the best with its label.
     most = structure.max_marginals(item, path.w)
-    assert most.max(axis=1) == pytest.approx(scores[0], abs=100 * rounding)
+    assert np.abs(most.max(axis=1) - scores[0]).max() <= 100 * rounding
     others = np.where(np.arange(path.k) == labelings[0][:, np.newaxis], -np.inf, most)
     assert others.max() == pytest.approx(scores[1], abs=100 * rounding)
 
