@@ -11,9 +11,8 @@ strata are within ε_s together, with at least that confidence, whatever thresho
 chosen and however.
 
 A condition <G, C> + h <= 0 is Σ_s w_s E_s[G_s,h(x)] + h, where w_s is the stratum's share
-and G_sj its number for prediction j, so that it differs by at most
-Σ_s w_s (max_j G_sj - min_j G_sj) ε_s: that is added to h. The shares of the strata are
-taken as they are.
+and G_sj its number for prediction j, so that it differs by at most Σ_s w_s (max_j G_sj -
+min_j G_sj) ε_s: that is added to h. The shares of the strata are taken as they are.
 
 Rules of more classes, and those that do not see the group, are not thresholds on one
 score. ε_s is used for them as well, as a bound that is not proven.

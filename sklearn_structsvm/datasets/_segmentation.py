@@ -60,8 +60,7 @@ def make_segmentation(
     n_superpixels : int or None, default=None
         None makes each pixel a node, with edges to its 4 neighbors. An int groups the
         pixels into at most this many superpixels, by the nearest of as many random
-        points. A superpixel has the mean color and the most frequent label of its
-        pixels.
+        points. A superpixel has the mean color and the most frequent label of its pixels.
     random_state : int, RandomState instance or None, default=None
         Controls the random draws. Pass an int for reproducible output across calls.
 

@@ -43,9 +43,8 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 def bind_data(estimator, X, y, sample_weight=None):
     """Check the data, and fit a clone of the structure to them, wherever they are.
 
-    Reads `structure`, `classes`, `class_weight`, `fit_intercept` and
-    `intercept_scaling` of the estimator, and sets its `n_features_in_` (and
-    `feature_names_in_`).
+    Reads `structure`, `classes`, `class_weight`, `fit_intercept` and `intercept_scaling`
+    of the estimator, and sets its `n_features_in_` (and `feature_names_in_`).
 
     Returns a LocalProblem or RemoteProblem, a context that releases remote data.
     """

@@ -209,10 +209,9 @@ class SubLBFGSClassifier(BatchClassifier):
     - several labels: the same maximum over all pairs of a label y that the example has
       and a label c that it does not have (label ranking).
 
-    With ``loss="squared_hinge"`` it is
-    :math:`\max(0, 1 - y_i \langle w, x_i \rangle)^2` for two classes. For several
-    classes it is the sum of these losses of all classes, each against the rest: W has the
-    weights of as many independent problems.
+    With ``loss="squared_hinge"`` it is :math:`\max(0, 1 - y_i \langle w, x_i \rangle)^2`
+    for two classes. For several classes it is the sum of these losses of all classes,
+    each against the rest: W has the weights of as many independent problems.
 
     With ``penalty="l1"`` the problem is
 

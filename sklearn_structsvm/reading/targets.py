@@ -13,10 +13,9 @@ from sklearn_structsvm.structures.hidden_labels import find_unnamed, first_hidde
 class Targets:
     """Labelings that are known.
 
-    `y`: labelings as checked; if labels are hidden, any that fit what is known.
-    `given`: the same as a refit takes them: hidden labels are as they were passed.
-    `allowed` (AllowedLabels or None): if labels of nodes are hidden: those that the
-    nodes may have.
+    `y`: labelings as checked; if labels are hidden, any that fit what is known. `given`:
+    the same as a refit takes them: hidden labels are as they were passed. `allowed`
+    (AllowedLabels or None): if labels of nodes are hidden: those that the nodes may have.
     """
 
     allowed, has_hidden = None, False

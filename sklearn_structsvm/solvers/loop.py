@@ -302,8 +302,7 @@ def run_passes(
     `finishes`: whether `check` does additional work at the end, so that it must be
       called again if a callback ends the run.
     `on_pass` or None: called after each pass with its number, the last row of the
-      history (a dict) and whether the run ends here anyway. A true return value ends
-      it.
+      history (a dict) and whether the run ends here anyway. A true return value ends it.
     `method` or None: the name of what moves; None if `move` names it in the history.
     Returns a `SolverResult`.
     """

@@ -133,10 +133,9 @@ def check_allowed_labels(allowed, bounds, classes, place, name="allowed"):
 
     `classes` (k,). `allowed`: for each example None, a boolean array of shape (T_i, k),
     or a sequence of T_i labels, sets of labels, and None or `MISSING` for any label.
-    `bounds` as of `AllowedLabels`. `place`: the word for a node. Returns
-    `AllowedLabels`. ValueError if the numbers of examples or nodes do not match, if a
-    label is unknown, or if a node has no label. The message names the example and the
-    node.
+    `bounds` as of `AllowedLabels`. `place`: the word for a node. Returns `AllowedLabels`.
+    ValueError if the numbers of examples or nodes do not match, if a label is unknown, or
+    if a node has no label. The message names the example and the node.
     """
     words = "None or a sequence with an entry for each item of X"
     check_sequence(name, allowed, words)

@@ -60,9 +60,8 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
 
     ``complete(x, y, w)``
         A maximizer of :math:`\langle w, \phi(x, y') \rangle` over the complete outputs y'
-        that agree with y; a guess if w is None. The loss must not depend on what is
-        not in y. `BCFWClassifier` then learns with latent variables, see
-        :ref:`guide-latent`.
+        that agree with y; a guess if w is None. The loss must not depend on what is not
+        in y. `BCFWClassifier` then learns with latent variables, see :ref:`guide-latent`.
 
     `x` and `y` are the items of the X and y passed to `fit`, unchanged. `w` is read-only.
     A labeling may be an array, a (nested) list, tuple or dict, or any hashable value. It

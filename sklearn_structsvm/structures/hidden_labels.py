@@ -94,8 +94,7 @@ def split_hidden(y, parts_of, join):
     `y`: the labels as users pass them. `parts_of`: from an item of y to its labels.
     `join`: (item, labels) -> an item with other labels. Returns `y`: the same with
     arbitrary labels in place of hidden ones; `entries` (list of lists): labels, sets of
-    labels, and None for any label, of each item; None if no label of any item is
-    hidden.
+    labels, and None for any label, of each item; None if no label of any item is hidden.
     """
     has_items = hasattr(y, "__len__") and getattr(y, "ndim", 1) > 0
     if isinstance(y, (str, bytes)) or not has_items:

@@ -25,11 +25,10 @@ def as_features(X, k=1, order=None, given=False):
 
     `X` (ndarray, sparse matrix or `SplitMatrix` (n_rows, n_features), or a list): of a
     list of them the rows are stacked, where they lie if they are dense, contiguous and
-    all of float32 or all of float64. `k`: scores that a row gets. `order` (n_rows,)
-    intp: for each place the row of its item that stands there; None as they are.
-    `given`: whether the features of X, dense, are the k scores themselves. ValueError
-    if there are more columns than a 32-bit index can name, or if a sparse X points
-    beyond them.
+    all of float32 or all of float64. `k`: scores that a row gets. `order` (n_rows,) intp:
+    for each place the row of its item that stands there; None as they are. `given`:
+    whether the features of X, dense, are the k scores themselves. ValueError if there are
+    more columns than a 32-bit index can name, or if a sparse X points beyond them.
     """
     items = list(X) if isinstance(X, (list, tuple)) else [X]
     if isinstance(items[0], SplitMatrix):

@@ -221,9 +221,8 @@ class Master:
     def set_price(self, gap):
         """Set a price well above the multipliers, which it limits under violations.
 
-        `gap`: the gap of the merit. If it is small compared with the cost of the
-        excess, or if programs make no progress, only a higher price can reduce the
-        excess.
+        `gap`: the gap of the merit. If it is small compared with the cost of the excess,
+        or if programs make no progress, only a higher price can reduce the excess.
         """
         if not self.constrained:
             return

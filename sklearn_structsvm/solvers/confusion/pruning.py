@@ -53,9 +53,8 @@ def reduce_support(weights, features):
     As long as more points have weight than the dimension of the mean plus one, some
     changes of the weights do not change the mean. One of these empties a point.
 
-    `features` (T, f). `weights` (T,): non-negative, of sum 1. Returns `weights` (T,):
-    at most rank + 1 of them positive; `weights @ features` is the same but for
-    rounding.
+    `features` (T, f). `weights` (T,): non-negative, of sum 1. Returns `weights` (T,): at
+    most rank + 1 of them positive; `weights @ features` is the same but for rounding.
     """
     weights = np.array(weights, dtype=np.float64)
     points = np.column_stack([features, np.ones(len(weights))])

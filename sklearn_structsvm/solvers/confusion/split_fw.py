@@ -32,9 +32,8 @@ class SplitFrankWolfe(ConfusionSolver):
     the best feasible mixture of the found classifiers (the pruning of section 8.2).
 
     With a = ∇ψ(C) + λ + ζ (C - F) and b = ∇ψ(F) - λ - ζ (C - F), the two linear programs
-    of an iteration, over 𝒞 and over ℱ, bound ψ: for any C' in both,
-    2 ψ(C') >= <∇ψ(C) + ∇ψ(F), C'> + h_C + h_F = <a, C'> + <b, C'> + h_C + h_F, the
-    tangents being below ψ.
+    of an iteration, over 𝒞 and over ℱ, bound ψ: for any C' in both, 2 ψ(C') >= <∇ψ(C) +
+    ∇ψ(F), C'> + h_C + h_F = <a, C'> + <b, C'> + h_C + h_F, the tangents being below ψ.
 
     ℱ consists of C >= 0 with the problem's row sums instead of the paper's simplex: it is
     smaller, and ψ is convex on it. C and F are in rates of their rows.

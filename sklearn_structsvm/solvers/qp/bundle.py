@@ -27,8 +27,7 @@ class Bundle:
     with twice the digits from then on.
 
     `n_weights`: length d of w. `lam`: λ > 0. `max_idle`, `max_planes`: when planes are
-    dropped; `max_planes` is at least 2, and None what 512 MB hold, but from 100 to
-    1000.
+    dropped; `max_planes` is at least 2, and None what 512 MB hold, but from 100 to 1000.
 
     Attributes: `planes` (m, d), `offsets` (m,). `alpha` (m,): dual variables, of the
     last call of `solve`. `weights` (d,): its minimizer, zero before the first one.

@@ -19,9 +19,8 @@ def minimize_sparse_quadratic(A, b, penalties, x):
     better, entries whose gradient exceeds their penalty are freed.
 
     `A` (m, m): positive definite. `b`, `penalties` (m,): penalties are positive. `x`
-    (m,): where to start. Returns (m,): the minimizer, with exact zeros. It is never
-    worse than the start. LinAlgError if A is not positive definite, except for
-    rounding.
+    (m,): where to start. Returns (m,): the minimizer, with exact zeros. It is never worse
+    than the start. LinAlgError if A is not positive definite, except for rounding.
 
     .. [1] Lee, Battle, Raina, Ng, "Efficient sparse coding algorithms", NIPS 2006.
     """
