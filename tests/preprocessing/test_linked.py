@@ -63,6 +63,51 @@ def test_items_are_the_connected_components(kind):
     np.testing.assert_array_equal(np.concatenate(y), table["ill"].to_numpy()[order])
 
 
+@pytest.mark.parametrize("features", [False, True])
+def test_large_components_are_cut_where_few_links_cross(features):
+    """Two cliques with one link between them, a path, a star, and links at random."""
+    rng, most = new_rng(5), 12
+    cliques = [(a, b) for a in range(20) for b in range(a) if (a < 10) == (b < 10)]
+    path = np.column_stack([np.arange(20, 49), np.arange(21, 50)])
+    star = np.column_stack([np.full(29, 50), np.arange(51, 80)])
+    drawn = rng.integers(80, 120, size=(90, 2))
+    ends = np.vstack([cliques, [(3, 15)], path, star, drawn[drawn[:, 0] != drawn[:, 1]]])
+    ends = rng.permutation(120)[rng.permutation(ends)]
+    pairs = pd.DataFrame(np.vstack([ends, ends[::3, ::-1]]))
+    # A pair that is listed twice, in either direction, is one link without features.
+    links = {frozenset(pair) for pair in ends.tolist()}
+    n_links = len(pairs) if features else len(links)
+    pairs = pairs.assign(z=np.arange(len(pairs))) if features else pairs
+    table = pd.DataFrame({"id": np.arange(120), "x": rng.normal(size=120)})
+    with pytest.warns(UserWarning, match=f"of {n_links} links") as warned:
+        X, _, order = linked_items(table, pairs, id="id", max_rows=most)
+    kept = sum(len(x[1]) for x in X)
+    assert f"max_rows=12 leaves out {n_links - kept} of" in str(warned[0].message)
+    rows = np.split(order, np.cumsum([len(x[0]) for x in X])[:-1])
+    part = np.empty(120, int)
+    for i, (own, x) in enumerate(zip(rows, X, strict=True)):
+        part[own] = i
+        graph = np.eye(len(own))
+        graph[tuple(x[1].T)] = 1.0
+        assert len(own) <= most and connected_components(graph, directed=False)[0] == 1
+        assert {frozenset(pair) for pair in own[x[1]].tolist()} <= links
+        np.testing.assert_array_equal(x[0]["x"], table["x"][own])
+    is_within = [len(set(part[list(pair)])) == 1 for pair in links]
+    assert features or kept == sum(is_within)
+    with pytest.warns(UserWarning, match="leaves out"):
+        again, _, same = linked_items(table, pairs, id="id", max_rows=most)
+    np.testing.assert_array_equal(order, same)
+    for own, other in zip(X, again, strict=True):
+        np.testing.assert_array_equal(own[1], other[1])
+    whole = linked_items(table, pairs, id="id", max_rows=120)[0]
+    assert sum(len(x[1]) for x in whole) == n_links
+    # Of the cliques only the link between them is lost.
+    both = rng.permutation(120)[[*cliques, (3, 15)]]
+    alone = table[table["id"].isin(both.ravel())]
+    with pytest.warns(UserWarning, match="leaves out 1 of 91 links"):
+        linked_items(alone, both, id="id", max_rows=10)
+
+
 def test_items_are_groups_and_predictions_find_their_rows():
     table, _, _ = made()
     table["home"] = np.arange(30) % 7
@@ -119,8 +164,11 @@ def test_rows_without_labels_and_without_links_can_be_learned_from():
         ({"id": "name"}, r"id='name' is not a column of the table. Its columns are 'id'"),
         ({"y": "sick"}, "y='sick' is not a column"),
         ({"group": "home"}, "group='home' is not a column"),
-        ({"pairs": [("a", "b"), ("a", "z")]}, "Row 1 of pairs has 'z', which no row"),
-        ({"pairs": [("b", "b")]}, "Row 0 of pairs links 'b' to itself"),
+        ({"pairs": [("a", "b"), ("a", "z")]}, "1 of 2 pairs have an identifier that "
+         "no row of the table has: 'z', first in row 1. Leave them out"),
+        ({"pairs": [(i, "a") for i in range(19)]}, "19 of 19 .*: '0', '1', .* 11 more"),
+        ({"pairs": [("b", "b")]}, "1 of 1 pairs link a row to itself: 'b'"),
+        ({"max_rows": 0}, "max_rows must be at least 1"),
         ({"pairs": [("a",)]}, r"pairs must have two columns.*\(1, 1\)"),
         ({"pairs": ["ab"]}, "pairs must have two columns"),
         ({"ids": ["a", "b", "a"]}, "The identifier 'a' occurs in rows 0 and 2"),
