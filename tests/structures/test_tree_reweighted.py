@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from sklearn_structsvm import CRFClassifier, CRFClassifierCV
+from sklearn_structsvm.solvers.batch import lbfgs
 from sklearn_structsvm.structures import MISSING, GraphStructure, grid_edges
 from sklearn_structsvm.structures.tree_reweighted import (
     MAX_ROUNDS,
@@ -181,6 +182,23 @@ def test_the_certificate_is_one_and_bounds_the_log_loss():
     lam = 1.0 / len(X)
     mean = 0.5 * lam * w @ w - bounds.mean()
     assert mean <= model.objective_ + 1e-9
+
+
+def test_steps_compare_slopes_of_the_same_messages(monkeypatch):
+    """So the curvature along each is positive, by the conditions of the line search."""
+    products, update = [], lbfgs.update_pair
+
+    def noted(inverse, step, change):
+        products.append(step @ change)
+        update(inverse, step, change)
+
+    monkeypatch.setattr(lbfgs, "update_pair", noted)
+    rng, edges = new_rng(8), grid_edges((9, 9))
+    y = [np.kron(rng.integers(4, size=(3, 3)), np.ones((3, 3), int)) for _ in range(3)]
+    X = [(rng.normal(size=(81, 4)) + 0.3 * np.eye(4)[own.ravel()], edges) for own in y]
+    structure, y = GraphStructure(emission="given"), [own.ravel() for own in y]
+    CRFClassifier(structure, C=10.0, solver_options={"classes": range(4)}).fit(X, y)
+    assert len(products) > 5 and min(products) > 0.0
 
 
 def test_sparse_features_are_as_good_as_arrays_and_scores_may_stand_beside_them():

@@ -177,7 +177,8 @@ class LBFGSSteps(RestartedSteps):
             return False
         if not objective.gains():
             return False
+        # With other messages, slopes differ at the same point, too.
+        step, change = objective.probed[0] - w, objective.probed[2] - gradient
         objective.accept()
-        step, change = objective.weights - w, objective.gradient - gradient
         update_pair(inverse, step / scales, scales * change)
         return True
