@@ -82,6 +82,8 @@ def cut_words(estimator, problem, *ways):
 
 def scaling_words(estimator, problem):
     """A sentence about the features, or '' if they are fine."""
+    if isinstance(problem.structure, NodeStructure) and problem.structure._is_given:
+        return ""  # Scores have one weight.
     found = _columns_of(problem)
     if found is None:
         # The features of remote examples, or features known only to the structure, are

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._contract.answers import Answer, checked_folds
 from sklearn_structsvm._utils.borders import is_empty
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import HasMethods, StrOptions, available_if
 from sklearn_structsvm._utils.labels import (
     MISSING,
@@ -58,6 +59,10 @@ from sklearn_structsvm.structures.nodes import NodeStructure
 from sklearn_structsvm.structures.validation import refuse_single, refuse_tokens
 
 METHODS = ("predict_proba", "decision_function")
+PARTS = (
+    "Cut long items into parts (graphs: linked_items has max_rows), or pass cv='prefit' "
+    "with a classifier that was fitted to other rows."
+)
 
 
 def _final_has(name):
@@ -182,7 +187,7 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
 
     Folds are of items. Where one item has most of the rows, the scores of its fold come
     from a classifier that saw few of them, and the structure trusts another one than that
-    which predicts: split such an item.
+    which predicts: cut such an item, as a warning says.
 
     If the final estimator has ``warm_start=True``, a second `fit` starts from its
     solution.
@@ -268,7 +273,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if sample_weight is None and (weights == 1.0).all():
             weights = None
         task = RowTask(table, self.stack_method, self.classes_, known, labels, weights)
-        labeled = np.unique(np.repeat(np.arange(len(X)), lengths)[known])
+        counts = np.bincount(np.repeat(np.arange(len(X)), lengths)[known])
+        labeled, most = np.flatnonzero(counts), counts.max()
         folds = self._folds(X, y, groups, labeled)
         final = self._final(rests)
         task.method_of(self.estimator)  # or an error, before any fit
@@ -277,6 +283,12 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             self.estimator_ = self.estimator
             scores = task.scores(self.estimator, slice(None))
         else:
+            if 2 * most > len(known):
+                warn_caller(
+                    f"X[{counts.argmax()}] has {most / len(known):.0%} of the rows, so "
+                    f"its scores are by a fit to {len(known) - most} others. {PARTS}",
+                    UserWarning,
+                )
             scores = self._out_of_fold(task, lengths, folds)
             self.estimator_ = task.fitted(clone(self.estimator), slice(None))
         if task.method_of(self.estimator_) == "predict_proba":
@@ -301,8 +313,11 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         """The folds of items, each in one test part; for "prefit" test parts alone."""
         if self.cv == "prefit":
             return [((), own) for own in np.array_split(labeled, min(5, len(labeled)))]
-        if isinstance(self.cv, Integral):
-            return _dealt(checked_folds(self.cv, labeled, None), labeled, len(X))
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, Integral):
+            if (n := len(labeled)) < cv:
+                raise ValueError(f"cv={cv} needs more labeled items than {n}. {PARTS}")
+            return _dealt(checked_folds(cv, labeled, None), labeled, len(X))
         folds = checked_folds(self.cv, X, y, groups=groups)
         test = np.concatenate([test for _, test in folds])
         if not np.array_equal(np.sort(test), np.arange(len(X))):

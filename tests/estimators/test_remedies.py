@@ -100,6 +100,10 @@ def test_columns_without_names_are_counted_and_another_estimator_helps():
     one = bind_local(BCFWClassifier(), X[:, [0, 2]] * [0.01, 1.0], y)
     words = scaling_words(BCFWClassifier(), one)
     assert words.endswith(": column 0 is far from 0 compared to its spread.")
+    # Scores of another model share a weight.
+    given = BCFWClassifier(ChainStructure(emission="given"))
+    items = [X[:, :2]], [np.arange(300) % 2]
+    assert scaling_words(given, bind_local(given, *items)) == ""
 
 
 @pytest.mark.parametrize("emission", [True, "both", "graph"])

@@ -246,6 +246,19 @@ def test_graphs_and_trees_keep_their_edges():
         assert isinstance(model.final_estimator_.structure_, GraphStructure)
 
 
+def test_an_item_with_most_of_the_rows_is_said_to_leave_few_for_its_scores():
+    """Such as the giant component of a graph."""
+    X, y = series()
+    X, y = [np.vstack(X[:8]), *X[8:]], [np.concatenate(y[:8]), *y[8:]]
+    model = StackedStructureClassifier(LogisticRegression(), cv=2)
+    with pytest.warns(UserWarning, match=r"X\[0\] has 67% .* to 100 others.*max_rows"):
+        model.fit(X, y)
+    halves = [np.vstack(X[1:]), X[0][:100]], [np.concatenate(y[1:]), y[0][:100]]
+    model.fit(*halves)
+    prefit = LogisticRegression().fit(X[0], y[0])
+    StackedStructureClassifier(prefit, cv="prefit").fit(X, y)
+
+
 def test_hidden_labels_are_left_out_below_and_hidden_above():
     X, y = series()
     hidden = [labels.astype(object) for labels in y]
@@ -529,6 +542,8 @@ REFUSED = [
      "each item in the test part"),
     (StackedStructureClassifier(LogisticRegression(), cv="prefit"), {}, NotFittedError,
      "not fitted"),
+    (OVER_ROWS, {"X": series()[0][:1], "y": series()[1][:1]}, ValueError,
+     r"cv=5 needs more labeled items than 1\. Cut .*max_rows.*cv='prefit'"),
     (OVER_ROWS, {"y": [["a"]] * 12}, ValueError,
      r"y\[0\] has 1 labels, but X\[0\] has 25 rows"),
     (OVER_ROWS, {"y": [["a"]]}, ValueError, "X has 12 items, but y has 1"),
