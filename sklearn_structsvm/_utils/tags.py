@@ -50,9 +50,7 @@ def tag_parts(tag, scheme=None):
     role = (ANY if scheme is None else LETTERS[scheme]).get(tag[:1])
     if role is None or len(tag) == 1:
         return role and Tag(role, UNTYPED)
-    if tag[1] == "-" and role != OUTSIDE:
-        return Tag(role, tag[2:] or UNTYPED)
-    return None
+    return Tag(role, tag[2:] or UNTYPED) if tag[1] == "-" and role != OUTSIDE else None
 
 
 def split_tag(tag, scheme, name, i, t):
@@ -121,9 +119,7 @@ def odd_tags(y):
 def told_schemes(y):
     """Which schemes the tags of these sequences are of, to end a message."""
     fitting = [scheme for scheme in LETTERS if first_fault(scheme, y) is None]
-    if not fitting:
-        return ""
-    return f" These tags are {' or '.join(fitting)}."
+    return f" These tags are {' or '.join(fitting)}." if fitting else ""
 
 
 def entities_of(tags, scheme=None, strict=False, name="y", i=0, seen=None):

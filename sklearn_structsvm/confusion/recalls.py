@@ -106,9 +106,7 @@ class GMean(RecallMetric):
     """
 
     def loss(self, recalls: np.ndarray) -> float:
-        if not recalls.all():
-            return 1.0
-        return 1.0 - _geometric_mean(recalls)
+        return 1.0 - _geometric_mean(recalls) if recalls.all() else 1.0
 
     def slopes(self, recalls: np.ndarray) -> np.ndarray:
         return -_geometric_mean(recalls) / (len(recalls) * recalls)
@@ -130,9 +128,7 @@ class HMean(RecallMetric):
     """
 
     def loss(self, recalls: np.ndarray) -> float:
-        if not recalls.all():
-            return 1.0
-        return 1.0 - len(recalls) / (1.0 / recalls).sum()
+        return 1.0 - len(recalls) / (1.0 / recalls).sum() if recalls.all() else 1.0
 
     def slopes(self, recalls: np.ndarray) -> np.ndarray:
         return -len(recalls) / ((1.0 / recalls).sum() * recalls) ** 2

@@ -49,9 +49,7 @@ def bind_data(estimator, X, y, sample_weight=None):
     Returns a LocalProblem or RemoteProblem, a context that releases remote data.
     """
     data = FitData(X, y, sample_weight)
-    if data.is_remote:
-        return bind_remote(estimator, data)
-    return _bind(estimator, data)
+    return bind_remote(estimator, data) if data.is_remote else _bind(estimator, data)
 
 
 def bind_local(estimator, X, y, sample_weight=None, *, warns=True):

@@ -128,9 +128,7 @@ def scaling_words(estimator, problem):
 def _advice(scaling, ways):
     """Advice in sentences: first about the features, then about alternatives."""
     words = f"{', '.join(ways[:-1])}, or {ways[-1]}" if ways[1:] else ways[0]
-    if scaling:
-        return f"{scaling} Or {words}."
-    return f"{words[0].upper()}{words[1:]}."
+    return f"{scaling} Or {words}." if scaling else f"{words[0].upper()}{words[1:]}."
 
 
 def slow_options(estimator):

@@ -181,12 +181,11 @@ def _places_of(ids):
     """The row of each identifier."""
     places = {}
     for row, own in enumerate(ids.tolist()):
-        if own in places:
+        if places.setdefault(own, row) != row:
             raise ValueError(
                 f"The identifier {own!r} occurs in rows {places[own]} and {row} of the "
                 "table: each row needs one of its own."
             )
-        places[own] = row
     return places
 
 

@@ -510,9 +510,7 @@ class MultilabelStructure(IndicatorLabels, FlatStructure):
 
 def as_row(x):
     """One example as a matrix of one row."""
-    if sparse.issparse(x):
-        return as_canonical(x, "x")
-    return _dense(x).reshape(1, -1)
+    return as_canonical(x, "x") if sparse.issparse(x) else _dense(x).reshape(1, -1)
 
 
 def _dense(x):

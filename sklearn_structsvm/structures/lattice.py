@@ -167,9 +167,7 @@ class LabelingLattice:
             codes = encode(y, self.classes)
         except ValueError:
             return None
-        if len(codes) != len(self._order):
-            return None
-        return codes[self._order]
+        return codes[self._order] if len(codes) == len(self._order) else None
 
 
 def make_lattice(structure, x, w, slack):
@@ -239,6 +237,5 @@ def _sum_regrets(codes, parents, regrets):
 
 def _joined(a, b):
     """Numbers of pairs by the sum of their costs."""
-    if np.count_nonzero(a) == 1 and a[0] == 1.0:
-        return b
-    return np.convolve(a, b)[: len(a)]
+    is_one = np.count_nonzero(a) == 1 and a[0] == 1.0
+    return b if is_one else np.convolve(a, b)[: len(a)]

@@ -179,9 +179,7 @@ def run_sublbfgs(
         if hybrid:
             turn.then = lambda row, w: Turn(steps.bundle_steps(row, tol), row, w)
         # If planes are long, so are the pairs of quasi-Newton steps.
-        if hybrid and has_long_planes(risk):
-            return turn.then(*turn.check())
-        return turn
+        return turn.then(*turn.check()) if hybrid and has_long_planes(risk) else turn
 
     def begin_after(start, row, w):
         turn = begin(row, w, start.plane())

@@ -287,9 +287,7 @@ class LowerBounds:
 
     def lower(self, minorant, q):
         """The bound from a minorant that is nowhere below q, which is lowered."""
-        if self.below is None:
-            return q
-        return ratio_bound(minorant.level, q, self.below)
+        return q if self.below is None else ratio_bound(minorant.level, q, self.below)
 
     def note(self, minorant, bound, columns):
         """Use the oracle's answer for a minorant's L. Returns the bound from it alone.
