@@ -255,7 +255,7 @@ class CRFClassifier(ProbabilisticClassifier):
     over all labelings: the tree-reweighted one [5]_, minimized along with the weights.
     `objective_` is that of the bound, `dual_gap_` certifies the convex problem with it,
     and `log_likelihood` is a lower bound. For graphs
-    `l1_ratio` must be 0, and labels may not be hidden.
+    `l1_ratio` must be 0, and with cycles no labels hidden.
 
     With hidden labels, :math:`p(y_i \mid x_i, w)` is the probability of all labelings
     that are allowed. The problem is then not convex, and `objective_` need not be its
@@ -610,10 +610,11 @@ class CRFClassifier(ProbabilisticClassifier):
             return "lbfgs"
         structure = problem.structure
         if structure.has_bounded_sums:
-            if problem.has_hidden:
+            if problem.has_hidden and structure.relaxed:
                 raise ValueError(
-                    f"Labels of {type(structure).__name__} may not be hidden here: a "
-                    "difference of two bounds is not a bound. Use BCFWClassifier."
+                    "Labels of graphs with cycles may not be hidden here: a difference "
+                    "of two bounds is no bound. Use BCFWClassifier('graph'); of a "
+                    "StackedStructureClassifier it is the final_estimator."
                 )
             if self.solver in ("dual", "newton") or self.l1_ratio > 0.0:
                 raise ValueError(

@@ -48,7 +48,7 @@ def likelihood_steps(estimator, problem, start, dual=None, newton=None, is_cheap
     oracle, weights, squares = problem.make_sums()
 
     def make_concave():
-        return LogSums(problem.make_completions(), weights, n_threads)
+        return LogSums(problem.make_completed_sums(), weights, n_threads)
 
     concave = make_concave()
     options = {"w0": start_weights(problem, start), "squares": squares}

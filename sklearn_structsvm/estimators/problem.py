@@ -220,6 +220,11 @@ class LocalProblem:
         allowed = self.allowed
         return oracle_of(self.structure, self.X, self.y, allowed, known=allowed)
 
+    def make_completed_sums(self):
+        """The sums over the allowed labelings."""
+        allowed = {"allowed": self.allowed, "known": self.allowed}
+        return self.structure._make_sums(self.X, self.y, **allowed)
+
     def completed(self, w):
         """Completions of the passed labelings, by the structure's own method."""
         return self.targets.completed(self.structure, self.X, w)

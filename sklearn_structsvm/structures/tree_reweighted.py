@@ -106,17 +106,17 @@ class ReweightedGraphs:
 class BoundedLogLoss:
     """Σ_i p_i (bound of log Σ_y exp ⟨w, φ(x_i, y)⟩ - ⟨w, φ(x_i, y_i)⟩), as solvers ask.
 
-    `log_loss` keeps the messages, so it is smooth and convex. `tighten` passes more.
+    `log_loss` keeps the messages, so it is smooth and convex. `tighten` passes more. Sums
+    of forests are exact. `allowed`: labels to sum over, as of `make_oracle`.
     """
 
-    can_tighten = True
-
-    def __init__(self, structure, X, y, added=None):
+    def __init__(self, structure, X, y, allowed=None, added=None, known=None):
         self.structure, self.graphs = structure, ReweightedGraphs(structure, X)
+        self.allowed, self.can_tighten = allowed, structure.relaxed
         self.labels = structure._encode(y, self.graphs.offsets)
         self.added = None
         if added is not None:
-            costs, rows = structure._added_costs(added, y, self.labels)
+            costs, rows = structure._added_costs(added, y, self.labels, known)
             self.added = costs[rows]
         self.n_weights = structure.n_weights_
 
@@ -137,7 +137,7 @@ class BoundedLogLoss:
 
     def _at(self, p, w, max_rounds, tol, n_threads):
         graphs = self.graphs
-        theta, tables = graphs.potentials(w)
+        theta, tables = graphs.potentials(w, self.allowed)
         if self.added is not None:
             theta += self.added
         results, nodes, pairs = graphs.sums(theta, tables, max_rounds, tol, n_threads)

@@ -156,6 +156,13 @@ def test_rows_without_labels_and_without_links_can_be_learned_from():
     model = StackedStructureClassifier(DecisionTreeClassifier(), final, cv=3)
     labels = np.concatenate(model.fit(X, y).predict(X))
     assert len(labels) == len(order) == 30 and set(labels) <= {"yes", "no"}
+    # The default takes forests: their sums are exact.
+    X, y, _ = linked_items(table, table["id"].to_numpy().reshape(-1, 2), id="id", y="ill")
+    forest = StackedStructureClassifier(GaussianNB(), cv=3).fit(X, y).final_estimator_
+    assert forest.structure_.inference_ == "forest" and forest.dual_gap_ <= forest.tol
+    X.append((X[0][0].iloc[[0, 1, 1]], [(0, 1), (1, 2), (2, 0)]))
+    with pytest.raises(ValueError, match=r"final_estimator"):
+        clone(model).set_params(final_estimator=None).fit(X, [*y, [MISSING, "no", "no"]])
 
 
 @pytest.mark.parametrize(

@@ -256,5 +256,5 @@ def test_dask_collections_of_graphs_are_refused():
 def test_hidden_labels_of_graphs_are_refused():
     X, y = small_grids()
     y[1] = [MISSING, *y[1][1:].tolist()]
-    with pytest.raises(ValueError, match="may not be hidden here.*BCFWClassifier"):
+    with pytest.raises(ValueError, match="may not be hidden.*'graph'.*final_estimator"):
         CRFClassifier("graph").fit(X, y)
