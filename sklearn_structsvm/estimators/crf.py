@@ -721,9 +721,12 @@ def coupled_weights(structure):
 def nodes_of(problem):
     """What makes rows of nodes.
 
-    None with costs, which these rows do not have, or where edges have features.
+    None with costs, which these rows do not have, where edges have features, and where
+    labels exclude each other.
     """
-    is_bare = len(problem.structure._transition_shape()) == 2 and problem.costs is None
+    structure = problem.structure
+    is_bare = len(structure._transition_shape()) == 2 and problem.costs is None
+    is_bare &= structure.allowed_ is None
     return partial(rows_of_nodes, problem) if is_bare else None
 
 
@@ -736,4 +739,8 @@ def rows_of_nodes(problem, w):
     truth = structure._truth(X, problem.y)[used]
     rows, k = node_rows(structure, X)[used], len(structure.classes_)
     risk = Multinomial(rows, truth, shares[used], n_classes=k)
-    return risk, marginals, float(shares.sum())
+    degrees = [np.zeros(n) for n in structure._lengths(X)]
+    for x, own in zip(X, degrees, strict=True):
+        for ends in structure._edges(x):
+            np.add.at(own, ends, 1.0)
+    return risk, marginals, float(shares.sum()), np.concatenate(degrees)[used]

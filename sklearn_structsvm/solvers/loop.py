@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, UNNOTICED
 
 # Steps between two looks at the clock and at pending signals; each is followed by one if
 # it calls a structure in Python, which may take seconds, such as a linear program.
@@ -83,6 +83,14 @@ class Rounding:
     def of_means(self):
         """The error of a mean of joint features: one number for each weight."""
         return self.share * self.sizes
+
+    def are_rough(self, w, lam):
+        """Which entries of gradients at w are not known well beside λ.
+
+        The errors of scores, which change probabilities, are counted, too.
+        """
+        scores = np.max(self.sizes * np.abs(w), initial=1.0)
+        return (self.of_means * scores > UNNOTICED * lam) & (lam > 0.0)
 
     def of_values(self, w, *values):
         """The error of a sum of these values and of mean scores at w."""

@@ -56,6 +56,7 @@ CASES = [
     (with_l1(CRF, 0.5), ["time", "times of labels"], ["rows"], 3, (1.0, 1e3), 100),
     (with_l1(CRF, 1.0), ["time", "times of labels"], ["chains"], 3, (1.0, 1e3), 100),
     (with_l1(CRF, 1.0), ["time"], ["rows"], 3, (1e3,), 100),
+    (with_l1(CRF, 0.9, 1.0), ["times of a day"], ["chains"], 3, (1e-3, 1e3, 1e4), 100),
     (with_l1(CRF, 0.5, 1.0), ["times of a day"], ["rows"], 3, (1.0, 1e3), 100),
     (with_l1(CRF, 1.0), ["large"], ["rows", "chains"], 3, (1e3,), 1000),
     (with_l1(CRF, 0.5, 1.0), ["time", "time of labels"], ["trees"], 3, (1.0, 1e3), 400),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, UNNOTICED
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
 from sklearn_structsvm.solvers.batch.elastic_net import SparseLogLoss
 from sklearn_structsvm.solvers.batch.feasible_image import feasible_point
 from sklearn_structsvm.solvers.batch.l1_newton import LEAST_SCALE
@@ -25,9 +25,9 @@ class ChainNewtonSteps(ModelSteps):
     `oracle`, `weights`, `lam`, `l1_ratio`, `n_threads`, `w0`, `rounding`: as for
     `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w. `nodes` or
     None: w -> the positions as rows of a `SmoothRisk` in the first weights, its response
-    at w, and the sum of their weights. They decide whether dual points are feasible if
-    columns are so large that λ is a rounding error. Oracle calls are sums over the
-    labelings of an example; a Hessian counts as `n_passes` for each.
+    at w, the sum of their weights, and how many edges each has. They decide whether dual
+    points are feasible if columns are so large that λ is a rounding error. Oracle calls
+    are sums over the labelings of an example; a Hessian counts as `n_passes` for each.
 
     `concave` or None: a function to subtract, as for `run_lbfgs`, with ρ = 0. `bend`: w
     -> its second derivatives. Where the difference is not convex, steps are those for its
@@ -93,7 +93,11 @@ class ChainNewtonSteps(ModelSteps):
             bent = H - self._hessian(self.bend)
             if self._minimize_model(bent, own, diagonal, most_damping=self.damping):
                 return True
-        return self._minimize_model(H, own, diagonal) or self._fit_bounds()
+        n_last = self.n_last
+        moved = self._minimize_model(H, own, diagonal)
+        if moved and self.n_last == n_last:
+            return True
+        return self._fit_bounds() or moved
 
     def _hessian(self, of):
         self.n_hessians += 1
@@ -118,21 +122,22 @@ class ChainNewtonSteps(ModelSteps):
         """Bring the dual point within its bounds. Returns whether the gap halves."""
         objective = self.objective
         lam, errors = objective.lam, objective.rounding.of_means
-        if self.nodes is None or not np.max(errors) > UNNOTICED * lam > 0.0:
+        if self.nodes is None or not self._is_rough():
             return False
-        risk, response, total = self.nodes(objective.weights)
+        risk, response, total, degrees = self.nodes(objective.weights)
         n, B = risk.n_weights, risk.coefficients(response)
         penalties = lam / total, objective.ridge / total
         found = feasible_point(risk, response, B, objective.weights[:n], *penalties)
         if found is None:
             return False
-        # The probabilities of pairs change by no more than twice as much as those of
-        # positions, and entropies by a multiple of that.
+        # The probabilities of an edge change by no more than those of both its ends do,
+        # no single one by more than half of that, and entropies by a multiple.
         entropy, image = objective.point
-        moved = total * float(np.abs(found[0] - B).sum())
-        others = np.abs(image[n:]) + errors[n:] + 2.0 * moved
+        moved = total * np.abs(found[0] - B).sum(axis=1)
+        others = np.abs(image[n:]) + errors[n:] + 0.5 * float(degrees @ moved)
         sizes = np.append(total * found[1], others)
-        return objective.raise_bound(entropy - MOST_SURPRISE * 3.0 * moved, sizes)
+        lost = MOST_SURPRISE * float((degrees + np.abs(degrees - 1.0)) @ moved)
+        return objective.raise_bound(entropy - lost, sizes)
 
 
 class CenteredWeights:

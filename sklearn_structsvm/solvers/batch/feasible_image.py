@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_structsvm._utils.pieces import row_pieces, take_rows
-from sklearn_structsvm._utils.tolerances import HUGE, SAME, TINY, UNNOTICED
+from sklearn_structsvm._utils.tolerances import HUGE, SAME, TINY
 from sklearn_structsvm.solvers.loop import ROUNDING, rounding_of
 from sklearn_structsvm.solvers.qp._simplex_qp import wide_combination
 
@@ -35,7 +35,7 @@ def feasible_point(risk, response, B, w, lam, ridge=0.0):
     Returns None if no entry is rough, or the new `B`, rounded to doubles, and bounds on
     the sizes of its image before this rounding.
     """
-    image = _Image(risk, lam)
+    image = _Image(risk, w, lam)
     if not len(image.rough):
         return None
     if risk.is_coupled:
@@ -89,10 +89,12 @@ class _Image:
     `rough`: the features, the constant one included, whose entries are rough.
     """
 
-    def __init__(self, risk, lam):
+    def __init__(self, risk, w, lam):
         self.risk, self.n_features = risk, risk.X.shape[1]
-        self.errors = rounding_of(risk).of_means.reshape(-1, risk.n_scores)
-        self.rough = np.flatnonzero(self.errors[:, 0] > UNNOTICED * lam)
+        rounding, shape = rounding_of(risk), (-1, risk.n_scores)
+        self.errors = rounding.of_means.reshape(shape)
+        are_rough = rounding.are_rough(w, lam).reshape(shape)
+        self.rough = np.flatnonzero(are_rough.any(axis=1))
 
     def of(self, high, low):
         """Xᵀ (high + low), flat, and bounds on its rounding errors."""

@@ -4,9 +4,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sklearn_structsvm._utils.backtracking import MAX_HALVINGS
-from sklearn_structsvm._utils.tolerances import UNNOTICED, VALUE_ROUNDING
+from sklearn_structsvm._utils.tolerances import VALUE_ROUNDING
 from sklearn_structsvm.solvers.accuracy import INNER_SHARE
 from sklearn_structsvm.solvers.batch.feasible_image import (
+    MAX_STEPS,
     feasible_point,
     least_penalized,
     second_derivatives,
@@ -79,6 +80,7 @@ class ModelSteps:
     """
 
     method, damping, coupled = "newton", LEAST_DAMPING, (0, 1)
+    n_last = 0
 
     def _minimize_model(self, H, own, diagonal, most_damping=1.0):
         """Make a step, with more and more damping. Returns whether there was one.
@@ -119,7 +121,7 @@ class ModelSteps:
                 b = gradient - H @ start
                 target = objective.weights.copy()
                 x = minimize_sparse_quadratic(H, b, penalties, start)
-                is_rough = np.max(objective.rounding.of_means) > UNNOTICED * lam
+                is_rough = self._is_rough()
                 if is_rough and self.damping == LEAST_DAMPING:
                     x = _refined(H, gradient + penalties * np.sign(x), start, x)
                 target[own] = scales * x
@@ -153,11 +155,12 @@ class ModelSteps:
         change = target - w
         slope = float(objective.smooth_gradient @ change)
         slope += objective.lam * float((np.abs(target) - np.abs(w)).sum())
-        if not slope < 0.0:
-            return -1.0
         # Of the scores of columns as large as Unix time, more is lost than of values.
-        if -slope <= max(VALUE_ROUNDING * abs(objective.value), objective.error):
-            return self._last_step(target)
+        least = max(VALUE_ROUNDING * abs(objective.value), objective.error)
+        if not slope < (least if self._is_rough() else 0.0):
+            return -1.0
+        if slope >= -least:
+            return self._last_step(target, least)
 
         there = objective.look(target)
 
@@ -169,14 +172,25 @@ class ModelSteps:
 
         return objective.search(target_of)
 
-    def _last_step(self, target):
-        """If the objective can no longer decide, the dual or the gradient does."""
+    def _is_rough(self):
+        """Whether gradients are not known well beside the L1 penalty."""
+        objective = self.objective
+        return objective.rounding.are_rough(objective.weights, objective.lam).any()
+
+    def _last_step(self, target, least):
+        """If the objective can no longer decide, the dual or the gradient does.
+
+        Where that is not known either, a few steps are made at which it changes by at
+        most `least`.
+        """
         objective = self.objective
         before = objective.weights, objective.found, objective.value
         size = self._size()
         found = objective.look(target)
         objective.go_to(target, found, objective.evaluate(target, found))
-        if self._size() < 0.5 * size:
+        self.n_last += 1
+        is_near = abs(objective.value - before[2]) <= least and self.n_last <= MAX_STEPS
+        if self._size() < 0.5 * size or (is_near and self._is_rough()):
             return 1.0
         objective.go_to(*before)
         return -1.0

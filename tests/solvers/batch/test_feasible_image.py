@@ -65,7 +65,7 @@ def test_rough_entries_of_an_image_have_twice_the_digits(form, bias, monkeypatch
     risk = Multinomial(X, rng.integers(3, size=60), n_classes=3, bias=bias)
     # Rows come in several pieces.
     monkeypatch.setattr("sklearn_structsvm._utils.pieces.MIN_PIECE", 24)
-    image = feasible_image._Image(risk, 1e-2)
+    image = feasible_image._Image(risk, np.zeros(risk.n_weights), 1e-2)
     assert image.rough.tolist() == [0]
     high = rng.uniform(-1.0, 1.0, size=(60, 3)) / 60.0
     low = 1e-19 * rng.normal(size=(60, 3))
