@@ -721,12 +721,12 @@ def coupled_weights(structure):
 def nodes_of(problem):
     """What makes rows of nodes.
 
-    None with costs, which these rows do not have, where edges have features, and where
+    None with costs, which these rows do not have, with features of edges, and where
     labels exclude each other.
     """
     structure = problem.structure
-    is_bare = len(structure._transition_shape()) == 2 and problem.costs is None
-    is_bare &= structure.allowed_ is None
+    has_all = structure.allowed_ is None and problem.costs is None
+    is_bare = has_all and len(structure._transition_shape()) == 2
     return partial(rows_of_nodes, problem) if is_bare else None
 
 
@@ -739,8 +739,6 @@ def rows_of_nodes(problem, w):
     truth = structure._truth(X, problem.y)[used]
     rows, k = node_rows(structure, X)[used], len(structure.classes_)
     risk = Multinomial(rows, truth, shares[used], n_classes=k)
-    degrees = [np.zeros(n) for n in structure._lengths(X)]
-    for x, own in zip(X, degrees, strict=True):
-        for ends in structure._edges(x):
-            np.add.at(own, ends, 1.0)
-    return risk, marginals, float(shares.sum()), np.concatenate(degrees)[used]
+    parents, _ = structure._forest(X)
+    degrees = np.bincount(parents + 1, minlength=len(parents) + 1)[1:] + (parents >= 0)
+    return risk, marginals, float(shares.sum()), degrees[used]

@@ -55,7 +55,8 @@ def convergence_message(estimator, problem, result, name, hint=""):
         f"{name} stopped at {limit}={estimator._settings()[limit]} with {gap}: the "
         "objective is at most that far from its optimum."
     )
-    ways = ["use a smaller C"]
+    # Only a C that nobody would choose makes up for bad sizes of columns.
+    ways = [] if ":" in scaling else ["use a smaller C"]
     more = _share_left(result, estimator.tol)
     # If features are not scaled, early forecasts are too optimistic.
     few = 0 if scaling else FEW_PASSES
@@ -127,8 +128,10 @@ def scaling_words(estimator, problem):
 
 def _advice(scaling, ways):
     """Advice in sentences: first about the features, then about alternatives."""
-    words = f"{', '.join(ways[:-1])}, or {ways[-1]}" if ways[1:] else ways[0]
-    return f"{scaling} Or {words}." if scaling else f"{words[0].upper()}{words[1:]}."
+    words = f"{', '.join(ways[:-1])}, or {ways[-1]}" if ways[1:] else "".join(ways)
+    if scaling:
+        return f"{scaling} Or {words}." if words else scaling
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def slow_options(estimator):

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -294,19 +295,22 @@ def remedied(model, words):
         scaler = eval(found[1])
         scaler = scaler() if isinstance(scaler, type) else scaler
         models[found[0]] = make_pipeline(scaler, clone(model))
-    if found := re.search(r"[Tt]ry (\w+)='(\w+)'", words):
-        models[found[0]] = set_placed(clone(model), **{found[1]: found[2]})
-    if found := re.search(r"[Tt]ry (BMRMClassifier|SubLBFGSClassifier)", words):
-        kind = {"B": BMRMClassifier, "S": SubLBFGSClassifier}[found[1][0]]
+    if found := re.findall(r"(?:[Tt]ry|and) (\w+)=('?[\w.]+'?)", words):
+        own = {name: eval(value) for name, value in found}
+        models[str(own)] = set_placed(clone(model), **own)
+    if found := re.search(r"[Tt]ry (B\w+|SubLBFGSClassifier)", words):
         structure = {}
         if "with this structure" in words:
             structure["structure"] = model.structure
-        models[found[0]] = kind(C=model.C, **structure)
+        models[found[0]] = globals()[found[1]](C=model.C, **structure)
+    if "use a smaller C" in words:
+        models["C"] = clone(model).set_params(C=1e-3 * model.C)
     assert models, words
     return models
 
 
 EDGES = ChainStructure(edge_features=True)
+SVM = partial(BCFWClassifier, random_state=0)
 
 
 def raw_edges(kind, rng):
@@ -366,6 +370,24 @@ def raw_kind(kind, rng, n=200):
         (CRFClassifier(l1_ratio=1.0, random_state=0, max_iter=2), "time"),
         (SlackRescaledSSVM(random_state=0, max_iter=3), "money"),
         (BMRMClassifier(max_iter=3), "money"),
+        (placed(BMRMClassifier)(subproblem="line", max_iter=60), "money"),
+        (BMRMClassifier(C=1e3, max_iter=60), "wide"),
+        (BMRMClassifier("chain", C=1e3, max_iter=30), "chains"),
+        (placed(SVM)(step="fw", acceleration=False, max_iter=60), "far"),
+        (placed(SVM)(step="corrective", sampling="gap", max_iter=30), "far"),
+        (placed(SVM)(algorithm="batch", max_iter=60), "far"),
+        (
+            SubLBFGSClassifier("squared_hinge", solver="sublbfgs", C=1e3, max_iter=30),
+            "far",
+        ),
+        (CRFClassifier(C=1e3, solver="lbfgs", max_iter=30), "time"),
+        (
+            CRFClassifier("chain", C=1e3, l1_ratio=0.5, solver="lbfgs", max_iter=9),
+            "chains",
+        ),
+        (CRFClassifier(EDGES, l1_ratio=1.0, C=1e3, random_state=0), "time of edges"),
+        (SVM(EDGES, l1_ratio=0.9, C=1e3, max_iter=20), "money of edges"),
+        (SVM("graph", l1_ratio=0.9, C=1e3, max_iter=20), "time of edges of graphs"),
         (CRFClassifier(EDGES, random_state=0, max_iter=20), "time of edges"),
         (BCFWClassifier(EDGES, random_state=0, max_iter=3), "money of edges"),
         (BMRMClassifier(EDGES, max_iter=3), "sparse edges"),

@@ -93,11 +93,8 @@ class ChainNewtonSteps(ModelSteps):
             bent = H - self._hessian(self.bend)
             if self._minimize_model(bent, own, diagonal, most_damping=self.damping):
                 return True
-        n_last = self.n_last
-        moved = self._minimize_model(H, own, diagonal)
-        if moved and self.n_last == n_last:
-            return True
-        return self._fit_bounds() or moved
+        n_last, moved = self.n_last, self._minimize_model(H, own, diagonal)
+        return (moved and self.n_last == n_last) or self._fit_bounds() or moved
 
     def _hessian(self, of):
         self.n_hessians += 1
