@@ -334,6 +334,12 @@ def class_weight_vector(class_weight, classes, labels):
     present = np.ones(len(classes), dtype=bool)
     if isinstance(class_weight, str):
         present = np.isin(classes, labels)
+    elif not set(class_weight).issuperset(known := np.asarray(classes).tolist()):
+        for label in set(class_weight).difference(known):
+            raise ValueError(
+                f"class_weight has the label {plain(label)!r}, which is not one of the "
+                f"classes: {listed(classes)}.{meant(label, known)}"
+            )
     weights[present] = compute_class_weight(
         class_weight, classes=classes[present], y=np.asarray(labels)
     )

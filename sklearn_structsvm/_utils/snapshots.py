@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.fitted import is_of_fit
 from sklearn_structsvm._utils.mistakes import with_plain_calls
+from sklearn_structsvm._utils.tables import misreadings_told, warn_of_other_order
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -40,13 +41,17 @@ def snapshot(estimator):
 def of_one_fit(method: Method) -> Method:
     """Decorates a method that reads fitted attributes: it works on a snapshot.
 
-    If the attributes were damaged, this is a ValueError.
+    If the attributes were damaged, this is a ValueError. Errors say how X was misread.
     """
 
     @wraps(method)
     def reading(estimator, *args, **kwargs):
         fitted = _made(type(estimator), vars(estimator))
-        with damage_refused(fitted):
+        given = dict(zip(("X", "y"), args, strict=False)) | kwargs
+        X = given.pop("X", None)
+        warn_of_other_order(X, given)
+        names = vars(fitted).get("feature_names_in_", ())
+        with damage_refused(fitted), misreadings_told(X, names):
             return method(fitted, *args, **kwargs)
 
     return with_plain_calls(reading)  # type: ignore[return-value]

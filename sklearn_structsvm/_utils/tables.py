@@ -1,11 +1,13 @@
 """One interface to tables of pandas, polars, Arrow and Dask, and to lists of tokens."""
 
 import sys
+from contextlib import contextmanager
 from itertools import chain
 
 import numpy as np
 from scipy import sparse
 
+from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.pieces import take_rows
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
@@ -22,6 +24,76 @@ def column_names(table):
     """Names of the columns of a table; None for other objects."""
     columns = getattr(table, "column_names", getattr(table, "columns", None))
     return None if columns is None or not hasattr(table, "shape") else list(columns)
+
+
+def is_of_pandas(thing):
+    return type(thing).__module__.partition(".")[0] == "pandas"
+
+
+@contextmanager
+def misreadings_told(X, names=()):
+    """Within it, errors tell if X is one row, or has the columns of a fit in disorder.
+
+    `names`: those of the columns in fit, if they have any.
+    """
+    names, remedy = list(names), "[model.feature_names_in_]"
+    is_series = is_of_pandas(X) and X.ndim == 1
+    place = repr(X.name) if is_series and X.name is not None else "i"
+    words = f"X is a Series, and not a table: write for one row X.loc[[{place}]]"
+    if is_series and names and list(X.index) == names:
+        raise ValueError(f"{words}.")
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if is_series and X.dtype.kind in "biuf" and words not in str(error):
+            words = f"{words}, for one column X[[{place}]]."
+            raise ValueError(words) from error
+        table = X[0] if isinstance(X, list | tuple) and len(X) else X
+        has_all = set(column_names(table) or ()).issuperset(names)
+        is_of_names = "feature names should match" in str(error)
+        if is_of_names and has_all and remedy not in str(error):
+            each = f"X{remedy}" if table is X else f"[x{remedy} for x in X]"
+            raise ValueError(f"{error} Write {each}.") from error
+        raise
+
+
+def names_of_items(X, expected=None):
+    """The names of the columns of data frames, one for each item; None without any.
+
+    ValueError if they are not the same, or not those that are `expected`.
+    """
+    for i, item in enumerate(X):
+        table = item[0] if isinstance(item, tuple) and len(item) else item
+        names = column_names(table)
+        if not names or not all(isinstance(name, str) for name in names):
+            return None
+        if expected is None:
+            expected, of, remedy = names, "Those of X[0] are", "list(X[0])"
+        elif i == 0:
+            of, remedy = "Those in fit were", "model.feature_names_in_"
+        if places_by_name(f"X[{i}]", names, expected, of) is not None:
+            raise ValueError(
+                f"X[{i}] has its columns in another order. {of}: "
+                f"{listed_names(expected)}. Write [x[{remedy}] for x in X]."
+            )
+    return expected
+
+
+def warn_of_other_order(X, beside):
+    """UserWarning if rows that go with those of X are in another order, by their index.
+
+    `beside`: what goes with X, by the names of arguments.
+    """
+    for name, own in beside.items() if is_of_pandas(X) else ():
+        if not is_of_pandas(own) or len(own) != len(X) or own.index.equals(X.index):
+            continue
+        if X.index.is_unique and own.index.isin(X.index).all():
+            warn_caller(
+                f"{name} has the index of X in another order. Rows go together by their "
+                f"places: write {name}.loc[X.index], or {name}.to_numpy() if the places "
+                "are right.",
+                UserWarning,
+            )
 
 
 def refuse_odd_columns(X, given="X", with_missing=False):

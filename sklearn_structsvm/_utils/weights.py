@@ -4,6 +4,8 @@ import numpy as np
 
 from sklearn_structsvm._utils.borders import as_array
 
+NO_NUMBERS = "sample_weight must hold numbers"
+
 
 def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     """s_i in float64.
@@ -30,9 +32,11 @@ def check_weights(sample_weight, n_samples, *, item="sample", may_vanish=False):
     try:
         if np.iscomplexobj(given):
             raise TypeError("they are complex")
+        # NumPy's strings would show their type in the error.
+        given = given.astype(object) if given.dtype.kind in "SU" else given
         weights = np.require(np.atleast_1d(given), np.float64, "CA")
     except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight must hold numbers: {error}.") from error
+        raise ValueError(f"{NO_NUMBERS}: {error}.") from error
     if given.ndim == 0:
         weights = np.full(n_samples, weights[0])
     if weights.shape != (n_samples,):

@@ -12,6 +12,8 @@ from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.options import OptionsMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
+from sklearn_structsvm._utils.tables import misreadings_told, warn_of_other_order
+from sklearn_structsvm._utils.weights import NO_NUMBERS
 from sklearn_structsvm._version import __version__
 from sklearn_structsvm.estimators.constraints import check_ranges
 from sklearn_structsvm.estimators.inner import learned
@@ -65,7 +67,10 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
     estimators know in a dict `fit_params`. They go to ``fit_within(draft, fit,
     **arguments)``. Returns the estimator.
     """
+    X, beside = arguments["X"], arguments | {"X": None}
+    warn_of_other_order(X, beside)
     with damage_refused(estimator), Fit(estimator) as fit, ExitStack() as stack:
+        stack.enter_context(misreadings_told(X))
         draft = fit.estimator
         for callback in learned(draft, "_skl_callbacks", ()):
             if hasattr(callback, "holding_out"):
@@ -74,8 +79,16 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
         fit_within = fit_within or type(draft)._fit_within
         try:
             with_callbacks(lambda draft: fit_within(draft, fit, **arguments))(draft)
-        except (TypeError, ValueError):
-            refuse_swapped(arguments["X"], arguments["y"])
+        except (TypeError, ValueError) as error:
+            refuse_swapped(X, arguments["y"])
+            if NO_NUMBERS in str(error):
+                own = [
+                    name for name in beside if name in ("sensitive_features", "groups")
+                ]
+                name = (*own, *["groups"] * ("fit_params" in beside), None)[0]
+                if name is not None:
+                    words = f"{error} Groups go by name: fit(X, y, {name}=...)."
+                    raise ValueError(words) from error
             raise
     return estimator
 

@@ -22,6 +22,7 @@ from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import listed, refuse_missing, unseen_words
 from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.snapshots import of_one_fit
+from sklearn_structsvm._utils.tables import names_of_items
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import require_y
@@ -183,6 +184,9 @@ class PredictionMixin:
             return as_canonical(X)
         if is_empty(X):
             return []
+        names = vars(self).get("feature_names_in_")
+        if names is not None and isinstance(X, list | tuple):
+            names_of_items(X, list(names))
         return checked_data(self.structure_, X)[0]
 
     def _check_allowed(self, X, allowed):

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import encode, plain
+from sklearn_structsvm._utils.tables import names_of_items
 from sklearn_structsvm._utils.tolerances import HUGE
 from sklearn_structsvm._utils.weights import (
     check_weights,
@@ -77,6 +78,7 @@ def _bind(estimator, data, warns=True):
     else:
         require_y(estimator, y)
         targets = read_targets(estimator, structure, y, warns=warns)
+        names = names_of_items(X)
         X = targets.check(structure, X)
     X = structure._with_own_indices(X)
     given = X, targets.given
@@ -89,6 +91,8 @@ def _bind(estimator, data, warns=True):
     targets.fit(structure, X, **options)
     if not flat:
         vars(estimator).update(feature_attributes(structure))
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
     _check_class_weight(structure, estimator.class_weight)
     if warns and isinstance(structure, NodeStructure):
         warn_of_odd_classes(structure, targets.y)

@@ -19,6 +19,7 @@ from sklearn_structsvm._utils.labels import (
     MISSING,
     check_node_weights,
     encode,
+    plain,
     split_weights,
     unique,
 )
@@ -282,6 +283,9 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
             check_is_fitted(self.estimator, msg=UNFITTED)
             self.estimator_ = self.estimator
             scores = task.scores(self.estimator, slice(None))
+        elif len(self.classes_) < 2:
+            only = plain(self.classes_[0])
+            raise ValueError(f"y has one label only, {only!r}: two are needed.")
         else:
             if 2 * most > len(known):
                 warn_caller(

@@ -21,7 +21,7 @@ from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode, refuse_missing
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
-from sklearn_structsvm.confusion.cells import Cells, same_name
+from sklearn_structsvm.confusion.cells import Cells, rarest_named, same_name
 from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.mean_costs import check_costs
@@ -219,11 +219,12 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
     if estimator._is_plugin and estimator._is_fitted_already(classifier):
         if not estimator.group_blind or estimator._options.group_estimator is not None:
             classes = prefit_classes(classifier, labels)
-    task = make_task(
-        estimator.metric, estimator.constraints, classes, rows, labels, weights,
-        metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
-        estimator._options.min_group_size,
-    )  # fmt: skip
+    with rarest_named(labels):
+        task = make_task(
+            estimator.metric, estimator.constraints, classes, rows, labels, weights,
+            metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
+            estimator._options.min_group_size,
+        )  # fmt: skip
     used = {"sensitive_features": task.finder.groups, "costs": task.costs}
     for name, own in used.items():
         # Fits that differ only in constraints include one without them.
