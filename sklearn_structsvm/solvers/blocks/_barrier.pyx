@@ -55,13 +55,13 @@ cdef class Barrier:
     cdef bint wait(self, Py_ssize_t k) noexcept nogil:
         """Wait, as thread k, for all others; False if one of them has left."""
         cdef long meeting = ATOMIC_GET(&self.n_meetings)
-        cdef int look
+        cdef int _
         if ATOMIC_ADD(&self.n_waiting, 1) == self.n_threads - 1:
             self.n_waiting = 0
             ATOMIC_ADD(&self.n_meetings, 1)
             self._wake()
             return not ATOMIC_GET(&self.is_left)
-        for look in range(N_LOOKS):
+        for _ in range(N_LOOKS):
             if self._is_over(meeting):
                 break
             PAUSE()

@@ -10,11 +10,11 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
-# Rounds per pass, and per pass over the cached labelings. With a quarter of them the parts
-# hinder each other: OCR-small takes 75 passes for 66, generated chains 70 for 60, and
-# OCR-large, on which this was not chosen, 53 for 46. Twice as many save nothing more.
-# With many weights, to combine them takes as long as the steps, and a tenth as many rounds
-# are made.
+# Rounds per pass, and per pass over the cached labelings. With a quarter of them the
+# parts hinder each other: OCR-small takes 75 passes for 66, generated chains 70 for 60,
+# and OCR-large, on which this was not chosen, 53 for 46. Twice as many save nothing more.
+# With many weights, to combine them takes as long as the steps, and a tenth as many
+# rounds are made.
 ROUNDS = (40, 20)
 
 # The fewest operations of a part in a pass, as oracles declare them. They take about a
