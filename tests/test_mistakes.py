@@ -7,6 +7,7 @@ module that nobody typed.
 import inspect
 import pickle
 import re
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from _seeds import new_rng
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -78,7 +79,8 @@ def things():
         "CM": ComplexMetric, "CRF": st.CRFClassifier, "SVM": st.BCFWClassifier,
         "Stacked": st.StackedStructureClassifier(LogisticRegression(), cv=2),
         "bad": ["O", "I-X", "O", "B-X"], "metrics": metrics,
-        "cross_val_score": cross_val_score, "np": np, "pd": pd, "sparse": sparse,
+        "cross_val_score": cross_val_score, "StringIO": StringIO,
+        "GroupKFold": GroupKFold, "np": np, "pd": pd, "sparse": sparse,
         "datasets": datasets, "pickle": pickle,
         "sklearn": sklearn.metrics,
         "explain": explain, "top_features": top_features, "grid_edges": grid_edges,
@@ -422,7 +424,28 @@ MISTAKES = [
     ("CRF('chain').fit([T[:6]] * 3, [l[:6]] * 3).predict([T2])", ValueError,
      "X[0] has its columns in another order & Write [x[model.feature_names_in_] for x"),
     ("CRF('chain').fit([T[:6], T2[:6]], [l[:6]] * 2)", ValueError, "x[list(X[0])] for"),
+    ("top_features(0, chain)", TypeError, "write top_features(estimator, label)"),
+    ("export_tagger('tagger.npz', chain)", TypeError, "write export_tagger(model, path)"),
+    ("ThresholdDisplay.from_estimator(F, l, fair)", TypeError,
+     "ThresholdDisplay.from_estimator(estimator, X, y)."),
+    ("datasets.read_conll('a O\\nb O\\n')", ValueError, "text & splitlines()"),
+    ("datasets.read_conll(b'a O')", ValueError, "text & splitlines()"),
+    ("datasets.write_conll(S, tags, 'a.conll')", TypeError, "write_conll(file, X, y)"),
+    ("WindowFeatures().fit([pd.DataFrame({'kind': pd.Categorical([3, 4])})])", ValueError,
+     "'kind' & no mean & SequenceTransformer(make_column_transformer((OneHotEncoder("),
+    ("SVM().fit(table.assign(id=[f'c{i}' for i in range(60)]), l)", ValueError,
+     "Column 'id' of X holds identifiers & drop(columns=['id']) & ['sex'])"),
+    ("CM(metric='expected_cost').fit(F, l, costs=np.tile(1 - np.eye(2), "
+     "(60, 1, 1))).rule_", AttributeError, "There is no rule_ & predict(X, costs=...)"),
     # Taken, with a warning.
+    ("tagger.fit(tags, S)", UserWarning, "4 different words & X and y are not swapped"),
+    ("datasets.write_conll(StringIO(), tags, S)", UserWarning, "are not swapped"),
+    ("CM(constraint_confidence=0.9).fit(F, l)", UserWarning, "nothing & Recall("),
+    ("Stacked.fit(X, y, groups=range(8))", UserWarning, "write cv=GroupKFold(2)"),
+    ("CRFClassifierCV('chain', cv=GroupKFold(2)).fit(X, y, groups=range(8))",
+     UserWarning, "groups has a group of its own for each example"),
+    ("CRFClassifierCV(Cs=[1e-4, 1e-3], cv=2, scoring='neg_log_loss').fit(F, l)",
+     UserWarning, "at an end of Cs & add 0.01, 0.1, 1 to Cs"),
     ("CM().fit(T, pd.Series(l)[::-1])", UserWarning, "write y.loc[X.index], or y.to_"),
     ("fair.fit(T, l, sensitive_features=pd.Series(g)[::-1])", UserWarning,
      "sensitive_features has the index of X in another order"),

@@ -334,12 +334,8 @@ def class_weight_vector(class_weight, classes, labels):
     present = np.ones(len(classes), dtype=bool)
     if isinstance(class_weight, str):
         present = np.isin(classes, labels)
-    elif not set(class_weight).issuperset(known := np.asarray(classes).tolist()):
-        for label in set(class_weight).difference(known):
-            raise ValueError(
-                f"class_weight has the label {plain(label)!r}, which is not one of the "
-                f"classes: {listed(classes)}.{meant(label, known)}"
-            )
+    elif not set(np.asarray(classes).tolist()) <= set(class_weight):
+        encode(list(class_weight), classes, "class_weight")
     weights[present] = compute_class_weight(
         class_weight, classes=classes[present], y=np.asarray(labels)
     )

@@ -97,6 +97,16 @@ def check_call(function, args, given):
             name = f"{kind.__name__}.{name}".removesuffix(".__init__")
         words = _fault_of_call(name, kind, parameters, args, given)
         raise TypeError(f"{name} {words}") from None
+    bound = expected.bind(*args, **given).arguments
+    model = bound.get("estimator", bound.get("model", object))
+    if not hasattr(model, "fit") and model is not object:
+        kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.empty
+        own = [n for n, p in expected.parameters.items() if (p.kind, p.default) == kinds]
+        name = function.__qualname__
+        raise TypeError(
+            f"{name} takes an estimator first; got {type(model).__name__}: write "
+            f"{name}({', '.join(own[own[0] == 'cls' :])})."
+        ) from None
 
 
 def _fault_of_call(name, kind, parameters, args, given):

@@ -62,7 +62,7 @@ def names_of_items(X, expected=None):
 
     ValueError if they are not the same, or not those that are `expected`.
     """
-    for i, item in enumerate(X):
+    for i, item in enumerate(X if isinstance(X, list | tuple) else ()):
         table = item[0] if isinstance(item, tuple) and len(item) else item
         names = column_names(table)
         if not names or not all(isinstance(name, str) for name in names):
@@ -96,45 +96,53 @@ def warn_of_other_order(X, beside):
             )
 
 
-def refuse_odd_columns(X, given="X", with_missing=False):
+def refuse_odd_columns(X, given="X", with_missing=False, windows=False):
     """ValueError for dates and strings in columns of a data frame of features.
 
     It names all columns that a fit would refuse, and says what makes numbers of them.
-    `with_missing`: missing values alone are refused, too.
+    `with_missing`: missing values alone are refused, too. `windows`: so are numbers of
+    categories, in items of which X has the rows.
     """
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
         raise ValueError(f"{given} holds dates, of type {X.dtype}: pass numbers.")
-    strings, dates = {}, []
+    strings, dates, ids, numbers = {}, [], [], []
     if column_names(X) is not None and hasattr(X, "dtypes"):
         strings, dates = odd_columns(X)
+        kinds = zip(column_names(X), X.dtypes, strict=True) if windows else ()
+        numbers = [k for k, own in kinds if own == "category" and k not in strings]
         is_asked = strings or dates or with_missing
         missing = columns_with_missing(X) if is_asked else []
+        ids = identifiers(X, strings)
+        strings = {name: own for name, own in strings.items() if name not in ids}
     else:
         values = np.asarray(X if with_missing and not sparse.issparse(X) else [])
         columns = values.T if values.ndim == 2 else []
         missing = [j for j, column in enumerate(columns) if n_missing(column)]
-    if not (strings or dates or missing):
-        return
     found = []
     for names, what in (
         (list(strings), f"strings, such as {next(iter(strings.values()), '')!r}"),
+        (numbers, "numbers of categories, which have no mean"),
         (dates, "dates or times"),
         (missing, "missing values (NaN)"),
+        (ids, f"identifiers, another in each row: leave out, as by drop(columns={ids})"),
     ):
         if names:
             column, hold = ("Columns", "hold") if names[1:] else ("Column", "holds")
             listed = ", ".join(map(repr, names))
             found.append(f"{column} {listed} of {given} {hold} {what}.")
+    if not found:
+        return
     if dates:
         times = [f"{given}[{name!r}]" for name in dates]
         seconds = ", ".join(f"({t} - {t}.min()).dt.total_seconds()" for t in times)
         found.append(f"Make numbers of times, such as seconds: {seconds}.")
-    filled = [name for name in missing if name not in strings]
-    steps = [f"(OneHotEncoder(handle_unknown='ignore'), {list(strings)})"] * bool(strings)
+    filled = [name for name in missing if name not in (*strings, *numbers, *ids)]
+    encoded = [*strings, *numbers]
+    steps = [f"(OneHotEncoder(handle_unknown='ignore'), {encoded})"] * bool(encoded)
     steps += [f"(SimpleImputer(), {filled})"] * bool(filled)
     if steps:
         mend = f"make_column_transformer({', '.join(steps)}, remainder='passthrough')"
-        mend = mend if given == "X" else f"SequenceTransformer({mend})"
+        mend = mend if given == "X" and not windows else f"SequenceTransformer({mend})"
         found.append(f"Put this in a pipeline: {mend}.")
     raise ValueError(" ".join(found))
 
@@ -155,6 +163,14 @@ def odd_columns(table):
             except ValueError:
                 strings[name] = value
     return strings, dates
+
+
+def identifiers(table, names):
+    """Those of the columns that have another value in nearly each row."""
+    n, where = n_rows(table), column_names(table)
+    values = {name: from_column(column_at(table, where.index(name))) for name in names}
+    counts = {name: len(set(map(str, own))) for name, own in values.items()}
+    return [name for name, k in counts.items() if n >= 20 and k > 0.9 * n]
 
 
 def columns_with_missing(table):

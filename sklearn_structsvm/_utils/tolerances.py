@@ -35,3 +35,8 @@ TINY = 1.0 / HUGE**2
 
 # A sum of slopes is zero within this many rounding errors of the sum of their sizes.
 SLOPE_ROUNDING = 8.0 * np.finfo(np.float64).eps
+
+
+def rounded_up(limit):
+    """A limit for a message, to three decimals: what it allows, the number allows too."""
+    return f"{np.ceil(1e3 * limit) / 1e3:g}"

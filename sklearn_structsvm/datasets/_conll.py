@@ -14,6 +14,7 @@ from sklearn_structsvm._utils.borders import check_sequence
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.mistakes import with_plain_calls
+from sklearn_structsvm._utils.sequences import warn_if_swapped
 from sklearn_structsvm._utils.tags import odd_tags
 
 # The package conllu, which is well kept (6.0.0 is of October 2024), reads these files,
@@ -117,6 +118,10 @@ def read_conll(
 @contextmanager
 def _opened(file, mode, encoding):
     """The lines of a file, or what takes them; lines that are given as they are."""
+    if mode == "rt" and (isinstance(file, bytes) or "\n" in str(file)):
+        raise ValueError(
+            "file is the text itself, and not a path: pass its lines, text.splitlines()."
+        )
     if not isinstance(file, str | PathLike):
         yield iter(file) if mode == "rt" else file
         return
@@ -326,7 +331,11 @@ def write_conll(
     wrote O
     <BLANKLINE>
     """
+    if isinstance(file, list):
+        raise TypeError("The file comes first: write write_conll(file, X, y).")
     check_sequence("X", X, "a list of sentences")
+    for own in labels:
+        warn_if_swapped(X, own)
     given = [("X", X), *((f"labels[{k}]", own) for k, own in enumerate(labels))]
     for name, own in given:
         check_sequence(name, own, "a list of sequences")

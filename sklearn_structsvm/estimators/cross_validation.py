@@ -178,6 +178,8 @@ class CrossValidatedMixin:
         for own, mean, n in zip(paths, means, n_scored, strict=True):
             stopped_by = [path.stopped_by for path in own]
             self._warn_of_cuts(problem, Cs, mean[:n], stopped_by)
+        if self.refit == "best" and len(Cs) > 1:
+            self._warn_of_end(Cs, best, scores_path[chosen])
         self._warn_of_gaps(problem)
 
     def get_metadata_routing(self) -> Any:
@@ -292,6 +294,22 @@ class CrossValidatedMixin:
 
     def _warn_of_gaps(self, problem):
         """Warn of gaps in folds that are too large, if they are known."""
+
+    def _warn_of_end(self, Cs, best, scores):
+        """Warn if an end of Cs is surely better than its neighbor, (n_Cs, n_folds)."""
+        for end, inner, way in ((0, 1, "smaller"), (len(Cs) - 1, len(Cs) - 2, "larger")):
+            with np.errstate(invalid="ignore"):
+                gains = scores[end] - scores[inner]
+                error = gains.std() / np.sqrt(max(len(gains) - 1, 1))
+            if best == end and gains.mean() > error:
+                step = Cs[end] / Cs[inner]
+                listed = ", ".join(f"{Cs[end] * step**i:.3g}" for i in range(1, 4))
+                warn_caller(
+                    f"The best C, {Cs[end]:.3g}, is at an end of Cs, and better than "
+                    f"{Cs[inner]:.3g} by more than a standard error. {way.title()} ones "
+                    f"may be better still: add {listed} to Cs.",
+                    UserWarning,
+                )
 
     def _warn_of_cuts(self, problem, Cs, means, stopped_by):
         """Warn of values of C that were not candidates, with the reason."""

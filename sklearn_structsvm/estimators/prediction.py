@@ -184,9 +184,8 @@ class PredictionMixin:
             return as_canonical(X)
         if is_empty(X):
             return []
-        names = vars(self).get("feature_names_in_")
-        if names is not None and isinstance(X, list | tuple):
-            names_of_items(X, list(names))
+        if "feature_names_in_" in vars(self):
+            names_of_items(X, list(self.feature_names_in_))
         return checked_data(self.structure_, X)[0]
 
     def _check_allowed(self, X, allowed):

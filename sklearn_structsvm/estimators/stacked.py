@@ -321,7 +321,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         if isinstance(cv, Integral):
             if (n := len(labeled)) < cv:
                 raise ValueError(f"cv={cv} needs more labeled items than {n}. {PARTS}")
-            return _dealt(checked_folds(cv, labeled, None), labeled, len(X))
+            folds = checked_folds(cv, labeled, None, groups=groups)
+            return _dealt(folds, labeled, len(X))
         folds = checked_folds(self.cv, X, y, groups=groups)
         test = np.concatenate([test for _, test in folds])
         if not np.array_equal(np.sort(test), np.arange(len(X))):

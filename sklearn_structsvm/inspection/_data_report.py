@@ -20,6 +20,7 @@ from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_names,
     columns_with_missing,
+    identifiers,
     is_missing,
     listed_names,
     n_missing,
@@ -239,9 +240,13 @@ def _add_columns(table, add):
         return n > 0
     strings, dates = map(list, odd_columns(table))
     missing = columns_with_missing(table)
-    for what, names in (("strings", strings), ("dates", dates)):
+    kinds = zip(column_names(table), getattr(table, "dtypes", ()), strict=False)
+    counted = [name for name, kind in kinds if getattr(kind, "kind", "") in set("iu")]
+    ids = identifiers(table, [*strings, *counted])
+    found = {"with strings": strings, "with dates": dates, "maybe identifiers": ids}
+    for what, names in found.items():
         if names:
-            add("columns", f"with {what}", listed_names(names))
+            add("columns", what, listed_names(names))
     add("columns", "missing values", f"in {listed_names(missing)}" if missing else 0)
     return bool(strings or dates or missing)
 

@@ -31,6 +31,7 @@ from sklearn_structsvm._utils.sequences import (
     rows_of,
     stacked,
     used_items,
+    warn_if_swapped,
 )
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
@@ -182,6 +183,7 @@ class SequenceTransformer(
         if self._reads_pieces(X):
             self.fit_transform(X, **params)
             return self
+        warn_if_swapped(X, y)
         transformer = self._unfitted(params)
         rows, lengths, rests = one_table(X)
         edges = self._unfitted_edges()
@@ -194,6 +196,7 @@ class SequenceTransformer(
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Fit the transformer and transform the same sequences."""
+        warn_if_swapped(X, y)
         transformer, edges = self._unfitted(params), self._unfitted_edges()
         if self._reads_pieces(X):
             pieces = _Pieces(X)

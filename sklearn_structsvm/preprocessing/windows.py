@@ -181,7 +181,7 @@ class WindowFeatures(
         return rename.fit_transform(rows)
 
     def _read(self, table, reset):
-        refuse_odd_columns(table)
+        refuse_odd_columns(table, windows=True)
         return validate_data(
             self, table, reset=reset, dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",

@@ -14,7 +14,12 @@ from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.pieces import LARGEST_INDEX, csr_of_parts
-from sklearn_structsvm._utils.sequences import check_item, check_sequences, nothing
+from sklearn_structsvm._utils.sequences import (
+    check_item,
+    check_sequences,
+    nothing,
+    warn_if_swapped,
+)
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_at,
@@ -209,11 +214,13 @@ class WordFeatures(
             If something is no sentence or no word, of which the message has the place; if
             an option is wrong, or a line of the template, of which it has the number.
         """
+        warn_if_swapped(X, y)
         self._learn(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> list[Any]:
         """Learn the features of sentences, and transform the same ones."""
+        warn_if_swapped(X, y)
         return self._items(*self._learn(X))
 
     @property

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_structsvm._utils.compat import _check_method_params
 from sklearn_structsvm._utils.tables import listed_names
-from sklearn_structsvm._utils.tolerances import SAME
+from sklearn_structsvm._utils.tolerances import SAME, rounded_up
 from sklearn_structsvm.confusion.binomial_tests import (
     RateSums,
     allowance,
@@ -285,14 +285,16 @@ class CertifiedSearch:
         strictest = sums[sums.decisive(self.error)[1]]
         # Otherwise nothing would be asked any more.
         if strictest.bound + looser * strictest.unit < strictest.costs.sum():
-            words += f" The rule would pass constraints that are {looser:.2g} looser"
-            words += ", for which others may be chosen."
+            words += (
+                f" The rule would pass constraints that are {rounded_up(looser)} looser."
+            )
+            words += " For these another rule is chosen, which may need a little more."
         # No number of examples does what no stricter rule was found for.
         is_spare = rule.shift > 0.0 or rule.surety >= STEP
         factor = enough_factor(rule.surety * is_spare, self.error, share)
         if factor is not None and factor > 1.0:
             enough = _rounded(int(np.ceil(n / share * factor)))
-            words += f" For these it takes about {enough:,} examples in all."
+            words += f" As asked, it takes about {enough:,} examples in all."
         if factor is not None and factor <= 1.0:
             words += " As many other examples might do: this was chance, or the "
             words += "probabilities are wrong."

@@ -201,7 +201,8 @@ class RandomizedClassifier(OverProbabilities):
                 "randomized=False finds the best single one"
             )
         elif mixture.needs_costs:
-            why = "the rule depends on the costs of the example"
+            why = "the rule depends on the costs of the example: predict(X, costs=...) "
+            why += "takes the least expected cost, with a surcharge for constraints"
         else:
             return mixture
         raise AttributeError(f"There is no {name}: {why}.")

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.threads import count_threads
-from sklearn_structsvm._utils.tolerances import SUM_ROUNDING
+from sklearn_structsvm._utils.tolerances import SUM_ROUNDING, rounded_up
 from sklearn_structsvm._utils.weights import effective_number
 from sklearn_structsvm.confusion.binomial_tests import one_standard_error
 from sklearn_structsvm.confusion.function_metric import FunctionMetric, shown
@@ -423,7 +423,7 @@ def infeasible_with_confidence(estimator, bounds, error):
         if len(b.values)
     ]
     slacks = [
-        f"slack={b.constraint.slack + low:.3g}"
+        f"slack={rounded_up(b.constraint.slack + low)}"
         for b in bounds
         if b.constraint.slack is not None
     ]
@@ -431,7 +431,8 @@ def infeasible_with_confidence(estimator, bounds, error):
     return InfeasibleConstraintError(
         f"With {promise_words(estimator)} constraints are "
         f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
-        f"that can be asked at this confidence is {low:.3g} looser{least}. ({error})",
+        f"that can be asked at this confidence is {rounded_up(low)} looser{least}. "
+        f"({error})",
         low,
     )
 
@@ -447,7 +448,7 @@ def warn_of_small_groups(estimator, bounds):
         if not small:
             continue
         listed = ", ".join(
-            f"{names.tolist()[group]!r} (slack={value:.3g})"
+            f"{names.tolist()[group]!r} (slack={rounded_up(value)})"
             for group, value in sorted(small.items())
         )
         warn_caller(

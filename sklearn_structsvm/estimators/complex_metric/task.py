@@ -230,6 +230,13 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
         # Fits that differ only in constraints include one without them.
         if metadata[name] is not None and own is None and not is_comparison:
             _warn_of_unused(estimator, name)
+    is_promised = estimator.constraint_confidence is not None
+    if is_promised and not (task.constraints or is_comparison):
+        warn_caller(
+            f"{promise_words(estimator)} promises nothing without constraints: pass "
+            "some, such as constraints=Recall(at_least=0.8).",
+            UserWarning,
+        )
     if estimator.constraint_confidence is None:
         warn_of_empty_counts(task.constraints, task.cells)
     else:
