@@ -267,17 +267,14 @@ def checked_folds(cv, X, y, *, classifier=False, **for_split):
     examples, drawn at random, once. `**for_split`: further arguments of the splitter.
     """
     n, result = _num_samples(X), []
-    groups = for_split.get("groups")
+    groups, words = for_split.get("groups"), None
     if groups is not None and (cv is None or isinstance(cv, Integral)):
         del for_split["groups"]
         words = f"groups are not used with cv={cv}: write cv=GroupKFold({cv or 5})."
-        warn_caller(words, UserWarning)
     elif np.ndim(groups) == 1 and len(set(np.ravel(groups).tolist())) == n > 1:
-        warn_caller(
-            "groups has a group of its own for each example, so that the folds are as "
-            "without groups. Pass what examples have in common, such as a person.",
-            UserWarning,
-        )
+        words = "groups has another group for each example: folds are as without groups."
+    if words:
+        warn_caller(words)
     if isinstance(cv, Real) and 0.0 < cv < 1.0:
         kind = StratifiedShuffleSplit if classifier else ShuffleSplit
         cv = kind(1, test_size=cv, random_state=0)

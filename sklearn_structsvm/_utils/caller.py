@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from itertools import chain
 from pathlib import Path
 
 import sklearn
@@ -14,13 +15,24 @@ _OWN_FOLDERS = tuple(
 )
 
 
-def warn_caller(message, category):
-    """`warnings.warn`, reported for the innermost frame outside of the library.
-
-    The function that warns need not know how many calls lie between. Frames of
-    scikit-learn are skipped, too: its decorators and pipelines call `fit` for a user.
-    """
+def warn_caller(message, category=UserWarning):
+    """`warnings.warn` for the innermost frame outside of the library and scikit-learn."""
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_if_swapped(X, y):
+    """UserWarning if y has more different strings than there are words in X."""
+    if not all(isinstance(o, list) and o and isinstance(o[0], list) for o in (X, y)):
+        return
+    try:
+        words, labels = (set(chain.from_iterable(own)) for own in (X, y))
+    except TypeError:  # dicts, or what has other mistakes
+        return
+    if len(words) < len(labels) and all(isinstance(own, str) for own in words | labels):
+        told = (
+            f"X has {len(words)} different words, and y {len(labels)} different labels."
+        )
+        warn_caller(f"{told} Make sure that X and y are not swapped.")

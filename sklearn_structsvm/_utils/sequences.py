@@ -1,7 +1,6 @@
 """The rows of all items of X in one table, and items made of rows again."""
 
 from collections.abc import Iterator, Mapping, Set
-from itertools import chain
 
 import numpy as np
 from scipy import sparse
@@ -13,14 +12,8 @@ from sklearn_structsvm._utils.borders import (
     is_empty,
     refuse_masked,
 )
-from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
-from sklearn_structsvm._utils.tables import (
-    concatenated,
-    from_column,
-    n_rows,
-    row_type,
-)
+from sklearn_structsvm._utils.tables import concatenated, from_column, n_rows, row_type
 
 
 def rows_of(X):
@@ -157,23 +150,6 @@ def check_sequences(X):
         )
     check_sequence("X", X, "a list of sequences", TypeError)
     return X
-
-
-def warn_if_swapped(X, y):
-    """UserWarning if y has more different strings than there are words in X."""
-    for own in (X, y):
-        if not (isinstance(own, list) and own and isinstance(own[0], list)):
-            return
-    try:
-        words, labels = (set(chain.from_iterable(own)) for own in (X, y))
-    except TypeError:  # dicts, or what has other mistakes
-        return
-    if len(words) < len(labels) and all(isinstance(own, str) for own in words | labels):
-        warn_caller(
-            f"X has {len(words)} different words, and y has {len(labels)} different "
-            "labels. Make sure that X and y are not swapped.",
-            UserWarning,
-        )
 
 
 def row_labels(y, lengths):

@@ -39,19 +39,14 @@ def snapshot(estimator):
 
 
 def of_one_fit(method: Method) -> Method:
-    """Decorates a method that reads fitted attributes: it works on a snapshot.
-
-    If the attributes were damaged, this is a ValueError. Errors say how X was misread.
-    """
+    """Decorates a method: it works on a snapshot. Damaged attributes are a ValueError."""
 
     @wraps(method)
     def reading(estimator, *args, **kwargs):
         fitted = _made(type(estimator), vars(estimator))
         given = dict(zip(("X", "y"), args, strict=False)) | kwargs
-        X = given.pop("X", None)
-        warn_of_other_order(X, given)
-        names = vars(fitted).get("feature_names_in_", ())
-        with damage_refused(fitted), misreadings_told(X, names):
+        warn_of_other_order(given.get("X"), given)
+        with damage_refused(fitted), misreadings_told(given.get("X"), vars(fitted)):
             return method(fitted, *args, **kwargs)
 
     return with_plain_calls(reading)  # type: ignore[return-value]

@@ -31,12 +31,9 @@ def is_of_pandas(thing):
 
 
 @contextmanager
-def misreadings_told(X, names=()):
-    """Within it, errors tell if X is one row, or has the columns of a fit in disorder.
-
-    `names`: those of the columns in fit, if they have any.
-    """
-    names, remedy = list(names), "[model.feature_names_in_]"
+def misreadings_told(X, fitted):
+    """Errors within it tell if X is one row, or has columns of `fitted` in disorder."""
+    names, remedy = list(fitted.get("feature_names_in_", ())), "[model.feature_names_in_]"
     is_series = is_of_pandas(X) and X.ndim == 1
     place = repr(X.name) if is_series and X.name is not None else "i"
     words = f"X is a Series, and not a table: write for one row X.loc[[{place}]]"
@@ -46,62 +43,48 @@ def misreadings_told(X, names=()):
         yield
     except (TypeError, ValueError) as error:
         if is_series and X.dtype.kind in "biuf" and words not in str(error):
-            words = f"{words}, for one column X[[{place}]]."
-            raise ValueError(words) from error
+            raise ValueError(f"{words}, for one column X[[{place}]].") from error
         table = X[0] if isinstance(X, list | tuple) and len(X) else X
-        has_all = set(column_names(table) or ()).issuperset(names)
         is_of_names = "feature names should match" in str(error)
-        if is_of_names and has_all and remedy not in str(error):
+        has_all = is_of_names and {*names} <= {*column_names(table)}
+        if has_all and remedy not in str(error):
             each = f"X{remedy}" if table is X else f"[x{remedy} for x in X]"
             raise ValueError(f"{error} Write {each}.") from error
         raise
 
 
 def names_of_items(X, expected=None):
-    """The names of the columns of data frames, one for each item; None without any.
-
-    ValueError if they are not the same, or not those that are `expected`.
-    """
+    """The names that the columns of items have, or None; ValueError if they differ."""
+    of = "X[0]" if expected is None else "model.feature_names_in_"
     for i, item in enumerate(X if isinstance(X, list | tuple) else ()):
-        table = item[0] if isinstance(item, tuple) and len(item) else item
-        names = column_names(table)
-        if not names or not all(isinstance(name, str) for name in names):
+        names = column_names(item[0] if isinstance(item, tuple) and item else item)
+        if not names or not isinstance(names[0], str):
             return None
-        if expected is None:
-            expected, of, remedy = names, "Those of X[0] are", "list(X[0])"
-        elif i == 0:
-            of, remedy = "Those in fit were", "model.feature_names_in_"
-        if places_by_name(f"X[{i}]", names, expected, of) is not None:
-            raise ValueError(
-                f"X[{i}] has its columns in another order. {of}: "
-                f"{listed_names(expected)}. Write [x[{remedy}] for x in X]."
-            )
+        expected = expected or names
+        if places_by_name(f"X[{i}]", names, expected, f"Those of {of} are") is not None:
+            words = f"X[{i}] has its columns in another order: write"
+            raise ValueError(f"{words} [x[list({of})] for x in X].")
     return expected
 
 
 def warn_of_other_order(X, beside):
-    """UserWarning if rows that go with those of X are in another order, by their index.
-
-    `beside`: what goes with X, by the names of arguments.
-    """
+    """UserWarning if what goes with the rows of X has their index in another order."""
     for name, own in beside.items() if is_of_pandas(X) else ():
         if not is_of_pandas(own) or len(own) != len(X) or own.index.equals(X.index):
             continue
         if X.index.is_unique and own.index.isin(X.index).all():
-            warn_caller(
-                f"{name} has the index of X in another order. Rows go together by their "
-                f"places: write {name}.loc[X.index], or {name}.to_numpy() if the places "
-                "are right.",
-                UserWarning,
+            words = (
+                f"{name} has the index of X in another order: write {name}.loc[X.index]"
             )
+            words += f", or {name}.to_numpy() if rows belong together by their places."
+            warn_caller(words)
 
 
 def refuse_odd_columns(X, given="X", with_missing=False, windows=False):
     """ValueError for dates and strings in columns of a data frame of features.
 
     It names all columns that a fit would refuse, and says what makes numbers of them.
-    `with_missing`: missing values alone are refused, too. `windows`: so are numbers of
-    categories, in items of which X has the rows.
+    `with_missing`: so are missing values. `windows`: and categories, in rows of items.
     """
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
         raise ValueError(f"{given} holds dates, of type {X.dtype}: pass numbers.")
@@ -166,7 +149,7 @@ def odd_columns(table):
 
 
 def identifiers(table, names):
-    """Those of the columns that have another value in nearly each row."""
+    # Those of the columns that have another value in nearly each row.
     n, where = n_rows(table), column_names(table)
     values = {name: from_column(column_at(table, where.index(name))) for name in names}
     counts = {name: len(set(map(str, own))) for name, own in values.items()}

@@ -1,6 +1,5 @@
 """Cells of the confusion tensor: parts of the examples that are counted separately."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -8,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm._utils.mistakes import meant
 from sklearn_structsvm._utils.tables import listed_names
 
@@ -232,8 +230,7 @@ def positive_index(classes, pos_label, name):
     It is `pos_label`; or else 1 of the labels 0 and 1 or -1 and 1, and True of booleans.
     For other labels there is no default.
 
-    `classes` (k,). ValueError if the label is unknown, or if it must be given. The
-    message lists the labels.
+    `classes` (k,). ValueError if the label is unknown, or if it must be given.
     """
     if pos_label is not None:
         return label_index(classes, pos_label, "pos_label")
@@ -241,25 +238,9 @@ def positive_index(classes, pos_label, name):
     if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
         return labels.index(1)
     raise ValueError(
-        f"{name} {NO_POSITIVE}: set pos_label to one of {labels}, the one that you look "
-        "for. It defaults to 1 or True only for the labels 0 and 1, -1 and 1, or False "
-        "and True."
+        f"{name} {NO_POSITIVE}: set pos_label to one of {labels}. It is 1 or True by "
+        "default only of the labels 0 and 1, -1 and 1, or False and True."
     )
-
-
-@contextmanager
-def rarest_named(labels):
-    """Within it, an error that a positive label is needed names the rarest of these."""
-    try:
-        yield
-    except ValueError as error:
-        owner, found, _ = str(error).partition(f" {NO_POSITIVE}")
-        if not found:
-            raise
-        values, counts = np.unique(labels, return_counts=True)
-        rarest = f"{owner.split()[-1]}(pos_label={plain(values[counts.argmin()])!r})"
-        way = "For the rarest label" if counts.min() < counts.max() else "For example,"
-        raise ValueError(f"{error} {way} write {rarest}.") from None
 
 
 def _plain_name(name):

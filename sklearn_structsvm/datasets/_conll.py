@@ -11,10 +11,9 @@ from typing import Any, TextIO
 from xml.etree import ElementTree
 
 from sklearn_structsvm._utils.borders import check_sequence
-from sklearn_structsvm._utils.caller import warn_caller
+from sklearn_structsvm._utils.caller import warn_caller, warn_if_swapped
 from sklearn_structsvm._utils.labels import MAX_NAMES
 from sklearn_structsvm._utils.mistakes import with_plain_calls
-from sklearn_structsvm._utils.sequences import warn_if_swapped
 from sklearn_structsvm._utils.tags import odd_tags
 
 # The package conllu, which is well kept (6.0.0 is of October 2024), reads these files,
@@ -119,9 +118,7 @@ def read_conll(
 def _opened(file, mode, encoding):
     """The lines of a file, or what takes them; lines that are given as they are."""
     if mode == "rt" and (isinstance(file, bytes) or "\n" in str(file)):
-        raise ValueError(
-            "file is the text itself, and not a path: pass its lines, text.splitlines()."
-        )
+        raise ValueError("file is the text, and no path: pass text.splitlines().")
     if not isinstance(file, str | PathLike):
         yield iter(file) if mode == "rt" else file
         return
@@ -278,7 +275,7 @@ def _warn_of_odd_tags(y, places):
         odd = [f"{tag} in line {[*places[i], places[i][-1]][t]}" for tag, i, t in odd]
         found.append(f"tags cannot stand where they are in {scheme!r} ({_listed(odd)})")
     if found:
-        warn_caller(f"Some {'; some '.join(found)}.", UserWarning)
+        warn_caller(f"Some {'; some '.join(found)}.")
 
 
 def _listed(places):

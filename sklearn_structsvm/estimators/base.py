@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from typing import ClassVar
 
+import numpy as np
 from sklearn import get_config
 
 from sklearn_structsvm._utils.arrays import refuse_swapped
@@ -10,11 +11,13 @@ from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.compat import with_callbacks
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
+from sklearn_structsvm._utils.labels import plain
 from sklearn_structsvm._utils.options import OptionsMixin
 from sklearn_structsvm._utils.snapshots import Draft, FittedAside
 from sklearn_structsvm._utils.tables import misreadings_told, warn_of_other_order
 from sklearn_structsvm._utils.weights import NO_NUMBERS
 from sklearn_structsvm._version import __version__
+from sklearn_structsvm.confusion.cells import NO_POSITIVE
 from sklearn_structsvm.estimators.constraints import check_ranges
 from sklearn_structsvm.estimators.inner import learned
 from sklearn_structsvm.estimators.options import Need, check_needs
@@ -43,7 +46,6 @@ class AtomicFitMixin(FittedAside, OptionsMixin, DocumentedMixin):
                 f"This {type(self).__name__} was saved by sklearn-structsvm {version} "
                 f"and is loaded by version {__version__}. It may fail or give wrong "
                 "results.",
-                UserWarning,
             )
         super().__setstate__(state)
 
@@ -67,10 +69,10 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
     estimators know in a dict `fit_params`. They go to ``fit_within(draft, fit,
     **arguments)``. Returns the estimator.
     """
-    X, beside = arguments["X"], arguments | {"X": None}
-    warn_of_other_order(X, beside)
+    X = arguments["X"]
+    warn_of_other_order(X, arguments)
     with damage_refused(estimator), Fit(estimator) as fit, ExitStack() as stack:
-        stack.enter_context(misreadings_told(X))
+        stack.enter_context(misreadings_told(X, {}))
         draft = fit.estimator
         for callback in learned(draft, "_skl_callbacks", ()):
             if hasattr(callback, "holding_out"):
@@ -81,16 +83,21 @@ def fit_aside(estimator, fit_within=None, /, **arguments):
             with_callbacks(lambda draft: fit_within(draft, fit, **arguments))(draft)
         except (TypeError, ValueError) as error:
             refuse_swapped(X, arguments["y"])
-            if NO_NUMBERS in str(error):
-                own = [
-                    name for name in beside if name in ("sensitive_features", "groups")
-                ]
-                name = (*own, *["groups"] * ("fit_params" in beside), None)[0]
-                if name is not None:
-                    words = f"{error} Groups go by name: fit(X, y, {name}=...)."
-                    raise ValueError(words) from error
+            if words := _line_that_works(str(error), arguments):
+                raise ValueError(f"{error} {words}") from error
             raise
     return estimator
+
+
+def _line_that_works(message, arguments):
+    """What to write, after an error for which it depends on the arguments of `fit`."""
+    if NO_POSITIVE in message:
+        labels, counts = np.unique(arguments["y"], return_counts=True)
+        return f"For the rarest label write pos_label={plain(labels[counts.argmin()])!r}."
+    name = "sensitive_features" if "sensitive_features" in arguments else "groups"
+    if NO_NUMBERS not in message or not {name, "fit_params"} & set(arguments):
+        return ""
+    return f"Groups go by name: fit(X, y, {name}=...)."
 
 
 def _data_for_callbacks(X, y, fit_params=None, **metadata):

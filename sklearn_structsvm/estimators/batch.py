@@ -208,7 +208,6 @@ class BatchClassifier(StructuredClassifier):
                 "tol. The classes overlap too much for this loss, or C is too small. "
                 "Try loss='roc_auc', or train another classifier and let "
                 "ComplexMetricClassifier choose its threshold.",
-                UserWarning,
             )
 
     def _infer_structure(self, has_items, y, classes):

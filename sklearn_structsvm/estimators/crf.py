@@ -681,7 +681,6 @@ def warn_of_weights(structure, y):
             f"y has weights of {structure._place}s, which multiply costs. Without costs "
             "they count in `score` only: pass, for example, label_costs="
             f"1 - numpy.eye({len(structure.classes_)}).",
-            UserWarning,
         )
 
 
@@ -694,7 +693,6 @@ def is_too_large(oracle):
         f"solver='dual' would keep a distribution for each of {oracle.n_blocks} "
         f"examples, which takes {needed / 1e9:.1f} GB. So solver='lbfgs' is used, which "
         f"takes about {instead / 1e9:.1f} GB. Choose a solver to hide this warning.",
-        UserWarning,
     )
     return True
 

@@ -12,11 +12,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_structsvm._contract.answers import checked_folds
@@ -178,9 +174,8 @@ class CrossValidatedMixin:
         for own, mean, n in zip(paths, means, n_scored, strict=True):
             stopped_by = [path.stopped_by for path in own]
             self._warn_of_cuts(problem, Cs, mean[:n], stopped_by)
-        if self.refit == "best" and len(Cs) > 1:
-            self._warn_of_end(Cs, best, scores_path[chosen])
-        self._warn_of_gaps(problem)
+        if self.refit == "best":
+            _warn_of_end(Cs, best, scores_path[chosen])
 
     def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this estimator, its splitter and its scorer.
@@ -295,30 +290,13 @@ class CrossValidatedMixin:
     def _warn_of_gaps(self, problem):
         """Warn of gaps in folds that are too large, if they are known."""
 
-    def _warn_of_end(self, Cs, best, scores):
-        """Warn if an end of Cs is surely better than its neighbor, (n_Cs, n_folds)."""
-        for end, inner, way in ((0, 1, "smaller"), (len(Cs) - 1, len(Cs) - 2, "larger")):
-            with np.errstate(invalid="ignore"):
-                gains = scores[end] - scores[inner]
-                error = gains.std() / np.sqrt(max(len(gains) - 1, 1))
-            if best == end and gains.mean() > error:
-                step = Cs[end] / Cs[inner]
-                listed = ", ".join(f"{Cs[end] * step**i:.3g}" for i in range(1, 4))
-                warn_caller(
-                    f"The best C, {Cs[end]:.3g}, is at an end of Cs, and better than "
-                    f"{Cs[inner]:.3g} by more than a standard error. {way.title()} ones "
-                    f"may be better still: add {listed} to Cs.",
-                    UserWarning,
-                )
-
     def _warn_of_cuts(self, problem, Cs, means, stopped_by):
         """Warn of values of C that were not candidates, with the reason."""
         undefined = Cs[: len(means)][~np.isfinite(means)]
         if len(undefined):
             warn_caller(
                 f"The mean score of C={listed(undefined)} is not finite, because the "
-                "score of a fold is not. C was chosen among the other values.",
-                UserWarning,
+                "score of a fold is not. C was chosen among the other values."
             )
         limits = [limit for limit in stopped_by if limit is not None]
         if limits:
@@ -435,3 +413,16 @@ def follow_fits(estimator, X, y, weights, Cs):
     """Fits that start from one another."""
     problem = bind_local(estimator, X, y, weights, warns=False)
     return warm_fits(estimator, problem, Cs), None
+
+
+def _warn_of_end(Cs, best, scores):
+    """Warn of a best C at an end that is surely better: `scores` (n_Cs, n_folds)."""
+    inner = {0: 1, len(Cs) - 1: len(Cs) - 2}.get(best, best) % len(Cs)
+    with np.errstate(invalid="ignore"):
+        gains = scores[best] - scores[inner]
+        is_sure = gains.mean() > gains.std() / np.sqrt(max(len(gains) - 1, 1))
+    if is_sure:
+        more = [f"{Cs[best] * (Cs[best] / Cs[inner]) ** i:.3g}" for i in range(1, 4)]
+        words = f"The best C, {Cs[best]:.3g}, is at an end of Cs, and surely better than "
+        words += f"{Cs[inner]:.3g}. Others may be better still: add {', '.join(more)}."
+        warn_caller(words)

@@ -40,6 +40,5 @@ def check_nothing_to_learn(problem):
             raise ValueError(f"The objective is zero at zero weights: {wrong}")
     warn_caller(
         "There is nothing to learn: every possible output of every example has loss 0.",
-        UserWarning,
     )
     return True

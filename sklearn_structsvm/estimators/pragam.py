@@ -261,7 +261,6 @@ class PragamClassifier(BatchClassifier):
                 f"PragamClassifier keeps the marginals of {oracle.n_blocks} examples, "
                 f"which take {needed / 1e9:.1f} GB. BCFWClassifier solves the same "
                 "problem with less.",
-                UserWarning,
             )
         solve = partial(
             run_excessive_gap,

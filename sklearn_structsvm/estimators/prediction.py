@@ -421,7 +421,7 @@ class PredictionMixin:
             y = y.toarray() if sparse.issparse(y) else y
         unseen = self.structure_.unseen_labels(y)
         if unseen:
-            warn_caller(unseen_words(unseen, self.structure_.classes_), UserWarning)
+            warn_caller(unseen_words(unseen, self.structure_.classes_))
         return self.structure_.score(y, y_pred, sample_weight=sample_weight)
 
     @available_if(structure_has("k_best"))

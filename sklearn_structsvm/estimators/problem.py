@@ -289,7 +289,6 @@ def warn_of_odd_classes(structure, y):
             f"{n_once} of {k} labels in y occur once, such as {label!r}. Make sure that "
             "these are labels, not words or identifiers, and that X and y are not "
             "swapped.",
-            UserWarning,
         )
 
 
@@ -306,7 +305,6 @@ def warn_of_padding(structure, y):
         "All sequences have the same length, and the label -1 is only at their ends, "
         "like padding. It is learned as a label. If it is padding, cut it off: "
         "X[i][y[i] != -1] and y[i][y[i] != -1].",
-        UserWarning,
     )
 
 

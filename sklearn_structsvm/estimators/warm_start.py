@@ -161,5 +161,4 @@ def warn_of_cold_start(other, useless):
     warn_caller(
         f"warm_start=True, but {other} of the previous fit, whose {useless} of no "
         "use here: starting anew.",
-        UserWarning,
     )

@@ -33,7 +33,7 @@ from sklearn_structsvm.confusion.binomial_tests import (
     allowance,
     chance,
 )
-from sklearn_structsvm.confusion.cells import positive_index, rarest_named
+from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.estimators.bcfw import BCFWClassifier
 from sklearn_structsvm.estimators.complex_metric.classifier import ComplexMetricClassifier
 from sklearn_structsvm.estimators.complex_metric.multilabel import (
@@ -268,8 +268,7 @@ def _add_groups(sensitive_features, y, pos_label, add):
     groups = Groups(sensitive_features, len(y))
     labels = np.asarray(y)
     classes = np.unique(labels)
-    with rarest_named(labels):
-        positive = labels == classes[positive_index(classes, pos_label, "check_data")]
+    positive = labels == classes[positive_index(classes, pos_label, "check_data")]
     sizes = np.bincount(groups.codes)
     positives = np.bincount(groups.codes, weights=positive).astype(int)
     order = np.argsort(positives, kind="stable")

@@ -187,7 +187,6 @@ class ConvergenceDisplay(Display):
                 f"history['dual_gap'][{negative[0]}] is {gap[negative[0]]:.3g}: "
                 "negative beyond rounding, so it is not a certificate. Is the max-oracle "
                 "exact?",
-                UserWarning,
             )
         floor = np.finfo(np.float64).eps * scale
         lost = gap <= 0

@@ -19,7 +19,7 @@ from sklearn_structsvm.confusion.binomial_tests import (
     p_value,
     rate_sums,
 )
-from sklearn_structsvm.confusion.cells import positive_index, rarest_named
+from sklearn_structsvm.confusion.cells import positive_index
 from sklearn_structsvm.confusion.counts import confusion_tensor
 from sklearn_structsvm.confusion.moved import spare_of
 from sklearn_structsvm.confusion.rate_constraint import check_number
@@ -314,8 +314,7 @@ def fairness_report(
     classes = np.asarray(estimator.classes_)
     if pos_label is None:
         pos_label = getattr(estimator, "pos_label_", None)
-    with rarest_named(y):
-        index = positive_index(classes, pos_label, "fairness_report")
+    index = positive_index(classes, pos_label, "fairness_report")
     predicted = respond(estimator, "predict", X, sensitive_features)
     groups = counted_groups(estimator, X, sensitive_features, with_absent=True)
     C, cells = confusion_tensor(y, predicted, labels=classes, sensitive_features=groups)

@@ -17,6 +17,7 @@ from sklearn_structsvm._utils.borders import (
     is_empty,
     refuse_masked,
 )
+from sklearn_structsvm._utils.caller import warn_if_swapped
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
@@ -31,7 +32,6 @@ from sklearn_structsvm._utils.sequences import (
     rows_of,
     stacked,
     used_items,
-    warn_if_swapped,
 )
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (

@@ -10,16 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_structsvm._utils._vocabulary import tidy_rows
 from sklearn_structsvm._utils.borders import check_integer
+from sklearn_structsvm._utils.caller import warn_if_swapped
 from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.damaged import damage_refused
 from sklearn_structsvm._utils.documentation import DocumentedMixin
 from sklearn_structsvm._utils.pieces import LARGEST_INDEX, csr_of_parts
-from sklearn_structsvm._utils.sequences import (
-    check_item,
-    check_sequences,
-    nothing,
-    warn_if_swapped,
-)
+from sklearn_structsvm._utils.sequences import check_item, check_sequences, nothing
 from sklearn_structsvm._utils.split_matrix import SplitMatrix
 from sklearn_structsvm._utils.tables import (
     column_at,

@@ -154,7 +154,6 @@ def warn_of_unnamed(structure, y):
             f"Labels in y that are None or NaN: {len(places)} of {n_labels}, the first "
             f"one at y[{i}][{t}]. They count as unknown, and the fit learns from the "
             "others. If this is meant, put structures.MISSING in their places.",
-            UserWarning,
         )
 
 

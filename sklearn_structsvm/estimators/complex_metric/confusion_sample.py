@@ -13,10 +13,7 @@ from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.complex_metric.oracles import PluginOracle, counted_as
 from sklearn_structsvm.estimators.complex_metric.predicting import RandomizedClassifier
-from sklearn_structsvm.estimators.complex_metric.task import (
-    Task,
-    make_task,
-)
+from sklearn_structsvm.estimators.complex_metric.task import Task, make_task
 from sklearn_structsvm.solvers.confusion.column_generation import run_column_generation
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 from sklearn_structsvm.solvers.confusion.named import find_solver
@@ -76,14 +73,7 @@ class ConfusionSample:
         labels = encode(y, classes)
         codes, cells = make_cells(labels, weights, classes, groups, baseline)
         task = Task(
-            estimator.metric_,
-            constraints,
-            finder,
-            classes,
-            labels,
-            weights,
-            codes,
-            cells,
+            estimator.metric_, constraints, finder, classes, labels, weights, codes, cells
         )
         return cls(task, P, estimator.confusion)
 

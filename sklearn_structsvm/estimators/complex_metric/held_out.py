@@ -285,10 +285,11 @@ class CertifiedSearch:
         strictest = sums[sums.decisive(self.error)[1]]
         # Otherwise nothing would be asked any more.
         if strictest.bound + looser * strictest.unit < strictest.costs.sum():
+            least = rounded_up(looser)
             words += (
-                f" The rule would pass constraints that are {rounded_up(looser)} looser."
+                f" The rule would pass constraints that are {least} looser. For these"
             )
-            words += " For these another rule is chosen, which may need a little more."
+            words += " another rule is chosen, which may need a little more."
         # No number of examples does what no stricter rule was found for.
         is_spare = rule.shift > 0.0 or rule.surety >= STEP
         factor = enough_factor(rule.surety * is_spare, self.error, share)

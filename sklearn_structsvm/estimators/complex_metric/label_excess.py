@@ -28,7 +28,6 @@ def warn_of_excess(diagnostics, names, n_rows, remedy):
         f"More than {TOO_OFTEN} times as many rows get the label(s) {listed} as have "
         f"them: label {names[worst]} is predicted for {shares}. If that is not wanted, "
         f"{remedy}",
-        UserWarning,
     )
 
 
@@ -44,15 +43,13 @@ def warn_of_few(diagnostics, names, why, told=(), by_label=True, remedy=""):
     if len(never):
         warn_caller(
             f"Rows have the label(s) {_listed(never, names)}, but none gets them: {why}.",
-            UserWarning,
         )
     (few,) = np.nonzero((have >= FEW_ROWS) & (get > UNNOTICED) & (get < FEW_ROWS))
     if len(few) and by_label:
         warn_caller(
             f"Fewer than {FEW_ROWS} of the rows get the label(s) {_listed(few, names)}. "
             "A decision about so few is mostly chance: perhaps no new row gets them."
-            f"{remedy}",
-            UserWarning,
+            f"{remedy}"
         )
 
 

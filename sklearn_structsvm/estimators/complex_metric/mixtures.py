@@ -12,11 +12,7 @@ from sklearn_structsvm._utils.borders import (
 )
 from sklearn_structsvm._utils.compat import _safe_indexing
 from sklearn_structsvm.confusion.lmo.costs import rule_costs
-from sklearn_structsvm.confusion.lmo.plugin import (
-    by_pair,
-    mixture_proba,
-    predict_plugin,
-)
+from sklearn_structsvm.confusion.lmo.plugin import by_pair, mixture_proba, predict_plugin
 from sklearn_structsvm.estimators.complex_metric.thresholds import NamedThresholds
 
 
@@ -72,13 +68,7 @@ class PluginMixture(RandomizedRule):
     needs_probabilities = needs_cells = True
 
     def __init__(
-        self,
-        weights,
-        loss_matrices,
-        own_costs=None,
-        correction=None,
-        n_groups=1,
-        named=1,
+        self, weights, loss_matrices, own_costs=None, correction=None, n_groups=1, named=1
     ):
         self.weights = weights
         self.loss_matrices = loss_matrices
@@ -149,11 +139,7 @@ class PluginMixture(RandomizedRule):
         if cuts is not None:
             return cuts.codes((t, cells), P)
         return predict_plugin(
-            P,
-            self.mean_losses()[t],
-            cells,
-            n_groups=self.n_groups,
-            n_threads=n_threads,
+            P, self.mean_losses()[t], cells, n_groups=self.n_groups, n_threads=n_threads
         )
 
     def proba(self, P, cells, n_threads=1, costs=None):

@@ -566,7 +566,6 @@ class MultilabelMetricClassifier(LabelPredictor):
                         f"{constraint!r} says nothing about the label(s) "
                         f"{listed_names(labels)}, which are {why}. New rows may violate "
                         "it there by any amount.",
-                        UserWarning,
                     )
         return told
 

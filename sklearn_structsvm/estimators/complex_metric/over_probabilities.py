@@ -175,7 +175,6 @@ def route_fit(meta, classifiers, fit_params, *, sample_weight=None, **metadata):
                 "confusion matrix is weighted, but the probabilities are not. For "
                 "pipelines and OneVsRestClassifier enable metadata routing, see "
                 "sklearn.set_config(enable_metadata_routing=True).",
-                UserWarning,
             )
     return routed
 

@@ -435,7 +435,7 @@ class RandomizedClassifier(OverProbabilities):
         metric, labels = self.metric_, self.classes_
         new = unseen(as_array("y", y).ravel().tolist(), labels)
         if new:
-            warn_caller(unseen_words(new, labels), UserWarning)
+            warn_caller(unseen_words(new, labels))
             labels = np.array([*labels.tolist(), *new], dtype=object)
             if self.pos_label_ is not None and "pos_label" in metric.get_params(False):
                 # With more than two labels, the positive one cannot be guessed.

@@ -250,7 +250,6 @@ def _warn_of_missing(y, classes, train_parts, names):
         warn_caller(
             f"A fold has no training examples of the class(es) {missing}. Their "
             "probabilities are set to 0 there. Use fewer folds, or stratified ones.",
-            UserWarning,
         )
 
 

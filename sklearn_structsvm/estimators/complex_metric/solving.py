@@ -377,7 +377,6 @@ def warn_of_constant(estimator, weights, constraints, cells):
         f"The classifier predicts {always!r} for every training example and never "
         f"{never}: {by} nothing else is better for metric={shown(estimator.metric)} and "
         f"the constraints. Have a look at the {look_at}.{of_none if empty else ''}",
-        UserWarning,
     )
     return True
 
@@ -410,7 +409,6 @@ def warn_of_few_examples(estimator):
         f"{listed_names(estimator.classes_[few].tolist())}: their probability is not "
         "known well. Try lmo='weighted', which fits the classifier to weighted examples "
         "instead, and compare both by cross-validation.",
-        UserWarning,
     )
 
 
@@ -431,8 +429,7 @@ def infeasible_with_confidence(estimator, bounds, error):
     return InfeasibleConstraintError(
         f"With {promise_words(estimator)} constraints are "
         f"tightened: {'; '.join(tightened)}. No classifier meets them then. The least "
-        f"that can be asked at this confidence is {rounded_up(low)} looser{least}. "
-        f"({error})",
+        f"to ask at this confidence is {rounded_up(low)} looser{least}. ({error})",
         low,
     )
 
@@ -455,5 +452,4 @@ def warn_of_small_groups(estimator, bounds):
             f"Groups are too small for {b.constraint!r} at constraint_confidence="
             f"{estimator.constraint_confidence}. The least that could be promised is: "
             f"{listed}.",
-            UserWarning,
         )

@@ -21,7 +21,7 @@ from sklearn_structsvm._utils.groups import Groups
 from sklearn_structsvm._utils.labels import encode, refuse_missing
 from sklearn_structsvm._utils.tables import listed_names
 from sklearn_structsvm._utils.weights import check_weights, effective_weights
-from sklearn_structsvm.confusion.cells import Cells, rarest_named, same_name
+from sklearn_structsvm.confusion.cells import Cells, same_name
 from sklearn_structsvm.confusion.counts import make_cells
 from sklearn_structsvm.confusion.function_metric import FunctionMetric
 from sklearn_structsvm.confusion.mean_costs import check_costs
@@ -219,24 +219,19 @@ def read_task(estimator, X, y, fit_params, metadata, is_comparison=False):
     if estimator._is_plugin and estimator._is_fitted_already(classifier):
         if not estimator.group_blind or estimator._options.group_estimator is not None:
             classes = prefit_classes(classifier, labels)
-    with rarest_named(labels):
-        task = make_task(
-            estimator.metric, estimator.constraints, classes, rows, labels, weights,
-            metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
-            estimator._options.min_group_size,
-        )  # fmt: skip
+    task = make_task(
+        estimator.metric, estimator.constraints, classes, rows, labels, weights,
+        metadata["sensitive_features"], metadata["costs"], estimator.group_blind,
+        estimator._options.min_group_size,
+    )  # fmt: skip
     used = {"sensitive_features": task.finder.groups, "costs": task.costs}
     for name, own in used.items():
         # Fits that differ only in constraints include one without them.
         if metadata[name] is not None and own is None and not is_comparison:
             _warn_of_unused(estimator, name)
-    is_promised = estimator.constraint_confidence is not None
-    if is_promised and not (task.constraints or is_comparison):
-        warn_caller(
-            f"{promise_words(estimator)} promises nothing without constraints: pass "
-            "some, such as constraints=Recall(at_least=0.8).",
-            UserWarning,
-        )
+    if not (task.constraints or is_comparison or estimator.constraint_confidence is None):
+        words = f"{promise_words(estimator)} promises nothing without constraints: "
+        warn_caller(f"{words}pass some, such as Recall(at_least=0.8).")
     if estimator.constraint_confidence is None:
         warn_of_empty_counts(task.constraints, task.cells)
     else:
@@ -308,7 +303,6 @@ def _warn_of_unused(estimator, name):
         warn_caller(
             f"{name} were passed, but neither the metric nor a constraint uses {what}: "
             f"they are ignored. Pass {user}, or leave the {what} out.",
-            UserWarning,
         )
 
 
@@ -413,7 +407,6 @@ def warn_of_empty_counts(constraints, cells, C=None):
                 f"{constraint!r} says nothing where there are no examples to count: "
                 f"there are no {listed_names(nothing, str)}. New examples may violate "
                 "it there by any amount.",
-                UserWarning,
             )
 
 
@@ -447,7 +440,6 @@ def _warn_of_tiny(groups, used):
             "meet in training says little about new examples. "
             f"min_group_size={TINY_GROUP} pools them; min_group_size=None leaves them as "
             "they are.",
-            UserWarning,
         )
 
 
@@ -492,7 +484,7 @@ def _warn_of_pooled(groups, min_size, used):
             f"{listed_names(small, '{0[0]!r} ({0[1]})'.format)}. Constraints on so few "
             "examples say little; assign them to other groups if you can."
         )
-    warn_caller(words, UserWarning)
+    warn_caller(words)
 
 
 def _baseline(constraints):

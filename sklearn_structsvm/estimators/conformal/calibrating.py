@@ -166,7 +166,6 @@ class CalibratingMixin:
                 f"Fewer than {needed} calibration examples, which "
                 f"confidence_level={self.confidence_level} needs, for the "
                 f"{self.condition} {listed(few)}: it {what}.",
-                UserWarning,
             )
 
     def _calibrate(self, data, models, folds, X, params):
@@ -182,7 +181,6 @@ class CalibratingMixin:
                 warn_caller(
                     f"No calibration examples of the class {listed(absent)}: it is in "
                     "every set.",
-                    UserWarning,
                 )
         if data.randomized:
             rng = check_random_state(self.random_state)
@@ -241,7 +239,6 @@ class CalibratingMixin:
                 "Sets contain the truth of far fewer calibration examples of the class "
                 f"{listed_names(told, str)}. condition='class' promises it for "
                 "each class.",
-                UserWarning,
             )
 
     def _ask(self, data, model, X, params):

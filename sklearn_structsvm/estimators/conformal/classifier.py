@@ -515,7 +515,6 @@ class ConformalClassifier(SetsMixin, AtomicFitMixin, MetaEstimatorMixin, BaseEst
                 f"than {1 - self.confidence_level:.3g} of the calibration examples. The "
                 "estimator may give decisions in place of probabilities, as "
                 "ComplexMetricClassifier does: use the classifier that it is made of.",
-                UserWarning,
             )
 
 

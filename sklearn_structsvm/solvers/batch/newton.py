@@ -25,14 +25,7 @@ ROWS_PER_FEATURE = 100
 LEAST_DAMPING = 1e-10
 
 
-def run_newton(
-    risk,
-    lam,
-    *,
-    tol=1e-3,
-    w0=None,
-    **limits,
-):
+def run_newton(risk, lam, *, tol=1e-3, w0=None, **limits):
     """Minimize P(w) = λ/2 ||w||² + R(w) for a smooth risk R.
 
     Preconditioned conjugate gradients solve the Newton equations, no more exactly than is

@@ -49,14 +49,7 @@ class CuttingPlaneSteps:
     method = "planes"
 
     def __init__(
-        self,
-        risk,
-        lam,
-        bundle,
-        weights,
-        scores=None,
-        dual_objective=-np.inf,
-        tol=0.0,
+        self, risk, lam, bundle, weights, scores=None, dual_objective=-np.inf, tol=0.0
     ):
         self.risk, self.lam, self.bundle, self.tol = risk, lam, bundle, tol
         self.rounding = rounding_of(risk)

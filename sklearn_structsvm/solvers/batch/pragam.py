@@ -29,13 +29,7 @@ NO_STEP = SUM_ROUNDING**2
 
 
 def run_pragam(
-    risk,
-    lam,
-    *,
-    fit_intercept=False,
-    lipschitz=None,
-    max_iter=10_000,
-    **limits,
+    risk, lam, *, fit_intercept=False, lipschitz=None, max_iter=10_000, **limits
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i⟩ with its dual.
 

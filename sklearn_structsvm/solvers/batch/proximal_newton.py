@@ -34,14 +34,7 @@ DAMPED = 10.0
 LEAST_WIDTH = 1e-12
 
 
-def run_proximal_newton(
-    risk,
-    lam,
-    l1_ratio,
-    *,
-    w0=None,
-    **limits,
-):
+def run_proximal_newton(risk, lam, l1_ratio, *, w0=None, **limits):
     """Minimize λ ((1 - ρ)/2 ||w||² + ρ ||w||₁) + R(w) for a smooth risk R, or the hinge.
 
     A step goes toward the minimum of the penalty plus the quadratic model of R [1]_. This

@@ -65,13 +65,7 @@ class Acceleration:
     """
 
     def __init__(
-        self,
-        iterate,
-        tol,
-        *,
-        passes_per_step=2,
-        largest_ratio=RATIO,
-        at_once=False,
+        self, iterate, tol, *, passes_per_step=2, largest_ratio=RATIO, at_once=False
     ):
         self.iterate, self.tol = iterate, tol
         self.passes_per_step, self.largest_ratio = passes_per_step, largest_ratio

@@ -15,12 +15,7 @@ from sklearn_structsvm.solvers.blocks.mixture import (
     MOST_KEPT,
     PlaneMixture,
 )
-from sklearn_structsvm.solvers.loop import (
-    STEPS_PER_LOOK,
-    Rounding,
-    certified,
-    run_passes,
-)
+from sklearn_structsvm.solvers.loop import STEPS_PER_LOOK, Rounding, certified, run_passes
 from sklearn_structsvm.solvers.qp.bundle import Bundle
 from sklearn_structsvm.solvers.qp.center import Center
 

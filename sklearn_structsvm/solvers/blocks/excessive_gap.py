@@ -42,14 +42,7 @@ ESTIMATE_DECAY = 0.97
 
 
 def run_excessive_gap(
-    oracle,
-    weights,
-    lam,
-    *,
-    max_iter=10_000,
-    n_threads=1,
-    rounding=None,
-    **limits,
+    oracle, weights, lam, *, max_iter=10_000, n_threads=1, rounding=None, **limits
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y [L_i(y) - ⟨w, φ(x_i, y_i) - φ(x_i, y)⟩].
 
