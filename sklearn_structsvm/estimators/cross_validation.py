@@ -176,6 +176,7 @@ class CrossValidatedMixin:
             self._warn_of_cuts(problem, Cs, mean[:n], stopped_by)
         if self.refit == "best":
             _warn_of_end(Cs, best, scores_path[chosen])
+        self._warn_of_gaps(problem)
 
     def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this estimator, its splitter and its scorer.
