@@ -417,13 +417,13 @@ def follow_fits(estimator, X, y, weights, Cs):
 
 
 def _warn_of_end(Cs, best, scores):
-    """Warn of a best C at an end that is surely better: `scores` (n_Cs, n_folds)."""
+    """Warn of a best C at an end that is clearly better: `scores` (n_Cs, n_folds)."""
     inner = {0: 1, len(Cs) - 1: len(Cs) - 2}.get(best, best) % len(Cs)
     with np.errstate(invalid="ignore"):
         gains = scores[best] - scores[inner]
-        is_sure = gains.mean() > gains.std() / np.sqrt(max(len(gains) - 1, 1))
-    if is_sure:
+        is_clear = gains.mean() > gains.std() / np.sqrt(max(len(gains) - 1, 1))
+    if is_clear:
         more = [f"{Cs[best] * (Cs[best] / Cs[inner]) ** i:.3g}" for i in range(1, 4)]
-        words = f"The best C, {Cs[best]:.3g}, is at an end of Cs, and surely better than "
-        words += f"{Cs[inner]:.3g}. Others may be better still: add {', '.join(more)}."
+        words = f"The best C, {Cs[best]:.3g}, is at an end of Cs, and clearly better than"
+        words += f" {Cs[inner]:.3g}. Others may be better still: add {', '.join(more)}."
         warn_caller(words)
