@@ -29,8 +29,8 @@ class WindowFeatures(
 ):
     """Add the rows beside each row, and statistics of windows around it, to its features.
 
-    A classifier that labels one row at a time then sees its surroundings. Windows end
-    where the sequence does.
+    A classifier that labels one row at a time then sees its surroundings. All numbers
+    count as measurements: encode those that are codes of categories before.
 
     Read more in the :ref:`User Guide <guide-windows>`.
 
@@ -42,8 +42,8 @@ class WindowFeatures(
     statistics : dict or None, default=None
         For each statistic the length of its window, or several: ``{"mean": [5, 25],
         "std": 25}``. "mean" and "std" are over the rows of the window, whose middle is
-        the row itself; "difference" is the mean of the row and those after it in the
-        window less that of the row and those before it.
+        the row itself, up to the ends of the sequence; "difference" is the mean of the
+        row and those after it less that of the row and those before it.
     time : str, int or None, default=None
         Name or place of a column with the times of the rows, as numbers, which are not
         decreasing. Lengths are then in its unit: a window has the rows whose time differs

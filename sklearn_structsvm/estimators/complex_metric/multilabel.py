@@ -112,7 +112,7 @@ class MultilabelMetricClassifier(LabelPredictor):
     labels_per_row : int or None, default=None
         Exact number of labels to predict for each row. None chooses the best number.
     n_candidates : int or None, default=None
-        Number of labels of a row that can be predicted: those with the largest
+        At most so many labels are predicted for a row, of those with the largest
         probabilities. All others count as probability 0. The probabilities are then
         computed for some rows at a time and kept as a sparse matrix, so that thousands
         of labels fit into memory. None means all labels.
