@@ -291,7 +291,6 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
                 warn_caller(
                     f"X[{counts.argmax()}] has {most / len(known):.0%} of the rows, so "
                     f"its scores are by a fit to {len(known) - most} others. {PARTS}",
-                    UserWarning,
                 )
             scores = self._out_of_fold(task, lengths, folds)
             self.estimator_ = task.fitted(clone(self.estimator), slice(None))

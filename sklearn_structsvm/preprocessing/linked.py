@@ -138,7 +138,6 @@ def linked_items(
             warn_caller(
                 f"max_rows={max_rows} leaves out {n_all - len(kept)} of {n_all} links, "
                 "between the parts of items that are cut.",
-                UserWarning,
             )
     order = np.argsort(codes, kind="stable")
     lengths = np.bincount(codes)
