@@ -311,6 +311,21 @@ def test_functions_are_made_as_if_they_were_written(name):
     assert not re.search("<[A-Z]+>", function.__doc__)
 
 
+@pytest.mark.parametrize("name", functions.__all__)
+def test_labels_of_sequences_are_refused_with_the_scores_for_them(name):
+    needed = {"costs": np.ones((3, 2)), "sensitive_features": [0, 1, 1]}
+    function, ragged, flat = getattr(metrics, name), [["a", "b"], ["a"], ["b"]], [*"aba"]
+    known = inspect.signature(function).parameters
+    given = {key: value for key, value in needed.items() if key in known}
+    words = (
+        r"^y_true must be an array: y_true\[0\] is .* one label for each example.*_score"
+    )
+    with pytest.raises(ValueError, match=words):
+        function(ragged, ragged, **given)
+    with pytest.raises(ValueError, match=r"^y_pred must be an array: y_pred\[0\] is "):
+        function(flat, ragged, **given)
+
+
 def test_labels_that_cannot_be_sorted_are_refused():
     mixed, costs = np.array(["a", 1], dtype=object), np.ones((2, 2))
     for name, labels in (("y_true", (mixed, [0, 1])), ("y_pred", ([0, 1], mixed))):
