@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from inspect import Parameter, isfunction, signature
 from typing import Any, Self, TypeVar
@@ -224,6 +224,12 @@ class ExplainsMistakes:
         for name in ("__init__", "fit", "fit_transform", "transform"):
             if isfunction(method := vars(cls).get(name)):
                 setattr(cls, name, with_plain_calls(method))
+
+    @classmethod
+    @cache
+    def _get_param_names(cls):
+        """Those of the constructor, which are the same in each of a fit's many calls."""
+        return super()._get_param_names()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of objects in them by names such as ``estimator__C``."""

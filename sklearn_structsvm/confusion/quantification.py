@@ -106,9 +106,7 @@ class Quantification(SelectiveConstraint):
         return self.convex_tangent(C, cells)[0]
 
     def convex_tangent(self, C: np.ndarray, cells: Cells) -> tuple[np.ndarray, float]:
-        tangents = [
-            self._tangent(C, cells, group) for group in selected_groups(self, cells)
-        ]
+        tangents = (self._tangent(C, cells, own) for own in selected_groups(self, cells))
         return max(tangents, key=lambda tangent: np.vdot(tangent[0], C) + tangent[1])
 
     def _tangent(self, C, cells, group):

@@ -105,9 +105,7 @@ class Bisection(ConfusionSolver):
         incumbent = self.incumbent
         if not self.problem.constrained:
             _, index, _, least = incumbent.ask(L)
-            weights = np.zeros(len(incumbent.columns))
-            weights[index] = 1.0
-            return weights, least, True
+            return np.eye(1, len(incumbent.columns), index)[0], least, True
         tol = ROUGH_SHARE * self.tol * max(self.below[0], self.tol)
         found, weights = incumbent.solve_linear(
             INNER[self.inner], L, tol, self.inner_max_iter

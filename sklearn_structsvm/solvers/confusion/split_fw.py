@@ -146,14 +146,11 @@ class FeasibleRows:
 
         InfeasibleConstraintError if ℱ is empty.
         """
+        curved = self.problem.convex_constraints
         for _ in range(MAX_PROGRAMS):
             found, multipliers = self._program(slopes)
             tensor = self.coordinates.tensor(found)
-            worst = max(
-                self.problem.convex_constraints,
-                key=lambda phi: phi.value(tensor),
-                default=None,
-            )
+            worst = max(curved, key=lambda phi: phi.value(tensor), default=None)
             if worst is None or worst.value(tensor) <= UNNOTICED:
                 break
             G, h = worst.tangent(tensor)
