@@ -31,21 +31,10 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from scipy.special import logsumexp
 
+from sklearn_structsvm import structures
 from sklearn_structsvm.solvers.blocks._bcfw import BlockFrankWolfe
 from sklearn_structsvm.solvers.blocks._empirical_risk import EmpiricalRisk
 from sklearn_structsvm.solvers.blocks.slack_search import find_most_violating
-from sklearn_structsvm.structures import (
-    BinaryStructure,
-    ChainStructure,
-    GraphStructure,
-    HierarchicalStructure,
-    MulticlassStructure,
-    MultilabelStructure,
-    PairwiseMultilabelStructure,
-    TreeStructure,
-    check_structure,
-    lattice,
-)
 from sklearn_structsvm.structures._callback import CallbackOracle
 from sklearn_structsvm.structures._probe import Probe
 from sklearn_structsvm.structures.lattice import make_lattice, score_gaps
@@ -194,11 +183,11 @@ def multiclass_cases(draw, real=False):
     def listing(X, y, costs, bias):
         return list_multiclass(X, y, k, costs, bias)
 
-    return draw(single_label_cases(MulticlassStructure, listing, k, real))
+    return draw(single_label_cases(structures.MulticlassStructure, listing, k, real))
 
 
 def binary_cases():
-    return single_label_cases(BinaryStructure, list_binary, 2)
+    return single_label_cases(structures.BinaryStructure, list_binary, 2)
 
 
 @st.composite
@@ -209,7 +198,7 @@ def multilabel_cases(draw, most=3, real=False):
     label_costs, normalize = draw(costs_of_labels(k, real)), draw(st.booleans())
     bias = draw(st.sampled_from([0.0, 1.0, 2.5]))
     X_given = draw(layouts())(X)
-    structure = MultilabelStructure(normalize, label_costs)
+    structure = structures.MultilabelStructure(normalize, label_costs)
     scaled = (np.ones((k, 2)) if label_costs is None else label_costs) / (
         k if normalize else 1
     )
@@ -239,7 +228,7 @@ def chain_cases(
         mask = draw(hnp.arrays(bool, (k + 1, k + 1)))
         for labels in y:
             mask[np.append(k, labels), np.append(labels, k)] = True
-    structure = ChainStructure(
+    structure = structures.ChainStructure(
         **{part: part in parts for part in CHAIN_PARTS}, normalize_loss=normalize,
         label_costs=label_costs, transitions=mask, edge_features=edges,
     )  # fmt: skip
@@ -321,7 +310,7 @@ def tree_cases(draw, parts=TREE_PARTS, sizes=(1, 2, 3, 4), barred=False, real=Fa
         mask = draw(hnp.arrays(bool, (k + 1, k + 1)))
         for (_, parents), labels in zip(X, y, strict=True):
             allow(mask, labels, parents)
-    structure = TreeStructure(
+    structure = structures.TreeStructure(
         **{part: part in parts for part in TREE_PARTS},
         normalize_loss=normalize,
         label_costs=label_costs,
@@ -408,7 +397,7 @@ def graph_cases(draw, k=None, is_forest=False, real=False):
         y.append(draw(hnp.arrays(int, T, elements=st.integers(0, k - 1))))
     label_costs, normalize = draw(costs(k, real)), draw(st.booleans())
     (names, classes), layout = draw(label_names(k)), draw(layouts())
-    structure = GraphStructure(
+    structure = structures.GraphStructure(
         transition=kind, inference="lp", normalize_loss=normalize, label_costs=label_costs
     )
     X_given = [(layout(x), e.tolist(), layout(z) if len(z) else z) for x, e, z in X]
@@ -455,7 +444,9 @@ def pairwise_cases(draw, inference="enumerate", real=False):
     ]
     costs = draw(costs_of_labels(k, real))
     normalize, bias = draw(st.booleans()), draw(st.sampled_from([0.0, 1.0, 2.5]))
-    structure = PairwiseMultilabelStructure(chosen, inference, normalize, costs)
+    structure = structures.PairwiseMultilabelStructure(
+        chosen, inference, normalize, costs
+    )
     scaled = (np.ones((k, 2)) if costs is None else costs) / (k if normalize else 1)
     listed = list_pairwise(X, Y, chosen, scaled, bias)
     X_given = draw(layouts())(X)
@@ -517,7 +508,9 @@ def hierarchy_cases(
     label_costs, normalize = draw(costs_of_labels(k, real)), draw(st.booleans())
     bias = draw(st.sampled_from([0.0, 2.5]))
     X_given = draw(layouts())(X)
-    structure = HierarchicalStructure(edges, leaves, inference, normalize, label_costs)
+    structure = structures.HierarchicalStructure(
+        edges, leaves, inference, normalize, label_costs
+    )
     structure.fit(X_given, Y, bias=bias)
     costs = np.ones((k, 2)) if label_costs is None else label_costs
     costs = costs / k if normalize else costs
@@ -626,7 +619,7 @@ def check_soft_maxima(case, temperature):
 def check_most_violating(case, one):
     """By searches of the oracle, and by one that calls `constrained_decode`."""
     searches = [(case.oracle(), "exact"), (case.oracle(), "angular")]
-    if not isinstance(case.structure, GraphStructure):
+    if not isinstance(case.structure, structures.GraphStructure):
         n_weights = case.structure.n_weights_
         calls = CallbackOracle(case.structure, case.X, case.y, n_weights)
         searches.append((calls, "angular"))
@@ -664,14 +657,14 @@ def check_lattice(case, k):
                 pairs = set(map(tuple, codes[:, [parent, v]].tolist()))
                 assert set(map(tuple, np.argwhere(found.edges[v]).tolist())) == pairs
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lattice, "MAX_COUNTED", -1)
+            patch.setattr(structures.lattice, "MAX_COUNTED", -1)
             low, high = found.count()
         assert low <= len(near) <= high
 
 
 def check_it(case):
     """Check that decoders, claims and oracle of the structure agree."""
-    check_structure(case.structure, case.X, case.y, n_trials=2)
+    structures.check_structure(case.structure, case.X, case.y, n_trials=2)
 
 
 def dense(phi):
@@ -781,7 +774,7 @@ def check_potentials(case):
     """Those of nodes and of pairs, whose parents are the ones before in a chain."""
     for i, item in enumerate(case.items):
         theta, transition = case.structure.potentials(item, case.w)
-        is_tree = isinstance(case.structure, TreeStructure)
+        is_tree = isinstance(case.structure, structures.TreeStructure)
         parents = item[1] if is_tree else np.arange(len(theta)) - 1
         if transition.ndim == 2:
             transition = np.broadcast_to(transition, (len(theta), *transition.shape))

@@ -6,25 +6,11 @@ import numpy as np
 from _confusion_problems import FiniteOracle, check_result, random_tensors
 from scipy.optimize import linprog
 
+from sklearn_structsvm import metrics
 from sklearn_structsvm._utils.tolerances import SAME
 from sklearn_structsvm.confusion import Cells
 from sklearn_structsvm.confusion.problem import ConfusionProblem
 from sklearn_structsvm.confusion.registry import METRICS, get_metric
-from sklearn_structsvm.metrics import (
-    CohenKappa,
-    DemographicParity,
-    EqualizedOdds,
-    EqualOpportunity,
-    FalsePositiveRate,
-    FBeta,
-    Jaccard,
-    LinearLoss,
-    MetricBound,
-    Precision,
-    Quantification,
-    Recall,
-    SelectionRate,
-)
 from sklearn_structsvm.solvers.confusion.mixture import (
     FEASIBILITY_TOL,
     InfeasibleConstraintError,
@@ -44,7 +30,7 @@ EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 NO_POINT = 2
 NO_SENSE = 4
 
-PARITIES = (DemographicParity, EqualOpportunity, EqualizedOdds)
+PARITIES = (metrics.DemographicParity, metrics.EqualOpportunity, metrics.EqualizedOdds)
 BOUNDED = ("zero_one", "balanced", "min_max", "g_mean", "h_mean", "q_mean", "kappa")
 # All metrics that are functions of the confusion matrix.
 OF_CONFUSION = [name for name, kind in METRICS.items() if not kind.needs_costs]
@@ -64,13 +50,15 @@ def random_metric(rng, k, name=None):
     if name is None:
         name = str(rng.choice([*OF_CONFUSION, "linear"]))
     if name == "linear":
-        return LinearLoss(rng.normal(size=(k, k)) - 2.0 * np.eye(k))
+        return metrics.LinearLoss(rng.normal(size=(k, k)) - 2.0 * np.eye(k))
     if name == "f1":
-        return FBeta(float(rng.choice([0.5, 1.0, 2.0])), pos_label=label)
+        return metrics.FBeta(float(rng.choice([0.5, 1.0, 2.0])), pos_label=label)
     if name == "jaccard":
-        return Jaccard(str(rng.choice(["binary", "macro", "micro"])), pos_label=label)
+        return metrics.Jaccard(
+            str(rng.choice(["binary", "macro", "micro"])), pos_label=label
+        )
     if name == "kappa":
-        return CohenKappa([None, "linear", "quadratic"][rng.integers(3)])
+        return metrics.CohenKappa([None, "linear", "quadratic"][rng.integers(3)])
     if name in ONE_LABEL:
         return METRICS[name](**{LABEL_PARAMETERS[name]: label})
     return name
@@ -93,7 +81,7 @@ def random_constraint(rng, C, cells):
         away = kind(*args, **{at: start}, **options).violation(C, cells)
         away = (away if np.isfinite(away) else 1.0) + spare
         bound = start - away if at == "at_least" else away
-        if kind is not MetricBound:
+        if kind is not metrics.MetricBound:
             bound = float(np.clip(bound, 0.0, 1.0))
         return kind(*args, **{at: bound}, **options)
 
@@ -110,25 +98,25 @@ def random_constraint(rng, C, cells):
         return kind(bound="ratio", ratio=ratio, **compared)
 
     def divergence():
-        away = Quantification(1.0, **selected).violation(C, cells) + 1.0 + spare
-        return Quantification(max(away, 1e-6), **selected)
+        away = metrics.Quantification(1.0, **selected).violation(C, cells) + 1.0 + spare
+        return metrics.Quantification(max(away, 1e-6), **selected)
 
     def metric_bound():
         name = str(rng.choice([*BOUNDED, *ONE_LABEL]))
         metric = random_metric(rng, k, name)
         if name == "jaccard":
-            metric = Jaccard(pos_label=label)
+            metric = metrics.Jaccard(pos_label=label)
         is_cost = name == "false_positive_rate"
         at = "at_most" if is_cost else "at_least"
-        return bounded(MetricBound, at, metric, **selected)
+        return bounded(metrics.MetricBound, at, metric, **selected)
 
     makers = [
-        lambda: bounded(Recall, "at_least", **options, **selected),
-        lambda: bounded(Precision, "at_least", **options, **selected),
-        lambda: bounded(Precision, "at_most", **options, **selected),
-        lambda: bounded(SelectionRate, "at_most", **options, **selected),
-        lambda: bounded(FalsePositiveRate, "at_most", **options, **selected),
-        lambda: SelectionRate(target="priors", slack=spare, **selected),
+        lambda: bounded(metrics.Recall, "at_least", **options, **selected),
+        lambda: bounded(metrics.Precision, "at_least", **options, **selected),
+        lambda: bounded(metrics.Precision, "at_most", **options, **selected),
+        lambda: bounded(metrics.SelectionRate, "at_most", **options, **selected),
+        lambda: bounded(metrics.FalsePositiveRate, "at_most", **options, **selected),
+        lambda: metrics.SelectionRate(target="priors", slack=spare, **selected),
         divergence,
         metric_bound,
     ]
@@ -169,7 +157,7 @@ def random_problem(rng, metric=None, kind="any"):
     if kind == "never":
         # So most classifiers that predict the class satisfy the constraint only by never
         # doing so.
-        constraints.append(Precision(label=label, at_least=0.97))
+        constraints.append(metrics.Precision(label=label, at_least=0.97))
     for constraint in constraints:
         constraint.check(cells)
     metric = get_metric(random_metric(rng, k, metric), cells.classes)

@@ -4,27 +4,20 @@ import numpy as np
 from _estimators import make_problem
 from _seeds import new_seed
 
+from sklearn_structsvm import structures
 from sklearn_structsvm.datasets import make_chains, make_multilabel, make_poses
-from sklearn_structsvm.structures import (
-    ChainStructure,
-    GraphStructure,
-    HierarchicalStructure,
-    PairwiseMultilabelStructure,
-    PictorialStructure,
-    TreeStructure,
-)
 
 KINDS = ("binary", "multiclass", "multilabel", "multilabel-csr", "chain", "chain-csr")
 GRAPH = [("p", "a"), ("p", "b"), ("q", "b"), ("q", "c")]
 STRUCTURES = {
-    "edges": ChainStructure(edge_features=True),
-    "cycles": GraphStructure(transition="symmetric"),
-    "forest": HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
-    "graph": HierarchicalStructure(GRAPH),
-    "pairs": PairwiseMultilabelStructure(),
-    "parts": PictorialStructure(make_poses(1).parents),
-    "roof": PairwiseMultilabelStructure(inference="roof"),
-    "tree": TreeStructure(),
+    "edges": structures.ChainStructure(edge_features=True),
+    "cycles": structures.GraphStructure(transition="symmetric"),
+    "forest": structures.HierarchicalStructure([("p", "a"), ("p", "b"), ("q", "c")]),
+    "graph": structures.HierarchicalStructure(GRAPH),
+    "pairs": structures.PairwiseMultilabelStructure(),
+    "parts": structures.PictorialStructure(make_poses(1).parents),
+    "roof": structures.PairwiseMultilabelStructure(inference="roof"),
+    "tree": structures.TreeStructure(),
 }
 ALL = (*KINDS, *STRUCTURES)
 

@@ -5,7 +5,7 @@ import pytest
 from _seeds import new_rng
 from scipy.stats import binom
 
-from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm import ComplexMetricClassifier, metrics
 from sklearn_structsvm._utils.conditions import largest_violation
 from sklearn_structsvm.confusion.binomial_tests import (
     RateSum,
@@ -20,16 +20,6 @@ from sklearn_structsvm.confusion.binomial_tests import (
 )
 from sklearn_structsvm.confusion.cells import Cells
 from sklearn_structsvm.confusion.moved import moved
-from sklearn_structsvm.metrics import (
-    DemographicParity,
-    EqualizedOdds,
-    EqualOpportunity,
-    MetricBound,
-    Precision,
-    Recall,
-    SelectionRate,
-    Specificity,
-)
 
 
 def random_counts(k, n=4000, n_groups=3, seed=0):
@@ -42,18 +32,18 @@ def random_counts(k, n=4000, n_groups=3, seed=0):
 
 
 CONSTRAINTS = [
-    (Recall(at_least=0.4, label=1), 1),
-    (Recall(at_most=0.9, label=1, group="b"), 1),
-    (Specificity(at_least=0.2, label=1), 1),
-    (SelectionRate(at_most=0.7, label=1), 1),
-    (Precision(at_least=0.3, label=1), 1),
-    (Precision(at_most=0.9, label=1, per_group=True), 1),
-    (MetricBound("zero_one", at_most=0.8), 1),
-    (EqualOpportunity(slack=0.3, reference="groups", pos_label=1), 2),
-    (EqualOpportunity(slack=0.3, reference="overall", pos_label=1), 2),
-    (EqualOpportunity(bound="ratio", reference="groups", pos_label=1), 2),
-    (DemographicParity(slack=0.3, reference="groups"), 2),
-    (EqualizedOdds(slack=0.3, reference="groups"), 2),
+    (metrics.Recall(at_least=0.4, label=1), 1),
+    (metrics.Recall(at_most=0.9, label=1, group="b"), 1),
+    (metrics.Specificity(at_least=0.2, label=1), 1),
+    (metrics.SelectionRate(at_most=0.7, label=1), 1),
+    (metrics.Precision(at_least=0.3, label=1), 1),
+    (metrics.Precision(at_most=0.9, label=1, per_group=True), 1),
+    (metrics.MetricBound("zero_one", at_most=0.8), 1),
+    (metrics.EqualOpportunity(slack=0.3, reference="groups", pos_label=1), 2),
+    (metrics.EqualOpportunity(slack=0.3, reference="overall", pos_label=1), 2),
+    (metrics.EqualOpportunity(bound="ratio", reference="groups", pos_label=1), 2),
+    (metrics.DemographicParity(slack=0.3, reference="groups"), 2),
+    (metrics.EqualizedOdds(slack=0.3, reference="groups"), 2),
 ]
 
 
@@ -78,7 +68,7 @@ def test_the_rates_are_those_that_the_constraint_is_about(k, constraint, n_rates
 
 def test_a_precision_is_among_the_predicted():
     counts, cells = random_counts(2)
-    (found,) = rate_sums(Precision(at_least=0.3, label=1), cells, counts)
+    (found,) = rate_sums(metrics.Precision(at_least=0.3, label=1), cells, counts)
     assert found.n[0] == counts[:, :, 1].sum()
     # Of what is wrong among them there may be 0.7.
     assert found.k[0] == counts[:, 0, 1].sum() and found.bound == pytest.approx(0.7)
@@ -86,7 +76,7 @@ def test_a_precision_is_among_the_predicted():
 
 def test_more_than_two_values_are_a_sum_of_rates():
     counts, cells = random_counts(3, n_groups=1)
-    ordinal = MetricBound("ordinal", at_most=1.5)
+    ordinal = metrics.MetricBound("ordinal", at_most=1.5)
     sums = rate_sums(ordinal, cells, counts)
     (found,) = sums
     assert not found.independent and len(found.costs) > 1
@@ -97,7 +87,7 @@ def test_more_than_two_values_are_a_sum_of_rates():
 
 def test_a_group_without_held_out_examples_is_not_certified():
     counts, cells = random_counts(2)
-    fair = EqualOpportunity(slack=0.9, reference="groups", pos_label=1)
+    fair = metrics.EqualOpportunity(slack=0.9, reference="groups", pos_label=1)
     assert p_value(rate_sums(fair, cells, counts), 0.05) <= 0.05
     counts[1] = 0.0
     assert p_value(rate_sums(fair, cells, counts), 0.05) == 1.0
@@ -115,7 +105,7 @@ def test_a_shift_moves_the_violation_by_as_much():
 def test_a_shift_of_the_numerator_moves_a_ratio_by_a_multiple_of_it():
     counts, cells = random_counts(2)
     C = counts / counts.sum()
-    precision = Precision(at_least=0.7, label=1)
+    precision = metrics.Precision(at_least=0.7, label=1)
     strict = moved(precision, 0.02, of_rates=False)
     before, after = (c.violation(C, cells) for c in (precision, strict))
     assert after - before == pytest.approx(0.02 / C[..., 1].sum())
@@ -143,14 +133,14 @@ def test_a_rate_is_broken_where_so_few_would_be_rare_if_it_held():
     counts = np.array([[[50.0, 0.0], [62.0, 38.0]]])
     cells = Cells(counts.sum(axis=2) / counts.sum(), np.arange(2), np.arange(1), ["a"])
     for low in (0.3, 0.4, 0.5):
-        sums = rate_sums(Recall(at_least=low, label=1), cells, counts)
+        sums = rate_sums(metrics.Recall(at_least=low, label=1), cells, counts)
         expected = 1.0 if low < 0.38 else binom.cdf(38, 100, low)
         assert broken_p_value(sums, 0.05) == pytest.approx(expected)
 
 
 def test_the_allowance_is_what_would_be_certified():
     counts, cells = random_counts(2, n=300)
-    for kind in (Recall, Precision):
+    for kind in (metrics.Recall, metrics.Precision):
         low = allowance(rate_sums(kind(at_least=0.97, label=1), cells, counts), 0.05)
         looser = kind(at_least=0.97 - low, label=1)
         assert p_value(rate_sums(looser, cells, counts), 0.05) <= 0.05
@@ -159,7 +149,7 @@ def test_the_allowance_is_what_would_be_certified():
 
 
 @pytest.mark.parametrize("bound", ["difference", "ratio"])
-@pytest.mark.parametrize("kind", [DemographicParity, EqualizedOdds])
+@pytest.mark.parametrize("kind", [metrics.DemographicParity, metrics.EqualizedOdds])
 def test_pairs_of_many_groups_are_those_of_the_conditions(kind, bound):
     counts = new_rng(6).integers(0, 60, (7, 2, 2)).astype(float)
     counts[0] += 1.0
@@ -189,7 +179,7 @@ def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
     counts = new_rng(12).integers(20, 60, (6, 2, 2)).astype(float)
     priors = counts.sum(axis=2) / counts.sum()
     cells = Cells(priors, np.arange(2), np.arange(6), list("abcdef"))
-    fair = EqualOpportunity(slack=0.5)
+    fair = metrics.EqualOpportunity(slack=0.5)
     by = one_standard_error(fair, cells, counts)
     halves = fair._conditions(cells).halves
     upper, lower = by[halves > 0], by[halves < 0]
@@ -207,7 +197,7 @@ def test_two_halves_that_are_stricter_are_so_by_an_error_of_each_pair():
     strict = moved(fair, by)._conditions(cells)
     assert len(strict.h) == 12
     np.testing.assert_allclose(strict.h, fair._conditions(cells).h + by)
-    least = moved(EqualOpportunity(slack=0.01), by)._conditions(cells)
+    least = moved(metrics.EqualOpportunity(slack=0.01), by)._conditions(cells)
     assert largest_violation(least.h, None, least.halves) <= 1e-12
 
 
@@ -216,7 +206,7 @@ def test_more_pairs_of_groups_than_can_be_tested_are_refused(confidence):
     n = 2400
     X, y, groups = np.arange(n)[:, None] % 7, np.arange(n) % 2, np.arange(n) // 2 % 120
     model = ComplexMetricClassifier(
-        constraints=EqualOpportunity(), constraint_confidence=0.9,
+        constraints=metrics.EqualOpportunity(), constraint_confidence=0.9,
         solver_options={"constraint_calibration": confidence, "min_group_size": None},
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"120 groups, which are 14,400 pairs"):

@@ -12,17 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_structsvm import ComplexMetricClassifier
-from sklearn_structsvm.metrics import (
-    Churn,
-    DemographicParity,
-    EqualOpportunity,
-    HMean,
-    Quantification,
-    Recall,
-    SelectionRate,
-    confusion_tensor,
-)
+from sklearn_structsvm import ComplexMetricClassifier, metrics
 from sklearn_structsvm.plotting import AchievableSetDisplay
 
 draw = AchievableSetDisplay.from_estimator
@@ -77,7 +67,7 @@ class TestSet:
 
     def test_groups_have_a_threshold_each(self):
         X, y, metadata, model = fitted(
-            groups=True, constraints=DemographicParity(slack=1.0)
+            groups=True, constraints=metrics.DemographicParity(slack=1.0)
         )
         eta = model.estimator_.predict_proba(X)[:, 1]
         old = metadata["sensitive_features"] == "old"
@@ -109,7 +99,7 @@ class TestSet:
 
     def test_entries_may_be_off_the_diagonal_of_a_group_and_shares_of_all(self):
         X, y, metadata, model = fitted(
-            3, groups=True, constraints=DemographicParity(slack=0.3),
+            3, groups=True, constraints=metrics.DemographicParity(slack=0.3),
             confusion="probabilities",
         )  # fmt: skip
         display = draw(
@@ -138,7 +128,7 @@ class TestSet:
 class TestMarks:
     def test_star_is_the_mixture_and_crosses_are_its_classifiers(self):
         X, y, _, model = fitted(
-            metric="min_max", constraints=SelectionRate(label=1, at_most=0.3)
+            metric="min_max", constraints=metrics.SelectionRate(label=1, at_most=0.3)
         )
         display = draw(model, X, y)
         C = model.confusion_
@@ -164,7 +154,7 @@ class TestMarks:
     def test_circle_is_the_probability_model_and_dashed_contour_the_mixture(self):
         X, y, _, model = fitted()
         before = clone(model).get_params(), dict(vars(model))
-        C, _ = confusion_tensor(y, model.estimator_.predict(X))
+        C, _ = metrics.confusion_tensor(y, model.estimator_.predict(X))
         display = draw(model, X, y)
         recalls = C[0].diagonal() / C[0].sum(axis=1)
         np.testing.assert_allclose(display.most_probable, recalls)
@@ -205,12 +195,12 @@ class TestContours:
         recalls = (first, second) if entries == (0, 1) else (1 - second, first)
         # Predictions of these recalls, as probabilities of class 1.
         h = np.where(y == 1, recalls[1], 1 - recalls[0])
-        expected = HMean()(y, np.column_stack([1 - h, h]), labels=[0, 1])
+        expected = metrics.HMean()(y, np.column_stack([1 - h, h]), labels=[0, 1])
         assert values[b, a] == pytest.approx(expected)
         assert display.contours_ is not None
 
     @pytest.mark.parametrize(
-        "params", [{"k": 3}, {"groups": True, "constraints": EqualOpportunity()}]
+        "params", [{"k": 3}, {"groups": True, "constraints": metrics.EqualOpportunity()}]
     )
     def test_there_are_none_where_the_entries_do_not_determine_the_metric(self, params):
         X, y, metadata, model = fitted(**params)
@@ -232,7 +222,7 @@ class TestContours:
 
 class TestFeasible:
     def test_of_thresholds_and_their_mixtures_it_has_those_that_meet_the_constraint(self):
-        X, y, _, model = fitted(constraints=SelectionRate(label=1, at_most=0.2))
+        X, y, _, model = fitted(constraints=metrics.SelectionRate(label=1, at_most=0.2))
         display = draw(model, X, y)
         priors = np.bincount(y) / len(y)
 
@@ -252,7 +242,7 @@ class TestFeasible:
 
     def test_constraints_of_groups_leave_what_pairs_of_thresholds_can_do(self):
         X, y, metadata, model = fitted(
-            groups=True, constraints=EqualOpportunity(slack=0.05)
+            groups=True, constraints=metrics.EqualOpportunity(slack=0.05)
         )
         eta = model.estimator_.predict_proba(X)[:, 1]
         old = metadata["sensitive_features"] == "old"
@@ -268,7 +258,7 @@ class TestFeasible:
         assert "constraints met" in legend(display)
 
     def test_convex_constraints_of_several_classes_contain_the_mixture(self):
-        X, y, _, model = fitted(3, constraints=Quantification(at_most=0.02))
+        X, y, _, model = fitted(3, constraints=metrics.Quantification(at_most=0.02))
         display = draw(model, X, y)
         assert is_within(display.feasible, display.found[None], 2 * MISSED).all()
         assert is_within(display.achievable, display.feasible, 1e-3).all()
@@ -288,7 +278,7 @@ class TestFeasible:
 
     def test_where_nothing_is_left_the_set_is_drawn_without_a_mixture(self):
         X, y, _, model = fitted()
-        impossible = [Recall(at_least=[0.99, 0.99])]
+        impossible = [metrics.Recall(at_least=[0.99, 0.99])]
         display = draw_predictions(
             y, model.estimator_.predict_proba(X), metric="g_mean", constraints=impossible
         )
@@ -300,12 +290,12 @@ class TestFeasible:
 class TestPredictions:
     def test_same_is_drawn_from_probabilities_as_from_the_estimator(self):
         X, y, metadata, model = fitted(
-            groups=True, constraints=EqualOpportunity(slack=0.0)
+            groups=True, constraints=metrics.EqualOpportunity(slack=0.0)
         )
         one = draw(model, X, y, **metadata)
         other = draw_predictions(
             y, model.estimator_.predict_proba(X), metric="h_mean",
-            constraints=EqualOpportunity(slack=0.0), **metadata,
+            constraints=metrics.EqualOpportunity(slack=0.0), **metadata,
         )  # fmt: skip
         for name in ("achievable", "feasible", "found", "path", "most_probable"):
             np.testing.assert_allclose(
@@ -350,7 +340,7 @@ class TestPredictions:
 
     def test_a_baseline_needs_the_rows(self):
         X, y, _, model = fitted()
-        churn = Churn(model.estimator_, at_most=0.2)
+        churn = metrics.Churn(model.estimator_, at_most=0.2)
         with pytest.raises(ValueError, match="Constraints with a baseline need X"):
             draw_predictions(y, model.estimator_.predict_proba(X), constraints=churn)
         display = draw(ComplexMetricClassifier(constraints=churn).fit(X, y), X, y)
@@ -372,7 +362,7 @@ class TestStyle:
         assert legend(first)[0] == "again"
 
     def test_legend_is_below_the_axes_and_not_cut_off(self):
-        X, y, _, model = fitted(constraints=SelectionRate(label=1, at_most=0.2))
+        X, y, _, model = fitted(constraints=metrics.SelectionRate(label=1, at_most=0.2))
         display = draw(model, X, y)
         display.figure_.canvas.draw()
         box = display.ax_.get_legend().get_window_extent()

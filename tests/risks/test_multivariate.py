@@ -8,30 +8,22 @@ from _seeds import new_rng
 from scipy.optimize import minimize
 from sklearn.metrics import roc_auc_score
 
-from sklearn_structsvm.metrics import (
-    CohenKappa,
-    FBeta,
-    GMean,
-    Jaccard,
-    LinearLoss,
-    MicroF1,
-    ZeroOne,
-)
+from sklearn_structsvm import metrics
 from sklearn_structsvm.risks import BinaryHinge, ConfusionHinge, RocAucHinge, TopKHinge
 from sklearn_structsvm.risks._tables import best_table
 from sklearn_structsvm.solvers.batch.bmrm import run_bmrm
 from sklearn_structsvm.solvers.batch.sublbfgs import run_sublbfgs
 
 METRICS = {
-    "f1": FBeta(),
-    "f2": FBeta(2.0),
-    "f_half": FBeta(0.5),
-    "f1_of_negative": FBeta(pos_label=0),
-    "jaccard": Jaccard(),
-    "micro_f1": MicroF1(),
-    "kappa": CohenKappa(),
-    "zero_one": ZeroOne(),
-    "costs": LinearLoss([[0.0, 1.0], [3.0, 0.0]]),
+    "f1": metrics.FBeta(),
+    "f2": metrics.FBeta(2.0),
+    "f_half": metrics.FBeta(0.5),
+    "f1_of_negative": metrics.FBeta(pos_label=0),
+    "jaccard": metrics.Jaccard(),
+    "micro_f1": metrics.MicroF1(),
+    "kappa": metrics.CohenKappa(),
+    "zero_one": metrics.ZeroOne(),
+    "costs": metrics.LinearLoss([[0.0, 1.0], [3.0, 0.0]]),
 }
 TOP = {"break_even": None, "few": 2, "many": -2}
 KINDS = [*METRICS, *TOP, "roc_auc"]
@@ -66,16 +58,16 @@ def table(y, other, weights=None):
 def unit_scale(metric, y):
     """σ, the larger of ψ's derivatives by a mistake where all is right, by hand."""
     n, P, N = len(y), int(np.sum(y)), int(np.sum(1 - y))
-    if isinstance(metric, FBeta):
+    if isinstance(metric, metrics.FBeta):
         count = N if metric.pos_label == 0 else P
         return max(metric.beta**2, 1.0) / ((1.0 + metric.beta**2) * count)
-    if isinstance(metric, Jaccard):
+    if isinstance(metric, metrics.Jaccard):
         return 1.0 / P
-    if isinstance(metric, MicroF1):
+    if isinstance(metric, metrics.MicroF1):
         return 1.0 / (2.0 * P)
-    if isinstance(metric, LinearLoss):
+    if isinstance(metric, metrics.LinearLoss):
         return 3.0 / n
-    if isinstance(metric, CohenKappa):
+    if isinstance(metric, metrics.CohenKappa):
         # 1 - κ is the error over that of chance, which is 2 P N / n² at the truth.
         return n / (2.0 * P * N)
     return 1.0 / n
@@ -211,7 +203,7 @@ def test_the_error_rate_has_the_hinge_of_every_row():
         y, X = labels(rng, 30), rng.standard_normal((30, 3))
         shares = np.ones(2) if class_weight is None else np.array(class_weight)
         risk = ConfusionHinge(
-            X, y, ZeroOne().resolve([0, 1]), class_weight=class_weight, bias=1.0
+            X, y, metrics.ZeroOne().resolve([0, 1]), class_weight=class_weight, bias=1.0
         )
         rows = BinaryHinge(X, y, shares[y], bias=1.0)
         for _ in range(10):
@@ -226,7 +218,7 @@ def test_class_weights_are_those_of_the_counts():
     rng = new_rng(6)
     y, X = labels(rng, 8), np.zeros((8, 1))
     shares = np.array([0.5, 3.0])
-    metric = FBeta().resolve([0, 1])
+    metric = metrics.FBeta().resolve([0, 1])
     risk = ConfusionHinge(X, y, metric, class_weight=shares)
     P = shares[1] * y.sum()
     for z in draws(rng, 8):
@@ -361,25 +353,25 @@ def test_scores_that_are_not_numbers_write_nowhere_else(kind, value):
 def test_what_has_no_oracle_is_refused():
     X, y = np.zeros((4, 1)), [0, 1, 0, 1]
 
-    class Offset(ZeroOne):
+    class Offset(metrics.ZeroOne):
         def ratio(self, priors):
             A, B = super().ratio(priors)
             return A + B, B
 
-    class Precision(FBeta):
+    class Precision(metrics.FBeta):
         def weights(self):
             return 1.0, 0.0, 0.0
 
-    class WrongWay(FBeta):
+    class WrongWay(metrics.FBeta):
         def ratio(self, priors):
             # The more mistakes, the more is added by one more of either kind.
             return np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 0.1], [0.1, 1.0]])
 
     for metric, word in [
-        (GMean(), "no ratio"),
+        (metrics.GMean(), "no ratio"),
         (Offset(), "not zero where all labels are right"),
         (Precision(), "divides by zero"),
-        (LinearLoss(np.zeros((2, 2))), "costs no mistake"),
+        (metrics.LinearLoss(np.zeros((2, 2))), "costs no mistake"),
         (WrongWay(), "not concave"),
     ]:
         with pytest.raises(ValueError, match=f"{word}.*ComplexMetricClassifier"):
@@ -388,7 +380,7 @@ def test_what_has_no_oracle_is_refused():
 
 def test_bad_arguments_are_named():
     X, y = np.zeros((4, 1)), [0, 1, 0, 1]
-    metric = FBeta().resolve([0, 1])
+    metric = metrics.FBeta().resolve([0, 1])
     with pytest.raises(ValueError, match=r"integers.*1\.5 for sample 2"):
         ConfusionHinge(X, y, metric, [1.0, 2.0, 1.5, 1.0])
     with pytest.raises(ValueError, match="at most.*Divide the weights"):

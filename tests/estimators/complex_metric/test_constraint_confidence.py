@@ -14,22 +14,12 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from sklearn_structsvm import ComplexMetricClassifier
+from sklearn_structsvm import ComplexMetricClassifier, metrics
 from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.tolerances import rounded_up
 from sklearn_structsvm.confusion.binomial_tests import p_value, rate_sums
 from sklearn_structsvm.confusion.tightening import find_bounds
 from sklearn_structsvm.estimators.complex_metric import solving
-from sklearn_structsvm.metrics import (
-    Churn,
-    DemographicParity,
-    EqualOpportunity,
-    Precision,
-    Quantification,
-    Recall,
-    SelectionRate,
-    confusion_tensor,
-)
 from sklearn_structsvm.solvers.confusion.mixture import InfeasibleConstraintError
 
 # Constraints of all kinds are tried, some of which do not need the groups.
@@ -59,7 +49,7 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
     for _ in range(n_fits):
         X, y, groups = scores(rng, 600)
         for confidence in held:
-            fair = EqualOpportunity(slack=slack, reference="groups")
+            fair = metrics.EqualOpportunity(slack=slack, reference="groups")
             model = confident(fair, confidence, metric="zero_one", estimator=Scored())
             model.set_params(cv="prefit", confusion="labels")
             model.fit(X, y, sensitive_features=groups)
@@ -77,13 +67,13 @@ def test_the_constraint_holds_for_the_population_as_often_as_said():
 @pytest.mark.parametrize(
     "constraint",
     [
-        EqualOpportunity(slack=0.8),
-        DemographicParity(slack=0.5, reference="groups"),
-        Recall(at_least=0.2, label=1),
+        metrics.EqualOpportunity(slack=0.8),
+        metrics.DemographicParity(slack=0.5, reference="groups"),
+        metrics.Recall(at_least=0.2, label=1),
         # Label 1 is the label of a fifth of the rows: it may always be predicted.
-        Precision(at_least=0.1, label=1),
-        SelectionRate(target="priors", slack=0.25),
-        Churn(LogisticRegression(), at_most=0.5),
+        metrics.Precision(at_least=0.1, label=1),
+        metrics.SelectionRate(target="priors", slack=0.25),
+        metrics.Churn(LogisticRegression(), at_most=0.5),
     ],
     ids=repr,
 )
@@ -94,16 +84,16 @@ def test_what_is_met_is_met_by_more_than_the_bound(k, constraint, params):
         # In equal parts: of fewer in a group a recall is not known to .8.
         rows = np.flatnonzero(y == label)
         groups[rows[::2]], groups[rows[1::2]] = "old", "young"
-    if isinstance(constraint, Churn):
+    if isinstance(constraint, metrics.Churn):
         constraint.baseline.fit(X, y)
     model = confident(constraint, metric="h_mean", **params)
     model.fit(X, y, sensitive_features=groups)
     metadata = {}
     if model.groups_ is not None:
         metadata["sensitive_features"] = groups
-    if isinstance(constraint, Churn):
+    if isinstance(constraint, metrics.Churn):
         metadata["y_baseline"] = constraint.baseline.predict(X)
-    _, cells = confusion_tensor(y, y, labels=np.arange(k), **metadata)
+    _, cells = metrics.confusion_tensor(y, y, labels=np.arange(k), **metadata)
     (bounds,) = find_bounds([constraint], cells, [cells.priors * len(y)] * 2, 0.95)
     assert (bounds.values > 0).all()
     G, h = constraint.linear(cells)
@@ -136,7 +126,7 @@ def test_more_examples_are_tightened_less_and_weights_count():
             w = (np.arange(n) < 300).astype(float)
         else:
             w = None if weights is None else np.full(n, weights)
-        model = confident(Recall(at_least=0.3, label=1), cv=None)
+        model = confident(metrics.Recall(at_least=0.3, label=1), cv=None)
         model.fit(X[:n], y[:n], sample_weight=w, sensitive_features=groups[:n])
         widths.append(model.constraint_bounds_[0][None])
     assert widths[0] > 2 * widths[1]
@@ -147,7 +137,7 @@ def test_more_examples_are_tightened_less_and_weights_count():
 def test_what_cannot_be_met_names_small_groups_and_the_slack_that_could_be():
     X, y, groups = make_data(2, n=1000)
     groups = np.where(np.arange(1000) < 60, "few", groups)
-    model = confident(EqualOpportunity(slack=0.1))
+    model = confident(metrics.EqualOpportunity(slack=0.1))
     with pytest.warns(
         UserWarning, match=r"too small for EqualOpp.*'few' \(slack="
     ) as caught:
@@ -160,16 +150,16 @@ def test_what_cannot_be_met_names_small_groups_and_the_slack_that_could_be():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "Groups are too small")
         enough = float(f"{max(bounds.values()) + 5e-4:.3f}")
-        model.set_params(constraints=EqualOpportunity(slack=enough))
+        model.set_params(constraints=metrics.EqualOpportunity(slack=enough))
         model.fit(X, y, sensitive_features=groups)
     X, y, _ = make_data(2)
     with pytest.raises(InfeasibleConstraintError) as caught:
-        confident(SelectionRate(target=0.5, slack=0.01, label=1)).fit(X, y)
+        confident(metrics.SelectionRate(target=0.5, slack=0.01, label=1)).fit(X, y)
     words, low = str(caught.value), caught.value.smallest_violation
     assert "With constraint_confidence=0.95" in words and "slack=" in words
-    enough = SelectionRate(target=0.5, slack=0.011 + low, label=1)
+    enough = metrics.SelectionRate(target=0.5, slack=0.011 + low, label=1)
     assert confident(enough).fit(X, y).constraint_violation_ < 0
-    too_much = Recall(at_least=0.99, label=1)
+    too_much = metrics.Recall(at_least=0.99, label=1)
     ComplexMetricClassifier(constraints=too_much).fit(X, y)
     with pytest.raises(InfeasibleConstraintError, match="looser. "):
         confident(too_much).fit(X, y)
@@ -189,28 +179,28 @@ UNIFORM = {"constraint_calibration": "uniform"}
             ({"constraint_confidence": confidence}, "constraint_confidence")
             for confidence in (0.0, 1.0, 95, "high")
         ),
-        ({"constraints": Quantification(0.1)}, "constraints on rates"),
+        ({"constraints": metrics.Quantification(0.1)}, "constraints on rates"),
         ({"cv": [(np.arange(9), np.arange(9, 18))]}, "splitter"),
         ({"constraint_calibration": 1e-4}, "leaves none"),
         (UNIFORM | {"confusion": "probabilities"}, "confusion='auto' or 'labels'"),
         (UNIFORM | {"lmo": "weighted"}, "=0.95 requires lmo='plugin'"),
-        (UNIFORM | {"constraints": Quantification(0.1)}, "constraints on rates"),
+        (UNIFORM | {"constraints": metrics.Quantification(0.1)}, "constraints on rates"),
     ],
     ids=repr,
 )
 def test_what_it_does_not_go_with(params, words):
     X, y, _ = make_data(2)
     with pytest.raises(ValueError, match=words):
-        set_placed(certified(Recall(at_least=0.1)), **params).fit(X, y)
+        set_placed(certified(metrics.Recall(at_least=0.1)), **params).fit(X, y)
 
 
 def test_held_out_examples_have_equal_weights_and_those_of_none_are_not_counted():
     X, y, _ = make_data(2)
     with pytest.raises(ValueError, match="constraint_calibration='uniform'"):
-        certified(Recall(at_least=0.1)).fit(X, y, sample_weight=1.0 + (y == 1))
+        certified(metrics.Recall(at_least=0.1)).fit(X, y, sample_weight=1.0 + (y == 1))
     X, y, groups = make_data(2, n=900)
     weights = np.where(np.arange(900) < 600, 3.0, 0.0)
-    params = {"constraints": Recall(at_least=0.2), "cv": None}
+    params = {"constraints": metrics.Recall(at_least=0.2), "cv": None}
     weighted = certified(**params).fit(X, y, sample_weight=weights)
     plain = certified(**params).fit(X[:600], y[:600])
     assert len(weighted.calibration_p_values_) > 0
@@ -226,7 +216,7 @@ def test_constraints_are_violated_no_more_often_than_allowed():
     n_violated = n_certified = 0
     for _ in range(n_fits):
         X, y, groups = scores(rng, 800)
-        fair = EqualOpportunity(slack=slack, reference="groups")
+        fair = metrics.EqualOpportunity(slack=slack, reference="groups")
         model = certified(fair, 1 - error, metric="zero_one", estimator=Scored())
         try:
             model.set_params(cv="prefit").fit(X, y, sensitive_features=groups)
@@ -254,8 +244,8 @@ def test_constraints_are_violated_no_more_often_than_allowed():
 def test_the_last_rule_is_certified_by_what_predict_says(k, params):
     X, y, groups = make_data(k, n=1200)
     constraints = [
-        SelectionRate(at_most=0.9, label=0),
-        DemographicParity(slack=0.6, reference="groups"),
+        metrics.SelectionRate(at_most=0.9, label=0),
+        metrics.DemographicParity(slack=0.6, reference="groups"),
     ]
     model = certified(constraints, metric="balanced", max_iter=50, **params)
     model.fit(X, y, sensitive_features=groups)
@@ -265,10 +255,12 @@ def test_the_last_rule_is_certified_by_what_predict_says(k, params):
     held = np.sort(np.random.RandomState(0).permutation(len(y))[: len(y) // 2])
     metadata = {} if model.group_blind else {"sensitive_features": groups[held]}
     predicted = model.predict(X[held], **metadata)
-    C, _ = confusion_tensor(
+    C, _ = metrics.confusion_tensor(
         y[held], predicted, labels=np.arange(k), sensitive_features=groups[held]
     )
-    _, cells = confusion_tensor(y, y, labels=np.arange(k), sensitive_features=groups)
+    _, cells = metrics.confusion_tensor(
+        y, y, labels=np.arange(k), sensitive_features=groups
+    )
     counts = np.round(C * len(held))
     sums = [s for c in constraints for s in rate_sums(c, cells, counts)]
     p = p_value(sums, 0.05)
@@ -279,7 +271,7 @@ def test_the_last_rule_is_certified_by_what_predict_says(k, params):
 def test_single_rules_are_certified_as_such():
     X, y, _ = scores(new_rng(4), 3000)
     model = certified(
-        Precision(at_least=0.75), metric="recall", estimator=Scored(), cv="prefit"
+        metrics.Precision(at_least=0.75), metric="recall", estimator=Scored(), cv="prefit"
     )
     model.set_params(randomized=False).fit(X, y)
     assert len(model.mixture_weights_) == 1
@@ -291,13 +283,13 @@ def test_single_rules_are_certified_as_such():
 
 def test_nothing_but_the_other_rows_is_fitted():
     X, y, _ = make_data(2, n=600)
-    model = certified(Recall(at_least=0.2), constraint_calibration=0.25, cv=None)
+    model = certified(metrics.Recall(at_least=0.2), constraint_calibration=0.25, cv=None)
     model.fit(X, y)
     held = np.random.RandomState(0).permutation(600)[:150]
     rest = np.setdiff1d(np.arange(600), held)
     expected = default_classifier().fit(X[rest], y[rest])
     np.testing.assert_array_equal(model.estimator_.coef_, expected.coef_)
-    again = certified(Recall(at_least=0.2), constraint_calibration=0.25, cv=None)
+    again = certified(metrics.Recall(at_least=0.2), constraint_calibration=0.25, cv=None)
     again.fit(X, y)
     np.testing.assert_array_equal(model.loss_matrices_, again.loss_matrices_)
     np.testing.assert_array_equal(
@@ -310,7 +302,7 @@ def test_the_precision_of_a_rare_class_can_be_certified():
     y = (rng.random(28_000) < 530 / 28_000).astype(int)
     odds = np.exp(3.0 * (rng.normal(size=len(y)) + 3.0 * y) - 4.5) * 530 / 27_470
     model = certified(
-        Precision(at_least=0.5), metric="recall", estimator=Scored(), cv="prefit"
+        metrics.Precision(at_least=0.5), metric="recall", estimator=Scored(), cv="prefit"
     )
     X = (odds / (1 + odds))[:, None]
     model.fit(X, y)
@@ -321,7 +313,7 @@ def test_the_precision_of_a_rare_class_can_be_certified():
 
 def test_a_refusal_says_what_would_do_but_offers_no_constraint_that_is_none():
     X, y, groups = scores(new_rng(3), 400)
-    fair = EqualOpportunity(slack=0.02, reference="groups")
+    fair = metrics.EqualOpportunity(slack=0.02, reference="groups")
     model = certified(fair, estimator=Scored(), cv="prefit")
     with pytest.raises(InfeasibleConstraintError, match=r"the 200 held-out") as caught:
         model.fit(X, y, sensitive_features=groups)
@@ -337,7 +329,7 @@ def test_a_refusal_says_what_would_do_but_offers_no_constraint_that_is_none():
     assert not hasattr(model, "classes_")
     # Probabilities that are wrong: nothing that is predicted is right.
     X, y = np.tile([[0.9], [0.01]], (60, 1)), np.tile([0, 1], 60)
-    words = refusal(Precision(at_least=0.3), X, y, metric="zero_one",
+    words = refusal(metrics.Precision(at_least=0.3), X, y, metric="zero_one",
                     confusion="probabilities")  # fmt: skip
     assert "looser" not in words and "examples that are predicted as 1" in words
     assert "this was chance, or the probabilities are wrong" in words
@@ -357,7 +349,7 @@ def test_a_stricter_slack_needs_more_examples_and_never_as_few_as_there_are():
     groups[few] = "few"
     said = []
     for slack in (0.01, 0.03, 0.06, 0.1):
-        words = refusal(EqualOpportunity(slack=slack), X, y, groups)
+        words = refusal(metrics.EqualOpportunity(slack=slack), X, y, groups)
         assert re.search(
             r"decides are rates of .*\d+ examples of group 'few' with label 1", words
         )
@@ -385,7 +377,7 @@ def test_rules_of_a_certified_search_share_its_boxes_and_the_last_is_not_sought_
 
     monkeypatch.setattr(solving, "find_single_rule", noting_share)
     monkeypatch.setattr(solving.CertifiedSearch, "rule", noting_shift)
-    model = certified(Recall(at_least=0.3), metric="zero_one", estimator=Scored())
+    model = certified(metrics.Recall(at_least=0.3), metric="zero_one", estimator=Scored())
     model.set_params(randomized=False, cv="prefit").fit(X, y)
     assert len(set(shifts)) == len(shifts) == len(shares)
     assert min(shares) >= len(shifts)
@@ -399,7 +391,7 @@ def test_metadata_of_the_rows_are_divided_with_them():
             return super().fit(X, y)
 
     X, y, groups = make_data(2, n=600)
-    model = certified(SelectionRate(at_most=0.9), estimator=Noting(), cv=3)
+    model = certified(metrics.SelectionRate(at_most=0.9), estimator=Noting(), cv=3)
     model.fit(X, y, note=X[:, 0])
     with sklearn.config_context(enable_metadata_routing=True):
         model.set_params(estimator=Noting().set_fit_request(note=True))
