@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
@@ -206,6 +207,26 @@ def test_columns_that_only_the_classifier_can_read_go_to_it():
         for own in (X, items)
     ]
     np.testing.assert_allclose(*scores, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "tokens"])
+def test_items_of_every_library_are_fitted_as_their_arrays(kind):
+    X, y = series()
+    base, names = LogisticRegression(), ["a", "b", "c"]
+    by_hand = StackedStructureClassifier(base, cv=3).fit(X, y)
+    if kind == "tokens":
+        base = make_pipeline(DictVectorizer(sparse=False), base)
+        items = [[dict(zip(names, row, strict=True)) for row in x.tolist()] for x in X]
+    else:
+        library = pytest.importorskip(kind)
+        make = library.table if kind == "pyarrow" else library.DataFrame
+        items = [make({name: x[:, j] for j, name in enumerate(names)}) for x in X]
+    model = StackedStructureClassifier(base, cv=3).fit(items, y)
+    found, expected = model.final_estimator_, by_hand.final_estimator_
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    for own, other in zip(model.predict(items), by_hand.predict(X), strict=True):
+        np.testing.assert_array_equal(own, other)
+    assert list(getattr(model, "feature_names_in_", names)) == names
 
 
 @pytest.mark.filterwarnings("ignore:Could not find the number of physical cores")
