@@ -717,11 +717,7 @@ def coupled_weights(structure):
 
 
 def nodes_of(problem):
-    """What makes rows of nodes.
-
-    None with costs, which these rows do not have, with features of edges, and where
-    labels exclude each other.
-    """
+    """What makes rows of nodes; None with costs, features of edges or `allowed_`."""
     structure = problem.structure
     has_all = structure.allowed_ is None and problem.costs is None
     is_bare = has_all and len(structure._transition_shape()) == 2

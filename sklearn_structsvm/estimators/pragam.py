@@ -20,6 +20,7 @@ from sklearn_structsvm.estimators.named_structures import (
 from sklearn_structsvm.estimators.remedies import planes_for
 from sklearn_structsvm.estimators.weight_bounds import refuse_bounds
 from sklearn_structsvm.solvers.batch.pragam import run_pragam
+from sklearn_structsvm.solvers.batch.sublbfgs import MAX_PASSES_BEFORE_LONG_PLANES
 from sklearn_structsvm.solvers.blocks._crf import dual_memory
 from sklearn_structsvm.solvers.blocks.excessive_gap import run_excessive_gap
 from sklearn_structsvm.structures import BinaryStructure, Structure
@@ -116,8 +117,8 @@ class PragamClassifier(BatchClassifier):
         examples for which the most violating output and the marginals were computed.
     history_ : dict of ndarray
         Progress at each iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
-        "dual_objective", "dual_gap" and "method", which is "excessive_gap", or "start"
-        before the first iteration.
+        "dual_objective", "dual_gap" and "method": "excessive_gap" or, after 1,000
+        iterations with more than two classes, "planes" of `BMRMClassifier`.
     n_features_in_ : int
         Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -232,6 +233,7 @@ class PragamClassifier(BatchClassifier):
             problem.risk,
             problem.lam(self.C),
             fit_intercept=self.fit_intercept and is_binary,
+            planes_after=MAX_PASSES_BEFORE_LONG_PLANES,
             **options,
         )
         return Method("Pragam", solve)

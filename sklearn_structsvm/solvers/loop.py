@@ -85,10 +85,7 @@ class Rounding:
         return self.share * self.sizes
 
     def are_rough(self, w, lam):
-        """Which entries of gradients at w are not known well beside λ.
-
-        The errors of scores, which change probabilities, are counted, too.
-        """
+        """Which entries of gradients are not known well beside λ, with scores of w."""
         scores = np.max(self.sizes * np.abs(w), initial=1.0)
         return (self.of_means * scores > UNNOTICED * lam) & (lam > 0.0)
 

@@ -10,6 +10,7 @@ from sklearn_structsvm import (
     BCFWClassifier,
     BMRMClassifier,
     CRFClassifier,
+    PragamClassifier,
     SubLBFGSClassifier,
 )
 
@@ -70,6 +71,7 @@ CASES = [
     (of_l1("squared_hinge"), ["row id", "money"], ["rows"], 2, (1e-3, 1.0, 1e3), 100),
     (of_l1("logistic"), ["a table"], ["rows"], 2, (0.1, 1.0, 100.0), 1000),
     ([BMRMClassifier()], ["large"], ["rows"], 2, (0.1,), 1000),
+    ([PragamClassifier()], ["large", "time"], ["rows"], 3, (1.0, 1e3), 1500),
 ]  # fmt: skip
 
 

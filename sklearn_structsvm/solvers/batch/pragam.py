@@ -3,7 +3,9 @@
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SAME, SUM_ROUNDING
-from sklearn_structsvm.solvers.loop import certified, rounding_of, run_passes
+from sklearn_structsvm.solvers.batch.ocas import OcasSteps
+from sklearn_structsvm.solvers.batch.product_bundle import make_bundle
+from sklearn_structsvm.solvers.loop import History, certified, rounding_of
 from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
 from sklearn_structsvm.solvers.qp._simplices import (
     combine_classes,
@@ -12,6 +14,7 @@ from sklearn_structsvm.solvers.qp._simplices import (
     step_classes,
     step_pairs,
 )
+from sklearn_structsvm.solvers.turns import Turn, run_turns
 
 # Scores are computed from w again where their error is this many times that of a product.
 MOST_DRIFT = 100.0
@@ -29,7 +32,15 @@ NO_STEP = SUM_ROUNDING**2
 
 
 def run_pragam(
-    risk, lam, *, fit_intercept=False, lipschitz=None, max_iter=10_000, **limits
+    risk,
+    lam,
+    *,
+    fit_intercept=False,
+    lipschitz=None,
+    planes_after=np.inf,
+    tol=1e-3,
+    max_iter=10_000,
+    **limits,
 ):
     """Minimize λ/2 ||w||² + Σ_i p_i max_y Δ_iy + ⟨β_iy, Wᵀx_i⟩ with its dual.
 
@@ -46,6 +57,7 @@ def run_pragam(
     the scores that is not regularized (Pragam-b); for binary losses, whose dual has Σ_i
     p_i y_i α_i = 0 then. `lipschitz`: L. None estimates it during the run (Nesterov's
     adaptive scheme [2]_). A value that proves too small is replaced by an estimate.
+    `planes_after`: iterations after which cutting planes go on, if there is no intercept.
     `**limits`: as for `run_passes`. "n_oracle_calls" counts products Xᵀ B. Returns the
     `SolverResult` for the best weights seen. With `fit_intercept`, the last one is b.
     TypeError if the risk's losses are not maxima of a few planes. ValueError if an
@@ -58,13 +70,16 @@ def run_pragam(
     """
     dual = make_dual(risk, fit_intercept)
     method = EuclideanExcessiveGap(risk, lam, dual, lipschitz)
-    return run_passes(
-        lambda deadline: method.improve(),
-        lambda done: (method.row(), method.weights),
-        max_iter=max_iter,
-        method="excessive_gap",
-        **limits,
-    )
+    history = limits.pop("history", None) or History()
+
+    def go_on(row, w):
+        steps = OcasSteps(risk, lam, make_bundle(risk, lam), w, tol=tol)
+        steps.cut(steps.scores)
+        return Turn(steps, row, w)
+
+    turn = Turn(method, is_over=lambda: history.n_iter > planes_after)
+    turn.then = None if fit_intercept else go_on
+    return run_turns(turn, history, tol=tol, max_iter=max_iter, **limits)
 
 
 def make_dual(risk, fit_intercept=False):
@@ -170,21 +185,12 @@ class Classes(_Simplices):
         self.radius = 0.5 * (1.0 - 1.0 / k)
 
     def step(self, alpha, scores, length, out):
-        step_classes(
-            alpha,
-            scores,
-            self.cost,
-            self.truth,
-            self.rescaled,
-            length,
-            out,
-            self.risk.n_threads,
-        )
+        own = self.cost, self.truth, self.rescaled
+        step_classes(alpha, scores, *own, length, out, self.risk.n_threads)
 
     def combine(self, alpha, out):
-        return combine_classes(
-            alpha, self.cost, self.truth, self.rescaled, self.weights, out
-        )
+        own = self.cost, self.truth, self.rescaled
+        return combine_classes(alpha, *own, self.weights, out)
 
 
 class Pairs(_Simplices):
@@ -198,22 +204,12 @@ class Pairs(_Simplices):
         self.radius = 0.5 * float(self.weights @ (1.0 - 1.0 / sizes))
 
     def step(self, alpha, scores, length, out):
-        step_pairs(
-            alpha,
-            scores,
-            self.starts,
-            self.gained,
-            self.lost,
-            self.cost,
-            length,
-            out,
-            self.risk.n_threads,
-        )
+        own = self.starts, self.gained, self.lost, self.cost
+        step_pairs(alpha, scores, *own, length, out, self.risk.n_threads)
 
     def combine(self, alpha, out):
-        return combine_pairs(
-            alpha, self.starts, self.gained, self.lost, self.cost, self.weights, out
-        )
+        own = self.starts, self.gained, self.lost, self.cost
+        return combine_pairs(alpha, *own, self.weights, out)
 
 
 class EuclideanExcessiveGap:
@@ -227,6 +223,8 @@ class EuclideanExcessiveGap:
     `weights`: the best w_k, with its intercept if there is one. `objective`,
     `dual_objective`: the best seen.
     """
+
+    method = "excessive_gap"
 
     def __init__(self, risk, lam, dual, lipschitz):
         self.risk, self.lam, self.dual = risk, lam, dual
@@ -310,6 +308,10 @@ class EuclideanExcessiveGap:
             self.error += self.drift
             self.weights = w if intercept is None else np.append(w, intercept)
         return intercept
+
+    def move(self, deadline=np.inf):
+        self.improve()
+        return True
 
     def improve(self):
         dual = self.dual

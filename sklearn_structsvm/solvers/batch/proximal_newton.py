@@ -173,8 +173,7 @@ class ModelSteps:
     def _last_step(self, target, least):
         """If the objective can no longer decide, the dual or the gradient does.
 
-        Where that is not known either, a few steps are made at which it changes by at
-        most `least`.
+        Where they are as rough, a few steps change the objective by at most `least`.
         """
         objective = self.objective
         before = objective.weights, objective.found, objective.value
