@@ -102,6 +102,7 @@ class BatchClassifier(StructuredClassifier):
     # y decides. A subclass may make it a parameter.
     structure = "auto"
     warm_start = False
+    penalty = "l2"
     # Parameters that need rows of X, and why.
     _row_options: ClassVar[dict[str, str]] = {}
     takes_sequences = False
@@ -154,7 +155,7 @@ class BatchClassifier(StructuredClassifier):
         risk_options = {"bias": self._risk_bias(structure), "n_threads": n_threads}
         problem.risk = loss_of(self).make_risk(self, problem, risk_options)
         w0 = self._start(structure, previous)
-        if w0 is not None:
+        if w0 is not None and self._is_no_worse_than_zero(w0, problem):
             options["w0"] = w0
         return self._risk_method(problem, options)
 
@@ -296,3 +297,10 @@ class BatchClassifier(StructuredClassifier):
             # It has a threshold, but no weight.
             w0[-1] = 0.0
         return w0
+
+    def _is_no_worse_than_zero(self, w, problem):
+        """Whether to start from w: data or C may be others than those it was found for."""
+        risk = problem.risk
+        size = np.abs(w).sum() if self.penalty == "l1" else 0.5 * w.dot(w)
+        value, there = (risk.value(risk.scores(own)) for own in (w, np.zeros_like(w)))
+        return problem.lam(self.C) * size + value <= there

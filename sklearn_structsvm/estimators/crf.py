@@ -414,6 +414,8 @@ class CRFClassifier(ProbabilisticClassifier):
         if start.state is not None:
             n_weights = problem.structure.n_weights_
             w0 = as_floats("weights", start.state["weights"], n_weights)
+            if not self._is_no_worse_than_zero(w0, problem):
+                w0 = None
         lam, options = problem.lam(self.C), self._limits() | {"w0": w0}
         kept = {"kept": start.kept, "resolved": {"solver_": solver}}
         if solver == "newton" and self._has_chain_newton(problem):
@@ -436,6 +438,15 @@ class CRFClassifier(ProbabilisticClassifier):
             return Method("OWL-QN", solve, **kept)
         solve = partial(run_lbfgs, oracle, weights, lam, **options)
         return Method("L-BFGS", solve, **kept)
+
+    def _is_no_worse_than_zero(self, w, problem):
+        # Data or C may be others than those that w was found for.
+        oracle, weights, _ = problem.make_sums()
+        ratio, n_threads = self.l1_ratio, self._limits()["n_threads"]
+        size = ratio * np.abs(w).sum() + (1.0 - ratio) * 0.5 * w.dot(w)
+        pair = w, np.zeros_like(w)
+        value, there = (oracle.log_loss(weights, own, n_threads)[0] for own in pair)
+        return problem.lam(self.C) * size + value <= there
 
     def _dual_ascent(self, problem, oracle, start, is_same_C):
         lam, limits = problem.lam(self.C), self._limits()
