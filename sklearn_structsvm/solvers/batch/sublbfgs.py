@@ -113,11 +113,15 @@ class RegularizedRisk(Objective):
         self.direction = None
         self.n_sums += 1
         if self.n_sums >= REFRESH_SCORES:
-            self.scores = self.risk.scores(self.weights, out=self.scores)
-            self.n_sums = 0
+            self.refresh()
         else:
             self.scores = self.risk.moved(self.scores, self.along, step, out=self.scores)
         self._relinearize(self.along)
+
+    def refresh(self):
+        # Scores that are sums have the errors of all steps.
+        self.scores = self.risk.scores(self.weights, out=self.scores)
+        self.n_sums = 0
 
 
 def run_sublbfgs(
@@ -266,6 +270,8 @@ class _Certified:
     def row(self):
         self.bundle.solve()
         now = self.objective
+        if now.n_sums > 0:
+            now.refresh()
         error = self.rounding.of_values(now.weights, now.value)
         bound = bundle_bound(self.bundle, self.rounding) - error
         self.dual_objective = max(self.dual_objective, bound)
