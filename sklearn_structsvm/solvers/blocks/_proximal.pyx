@@ -210,7 +210,8 @@ cdef class ProximalIterate:
         value = self.dual_value_of(u + np.sign(u) * error, loss)
         if not np.isfinite(value):
             return -np.inf
-        terms = loss, value - loss, self.minus_b, self.size_of_losses
+        # The loss is a sum of the changes by all steps, also those of earlier fits.
+        terms = 32.0 * loss, value - loss, self.minus_b, self.size_of_losses
         return value - self.minus_b - rounding.of_values(0.0, *terms)
 
     def proximal_gap(self):
