@@ -97,6 +97,18 @@ def test_eighty_groups_end_at_tol(metric):
     check_rules(problem, result)
 
 
+def test_five_hundred_groups_of_a_hundred_thousand_rows_take_few_calls():
+    # Seconds and memory: benchmarks/bench_decision_sizes.py.
+    constraint = EqualOpportunity(slack=0.05)
+    problem = grouped_problem(new_rng(), "balanced", [constraint], 100_000, 500)
+    assert len(problem.conditions.h) == 2 * 500
+    result = run_column_generation(problem, tol=TOL)
+    check_result(result, problem, TOL)
+    assert result.status == "converged"
+    assert result.violation <= FEASIBILITY_TOL
+    assert result.n_oracle_calls <= 60
+
+
 @pytest.mark.parametrize("slack", [0.0, 0.02])
 @pytest.mark.parametrize("parity", [DemographicParity, EqualOpportunity, EqualizedOdds])
 def test_small_linear_programs_end_at_their_optimum(parity, slack):
