@@ -299,7 +299,7 @@ class BatchClassifier(StructuredClassifier):
         return w0
 
     def _is_no_worse_than_zero(self, w, problem):
-        """Whether to start from w: data or C may be others than those it was found for."""
+        """Whether to start from w, which was found for other data or another C."""
         risk = problem.risk
         size = np.abs(w).sum() if self.penalty == "l1" else 0.5 * w.dot(w)
         value, there = (risk.value(risk.scores(own)) for own in (w, np.zeros_like(w)))
