@@ -131,16 +131,17 @@ class Idle(ClassifierMixin, BaseEstimator):
         return np.full((X.shape[0], len(self.classes_)), 1.0 / len(self.classes_))
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr", "frame"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "frame", "graph"])
 def test_a_stacked_fit_concatenates_the_rows_once(kind):
     """Beside them there are the rows of one fold, which its fit or its scores need."""
-    X, y = sequences("csr" if kind == "csr" else "dense", 300, 60, np.float64)
-    size = size_of(X)
+    X, y = sequences(kind, 300, 60, np.float64)
+    features = [x[0] for x in X] if kind == "graph" else X
+    size = size_of(features)
     if kind == "frame":
         X = list(map(pd.DataFrame, X))
     cv = [(np.arange(150, 300), np.arange(150)), (np.arange(150), np.arange(150, 300))]
     for folds, most in (("prefit", 1.0), (cv, 1.5)):
-        base = Idle().fit(X[0], [0, 1])
+        base = Idle().fit(features[0], [0, 1])
         model = StackedStructureClassifier(base, BCFWClassifier(max_iter=1), cv=folds)
         model.fit(X[:4], y[:4]) if folds == "prefit" else None
         taken, _ = added(lambda model=model: model.fit(X, y))
