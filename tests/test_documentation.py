@@ -58,6 +58,7 @@ NAMES = [
 
 
 def test_every_public_name_is_in_the_api_page_and_every_entry_exists():
+    assert len({name for _, name in NAMES}) == len(NAMES), "a name of two modules"
     for thing, name in NAMES:
         listed = [entry for entry in entries() if entry.rpartition(".")[2] == name]
         if listed:
