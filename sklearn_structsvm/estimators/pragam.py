@@ -118,7 +118,7 @@ class PragamClassifier(BatchClassifier):
     history_ : dict of ndarray
         Progress at each iteration: "n_iter", "n_oracle_calls", "seconds", "objective",
         "dual_objective", "dual_gap" and "method": "excessive_gap" or, after 1,000
-        iterations with more than two classes, "planes" of `BMRMClassifier`.
+        iterations on rows of X, "planes", as of `BMRMClassifier`.
     n_features_in_ : int
         Number of features of an example or, for sequences, of a position.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -228,15 +228,10 @@ class PragamClassifier(BatchClassifier):
 
     def _risk_method(self, problem, options):
         is_binary = isinstance(problem.structure, BinaryStructure)
-        solve = partial(
-            run_pragam,
-            problem.risk,
-            problem.lam(self.C),
-            fit_intercept=self.fit_intercept and is_binary,
-            planes_after=MAX_PASSES_BEFORE_LONG_PLANES,
-            **options,
-        )
-        return Method("Pragam", solve)
+        options["fit_intercept"] = self.fit_intercept and is_binary
+        options["planes_after"] = MAX_PASSES_BEFORE_LONG_PLANES
+        data = problem.risk, problem.lam(self.C)
+        return Method("Pragam", partial(run_pragam, *data, **options))
 
     def _risk_bias(self, structure):
         if not (isinstance(structure, BinaryStructure) and structure.bias_):
@@ -264,12 +259,6 @@ class PragamClassifier(BatchClassifier):
                 f"which take {needed / 1e9:.1f} GB. BCFWClassifier solves the same "
                 "problem with less.",
             )
-        solve = partial(
-            run_excessive_gap,
-            oracle,
-            problem.weights,
-            problem.lam(self.C),
-            rounding=problem.rounding,
-            **self._limits(),
-        )
-        return Method("Pragam", solve)
+        data = oracle, problem.weights, problem.lam(self.C)
+        limits = self._limits() | {"rounding": problem.rounding}
+        return Method("Pragam", partial(run_excessive_gap, *data, **limits))

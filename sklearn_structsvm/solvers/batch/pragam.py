@@ -1,9 +1,12 @@
 """Nesterov's excessive gap technique for hinge losses: Pragam, with or without a bias."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 
 from sklearn_structsvm._utils.tolerances import SAME, SUM_ROUNDING
-from sklearn_structsvm.solvers.batch.ocas import OcasSteps
+from sklearn_structsvm.solvers.batch.ocas import CuttingPlaneSteps, OcasSteps
 from sklearn_structsvm.solvers.batch.product_bundle import make_bundle
 from sklearn_structsvm.solvers.loop import History, certified, rounding_of
 from sklearn_structsvm.solvers.qp._projection import project_box, weighted_quantile
@@ -57,7 +60,7 @@ def run_pragam(
     the scores that is not regularized (Pragam-b); for binary losses, whose dual has Σ_i
     p_i y_i α_i = 0 then. `lipschitz`: L. None estimates it during the run (Nesterov's
     adaptive scheme [2]_). A value that proves too small is replaced by an estimate.
-    `planes_after`: iterations after which cutting planes go on, if there is no intercept.
+    `planes_after`: iterations after which cutting planes go on.
     `**limits`: as for `run_passes`. "n_oracle_calls" counts products Xᵀ B. Returns the
     `SolverResult` for the best weights seen. With `fit_intercept`, the last one is b.
     TypeError if the risk's losses are not maxima of a few planes. ValueError if an
@@ -73,13 +76,20 @@ def run_pragam(
     history = limits.pop("history", None) or History()
 
     def go_on(row, w):
-        steps = OcasSteps(risk, lam, make_bundle(risk, lam), w, tol=tol)
+        kind, own = OcasSteps, copy(risk)
+        if fit_intercept:
+            kind, own.value, own.plane = CuttingPlaneSteps, dual.value, dual.plane
+        w = w[: risk.n_weights]
+        steps = kind(own, lam, make_bundle(own, lam), w, tol=tol)
         steps.cut(steps.scores)
         return Turn(steps, row, w)
 
-    turn = Turn(method, is_over=lambda: history.n_iter > planes_after)
-    turn.then = None if fit_intercept else go_on
-    return run_turns(turn, history, tol=tol, max_iter=max_iter, **limits)
+    turn = Turn(method, then=go_on, is_over=lambda: history.n_iter > planes_after)
+    found = run_turns(turn, history, tol=tol, max_iter=max_iter, **limits)
+    if fit_intercept and len(found.solution) == risk.n_weights:
+        b = dual.primal(risk.scores(found.solution))[1]
+        found = replace(found, solution=np.append(found.solution, b))
+    return found
 
 
 def make_dual(risk, fit_intercept=False):
@@ -148,12 +158,23 @@ class Box:
             return self.risk.value(scores), None
         # The slope in b starts at -(weight of the positive examples) and rises at each
         # margin.
-        b = weighted_quantile(
-            self.sign * self.cost - scores[:, 0],
-            self.weights,
-            float(self.weights[self.sign > 0.0].sum()),
-        )
+        ends = self.sign * self.cost - scores[:, 0]
+        b = weighted_quantile(ends, self.weights, self.weights[self.sign > 0.0].sum())
         return self.risk.value(scores + b), b
+
+    def value(self, scores):
+        return self.primal(scores)[0]
+
+    def plane(self, scores, out):
+        """A plane below `value` at any intercept: its coefficients and height."""
+        b = self.primal(scores)[1]
+        z = scores[:, 0] + b
+        gain = self.cost - self.sign * z
+        tied = np.abs(gain) <= SAME * (np.abs(self.cost) + np.abs(z) + abs(b))
+        low, high = 1.0 * (~tied & (gain > 0.0)), 1.0 * (tied | (gain > 0.0))
+        ends = low, high, self.balance, 0.0, self.curvature
+        alpha = project_box(0.5 * (low + high), *ends)[0]
+        return out, self.combine(alpha, out) - self.excess(alpha, b)
 
 
 class _Simplices:

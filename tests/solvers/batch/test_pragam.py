@@ -81,14 +81,17 @@ def test_the_excessive_gap_condition_and_bound_26_hold_at_every_iteration(
 
 
 @pytest.mark.parametrize(("layout", "lam"), [("dense", 0.01), ("csr", 0.1)])
+@pytest.mark.parametrize("planes_after", [np.inf, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
+def test_it_finds_the_optimum_and_its_certificates_hold(kind, planes_after, layout, lam):
     weights = new_rng(1).uniform(0.0, 2.0, 40)
     weights[::7] = 0.0
     problem = random_batch(kind, layout=layout, weights=weights, ties=True)
     best = run_bmrm(problem.risk, lam, tol=1e-10, max_iter=20_000).objective
-    result = run_pragam(problem.risk, lam, tol=1e-5)
+    result = run_pragam(problem.risk, lam, planes_after=planes_after, tol=1e-5)
     assert result.status == "converged"
+    last = "excessive_gap" if planes_after > result.n_iter else "planes"
+    assert result.history["method"][-1] == last
     assert result.objective == pytest.approx(best, abs=1e-5)
     assert result.objective == pytest.approx(
         problem.objective(result.solution, lam), rel=1e-12
@@ -99,12 +102,14 @@ def test_it_finds_the_optimum_and_its_certificates_hold(kind, layout, lam):
     assert (np.diff(rows["dual_gap"]) <= 0.0).all()
 
 
+@pytest.mark.parametrize("planes_after", [np.inf, 3])
 @pytest.mark.parametrize("lam", [0.1, 0.03])
-def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam):
+def test_the_intercept_is_that_of_a_support_vector_machine_with_a_bias(lam, planes_after):
     problem = random_batch("binary")
     # Far from balanced, and far from the origin.
     problem.X[:] += 2.0
-    result = run_pragam(problem.risk, lam, fit_intercept=True, tol=1e-8)
+    own = {"fit_intercept": True, "planes_after": planes_after}
+    result = run_pragam(problem.risk, lam, tol=1e-8, **own)
     model = SVC(C=1.0 / (lam * 40), kernel="linear", tol=1e-10)
     model.fit(problem.X, problem.y)
     # Its own intercept is a mean over support vectors; the best one meets a margin.
