@@ -105,9 +105,9 @@ class SlackRescaledSSVM(StructuredClassifier):
 
             - "angular" always finds it. A user-defined structure must define
               `constrained_decode` or `slack_augmented_decode`.
-            - "exact" always finds it, by scanning the best outputs of each loss value.
-              All built-in structures can list these, except `PairwiseMultilabelStructure`
-              with ``inference="lp"``.
+            - "exact" always finds it, by scanning the best outputs of each loss value (a
+              good one where these take more than 128 MB). All built-in structures list
+              them, except `PairwiseMultilabelStructure` with ``inference="lp"``.
             - "bisecting", and the baselines "binary" and "sarawagi" (cutting planes only)
               of [1]_, need only the max-oracle, but may miss it. `dual_gap_` then
               includes the slack of their bounds.

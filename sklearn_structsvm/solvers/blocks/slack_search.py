@@ -82,9 +82,9 @@ def find_most_violating(
     w : ndarray of shape (n_weights,), dtype float64
         Weight vector.
     search : {"angular", "exact", "bisecting", "binary", "sarawagi"}, default="angular"
-        "angular" (Algorithm 2) and "exact" always find the maximum. The others may miss
-        it (Theorem 1): "bisecting" is Algorithm 1, "binary" minimizes the bound of
-        Lemma 1, and "sarawagi" minimizes the bound of [2]_ for the given `slack`.
+        "angular" (Algorithm 2) and "exact" find the maximum where 128 MB are enough. The
+        others may miss it (Theorem 1): "bisecting" is Algorithm 1, "binary" minimizes
+        the bound of Lemma 1, and "sarawagi" that of [2]_ for the given `slack`.
     rtol : float, default=0.0
         Stop once the violation is at least (1 - rtol) times the largest.
     max_queries : int, default=1000
