@@ -232,6 +232,24 @@ class TestGroups:
                 X, y, sensitive_features=group
             )
 
+    @pytest.mark.parametrize("params", [{}, {"constraints": Recall(at_least=0.01)}])
+    def test_that_nothing_uses_are_told_once(self, params):
+        X, y, group = draw()
+        model = ComplexMetricClassifier(metric="balanced", cv=None, **params)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y, sensitive_features=group)
+        said = [w for w in caught if "uses groups: they are ignored" in str(w.message)]
+        assert len(said) == 1 and model.groups_ is None
+        with pytest.warns(UserWarning, match="uses groups: they are ignored"):
+            model.set_params(constraints=Recall(at_least=0.01, label=0)).fit(
+                X, y, sensitive_features=group
+            )
+        by_group = model.set_params(constraints=Recall(at_least=0.01, group="many"))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", ".*are ignored")
+            by_group.fit(X, y, sensitive_features=group)
+
     def test_that_are_tiny_are_told_by_default(self):
         X, y, group = draw(n_few=12)
         y[:6] = 1
