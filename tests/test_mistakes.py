@@ -299,7 +299,7 @@ MISTAKES = [
      "many examples"),
     ("CRFClassifierCV('chain').fit(X[:3], y[:3])", ValueError, "cv=5 needs at least as "),
     ("StackedStructureClassifier(LogisticRegression(), cv=9).fit(X, y)", ValueError,
-     "cv=9 needs more labeled items than 8"),
+     "cv=9 needs as many labeled items, and there are 8"),
     ("cross_val_predict_proba(CRF('chain'), X, y, cv=9)", ValueError, "cv=9 needs"),
     ("CM(cv=31).fit(F, l)", ValueError, "cv=31 cannot be greater & members in each"),
     ("MultilabelMetricClassifier(cv=100).fit(F, Y)", ValueError, "cv=100 needs at least"),

@@ -319,7 +319,8 @@ class StackedStructureClassifier(AtomicFitMixin, MetaEstimatorMixin, BaseEstimat
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
             if (n := len(labeled)) < cv:
-                raise ValueError(f"cv={cv} needs more labeled items than {n}. {PARTS}")
+                words = f"cv={cv} needs as many labeled items, and there are {n}."
+                raise ValueError(f"{words} {PARTS}")
             folds = checked_folds(cv, labeled, None, groups=groups)
             return _dealt(folds, labeled, len(X))
         folds = checked_folds(self.cv, X, y, groups=groups)
