@@ -272,7 +272,7 @@ def checked_folds(cv, X, y, *, classifier=False, **for_split):
         del for_split["groups"]
         words = f"groups are not used with cv={cv}: write cv=GroupKFold({cv or 5})."
     elif np.ndim(groups) == 1 and len(set(np.ravel(groups).tolist())) == n > 1:
-        words = "groups has another group for each example: folds are as without groups."
+        words = "Each example has a group of its own: the folds are as without groups."
     if words:
         warn_caller(words)
     if isinstance(cv, Real) and 0.0 < cv < 1.0:

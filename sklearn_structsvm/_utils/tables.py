@@ -36,7 +36,7 @@ def misreadings_told(X, fitted):
     names, remedy = list(fitted.get("feature_names_in_", ())), "[model.feature_names_in_]"
     is_series = is_of_pandas(X) and X.ndim == 1
     place = repr(X.name) if is_series and X.name is not None else "i"
-    words = f"X is a Series, and not a table: write for one row X.loc[[{place}]]"
+    words = f"X is a Series, not a table: for one row write X.loc[[{place}]]"
     if is_series and names and list(X.index) == names:
         raise ValueError(f"{words}.")
     try:
@@ -107,7 +107,7 @@ def refuse_odd_columns(X, given="X", with_missing=False, windows=False):
         (numbers, "numbers of categories, which have no mean"),
         (dates, "dates or times"),
         (missing, "missing values (NaN)"),
-        (ids, f"identifiers, another in each row: leave out, as by drop(columns={ids})"),
+        (ids, f"identifiers, a different one in each row: use drop(columns={ids})"),
     ):
         if names:
             column, hold = ("Columns", "hold") if names[1:] else ("Column", "holds")

@@ -238,8 +238,8 @@ def positive_index(classes, pos_label, name):
     if len(labels) == 2 and set(labels) in ({0, 1}, {-1, 1}):
         return labels.index(1)
     raise ValueError(
-        f"{name} {NO_POSITIVE}: set pos_label to one of {labels}. It is 1 or True by "
-        "default only of the labels 0 and 1, -1 and 1, or False and True."
+        f"{name} {NO_POSITIVE}: set pos_label to one of {labels}. Its default, 1 or "
+        "True, is for the labels 0 and 1, -1 and 1, or False and True only."
     )
 
 

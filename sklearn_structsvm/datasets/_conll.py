@@ -118,7 +118,7 @@ def read_conll(
 def _opened(file, mode, encoding):
     """The lines of a file, or what takes them; lines that are given as they are."""
     if mode == "rt" and (isinstance(file, bytes) or "\n" in str(file)):
-        raise ValueError("file is the text, and no path: pass text.splitlines().")
+        raise ValueError("file is the text itself, not a path: pass text.splitlines().")
     if not isinstance(file, str | PathLike):
         yield iter(file) if mode == "rt" else file
         return

@@ -97,7 +97,7 @@ def _line_that_works(message, arguments):
     name = "sensitive_features" if "sensitive_features" in arguments else "groups"
     if NO_NUMBERS not in message or not {name, "fit_params"} & set(arguments):
         return ""
-    return f"Groups go by name: fit(X, y, {name}=...)."
+    return f"Pass groups by name: fit(X, y, {name}=...)."
 
 
 def _data_for_callbacks(X, y, fit_params=None, **metadata):

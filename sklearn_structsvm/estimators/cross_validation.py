@@ -425,5 +425,5 @@ def _warn_of_end(Cs, best, scores):
     if is_clear:
         more = [f"{Cs[best] * (Cs[best] / Cs[inner]) ** i:.3g}" for i in range(1, 4)]
         words = f"The best C, {Cs[best]:.3g}, is at an end of Cs, and clearly better than"
-        words += f" {Cs[inner]:.3g}. Others may be better still: add {', '.join(more)}."
+        words += f" {Cs[inner]:.3g}. Values beyond may be better: add {', '.join(more)}."
         warn_caller(words)
