@@ -25,9 +25,9 @@ class ChainNewtonSteps(ModelSteps):
     `oracle`, `weights`, `lam`, `l1_ratio`, `n_threads`, `w0`, `rounding`: as for
     `run_elastic_net`. `hessian`: w -> second derivatives of the loss at w. `nodes` or
     None: w -> the positions as rows of a `SmoothRisk` in the first weights, its response
-    at w, the sum of their weights, and how many edges each has. They decide whether dual
-    points are feasible if columns are so large that λ is a rounding error. Oracle calls
-    are sums over the labelings of an example; a Hessian counts as `n_passes` for each.
+    at w, the sum of their weights, and how many edges each has. They make dual points
+    feasible if columns are so large that λ is a rounding error. Oracle calls are sums
+    over labelings of an example; a Hessian counts as `n_passes` for each.
 
     `concave` or None: a function to subtract, as for `run_lbfgs`, with ρ = 0. `bend`: w
     -> its second derivatives. Where the difference is not convex, steps are those for its

@@ -60,11 +60,11 @@ def run_pragam(
     the scores that is not regularized (Pragam-b); for binary losses, whose dual has Σ_i
     p_i y_i α_i = 0 then. `lipschitz`: L. None estimates it during the run (Nesterov's
     adaptive scheme [2]_). A value that proves too small is replaced by an estimate.
-    `planes_after`: iterations after which cutting planes go on.
-    `**limits`: as for `run_passes`. "n_oracle_calls" counts products Xᵀ B. Returns the
-    `SolverResult` for the best weights seen. With `fit_intercept`, the last one is b.
-    TypeError if the risk's losses are not maxima of a few planes. ValueError if an
-    intercept is asked for with more than one score per example.
+    `planes_after`: iterations until cutting planes go on. `**limits`: as for
+    `run_passes`. "n_oracle_calls" counts products Xᵀ B. Returns the `SolverResult` for
+    the best weights seen. With `fit_intercept`, the last one is b. TypeError if the
+    risk's losses are not maxima of a few planes. ValueError if an intercept is asked for
+    with more than one score per example.
 
     .. [1] Saha, Zhang, Vishwanathan, "Lower bounds for BMRM and faster rates for training
        SVMs", 2009, Algorithm 1.

@@ -166,20 +166,17 @@ class ModelSteps:
         return objective.search(target_of)
 
     def _is_rough(self):
-        """Whether gradients are not known well beside the L1 penalty."""
         objective = self.objective
         return objective.rounding.are_rough(objective.weights, objective.lam).any()
 
     def _last_step(self, target, least):
-        """If the objective can no longer decide, the dual or the gradient does.
-
-        Where they are as rough, a few steps change the objective by at most `least`.
-        """
+        """If the objective can no longer decide, the dual or the gradient does."""
         objective = self.objective
         before = objective.weights, objective.found, objective.value
         size = self._size()
         found = objective.look(target)
         objective.go_to(target, found, objective.evaluate(target, found))
+        # Where these are noise as well, a few steps settle what is left.
         self.n_last += 1
         is_near = abs(objective.value - before[2]) <= least and self.n_last <= MAX_STEPS
         if self._size() < 0.5 * size or (is_near and self._is_rough()):
