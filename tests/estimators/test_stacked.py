@@ -564,7 +564,7 @@ REFUSED = [
     (StackedStructureClassifier(LogisticRegression(), cv="prefit"), {}, NotFittedError,
      "not fitted"),
     (OVER_ROWS, {"X": series()[0][:1], "y": series()[1][:1]}, ValueError,
-     r"cv=5 exceeds the labeled items, 1\. Cut .*max_rows.*cv='prefit'"),
+     r"cv=5 needs as many labeled items, and there are 1\. Cut .*max_rows.*cv='prefit'"),
     (OVER_ROWS, {"y": [["a"]] * 12}, ValueError,
      r"y\[0\] has 1 labels, but X\[0\] has 25 rows"),
     (OVER_ROWS, {"y": [["a"]]}, ValueError, "X has 12 items, but y has 1"),
