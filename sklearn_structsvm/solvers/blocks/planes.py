@@ -103,6 +103,9 @@ class Planes:
         if self.n_taken and np.isfinite(self.certified):
             # The gaps of the blocks belong to another w than the best one.
             gap = self.certified
+        elif gap <= self.tol:
+            # If that is true, a check ends the run at once. It may be of a few blocks.
+            gap = self.first_gap
         self.least_gap = min(self.least_gap, gap)
         if self.n_passes == self.next_look // 2 or self.gap_before == np.inf:
             self.gap_before, self.since = self.least_gap, self.n_passes

@@ -1,6 +1,7 @@
 """Cutting planes in turns with block steps: mixtures, certificates, turns, raw data."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -419,3 +420,16 @@ def test_without_auto_there_are_no_planes(acceleration):
     solver = random_problem("chain").solver(LAM)
     result = run_bcfw(solver, acceleration=acceleration, tol=0.0, max_iter=70, rng=0)
     assert "planes" not in result.history["method"]
+
+
+def test_gaps_of_blocks_that_close_without_the_true_one_leave_planes_their_turn():
+    """As after a warm start, where few blocks were visited: 200 passes in place of 22."""
+    iterate = SimpleNamespace(weights=np.zeros(3), l1_ratio=0.0, estimated_gap=1e-9)
+    row = {"dual_gap": 1.0}
+    forecast = SimpleNamespace(tol=1e-3, ratio=1.0, check=lambda: (row, iterate.weights))
+    planes, begun = Planes(iterate, forecast), []
+    planes.begin = lambda: begun.append(planes.n_passes)
+    planes.check()
+    for _ in range(8):
+        planes.after_pass()
+    assert begun == [8]
