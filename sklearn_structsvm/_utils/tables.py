@@ -3,6 +3,7 @@
 import sys
 from contextlib import contextmanager
 from itertools import chain
+from numbers import Integral
 
 import numpy as np
 from scipy import sparse
@@ -149,11 +150,14 @@ def odd_columns(table):
 
 
 def identifiers(table, names):
-    # Those of the columns that have another value in nearly each row.
-    n, where = n_rows(table), column_names(table)
-    values = {name: from_column(column_at(table, where.index(name))) for name in names}
-    counts = {name: len(set(map(str, own))) for name, own in values.items()}
-    return [name for name, k in counts.items() if n >= 20 and k > 0.9 * n]
+    # Those of the columns that have another string or integer in nearly each row.
+    n, where, found = n_rows(table), column_names(table), []
+    for name in names:
+        column, digits = from_column(column_at(table, where.index(name))), "+-.0123456789"
+        # Numbers among which there is a word are not names.
+        own = {str(v) for v in column if str(v).strip(digits) or isinstance(v, Integral)}
+        found += [name] * (n >= 20 and len(own) > 0.9 * n)
+    return found
 
 
 def columns_with_missing(table):
