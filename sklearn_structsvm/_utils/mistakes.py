@@ -98,8 +98,9 @@ def check_call(function, args, given):
         words = _fault_of_call(name, kind, parameters, args, given)
         raise TypeError(f"{name} {words}") from None
     bound = expected.bind(*args, **given).arguments
-    model = bound.get("estimator", bound.get("model", object))
-    if not hasattr(model, "fit") and model is not object:
+    names = [name for name in ("estimator", "model") if name in bound]
+    model = bound[names[0]] if names else expected
+    if type(model).__module__.partition(".")[0] in ("builtins", "numpy", "pandas"):
         kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.empty
         own = [n for n, p in expected.parameters.items() if (p.kind, p.default) == kinds]
         name = function.__qualname__
