@@ -15,19 +15,19 @@ from sklearn_structsvm import (
     PragamClassifier,
     SlackRescaledSSVM,
     SubLBFGSClassifier,
-)
+)  # fmt: skip
 
-SMOOTH = ("auto", "newton", "owlqn", "owlqn*")
+SMOOTH, RATIOS = ("auto", "newton", "owlqn", "owlqn*"), (0.0, 0.5, 1.0)
+STEPS = ("auto", "fw", "pairwise", "away", "corrective")
 PAIRS = product(("slack", "margin"), ("sgd", "cutting_plane", "one_slack"))
 ANY = [
-    *(BCFWClassifier(step=s) for s in ("auto", "fw", "pairwise", "away", "corrective")),
-    *(BCFWClassifier(step=s, l1_ratio=0.9) for s in ("auto", "fw", "pairwise", "away")),
+    *(BCFWClassifier(step=s, l1_ratio=r) for s in STEPS for r in (0.0, 0.9)),
     placed(BCFWClassifier)(step="fw", average=True),
     placed(BCFWClassifier)(step="fw", algorithm="batch"),
     *(SlackRescaledSSVM(rescaling=r) for r in ("slack", "margin")),
-    *(CRFClassifier(solver=s) for s in ("auto", "dual", "lbfgs", "newton")),
-    *(CRFClassifier(solver=s, l1_ratio=0.5) for s in ("auto", "dual", "lbfgs", "newton")),
-    *(CRFClassifier(solver=s, l1_ratio=1.0) for s in ("auto", "dual", "newton")),
+    *(CRFClassifier(solver=s, l1_ratio=r) for s in ("auto", "dual") for r in RATIOS),
+    *(CRFClassifier(solver="newton", l1_ratio=r) for r in RATIOS),
+    *(CRFClassifier(solver="lbfgs", l1_ratio=r) for r in RATIOS[:2]),
 ]
 ROWS = [
     BCFWClassifier(step="exact"),
@@ -36,10 +36,9 @@ ROWS = [
     *(SubLBFGSClassifier("squared_hinge", solver=s) for s in ("newton", "sublbfgs")),
     *(SubLBFGSClassifier("squared_hinge", penalty="l1", solver=s) for s in SMOOTH),
     *(SubLBFGSClassifier("logistic", penalty="l1", solver=s) for s in SMOOTH),
-    SubLBFGSClassifier("hinge", penalty="l1"),
     SubLBFGSClassifier("slack_hinge"),
+    SubLBFGSClassifier("hinge", penalty="l1"),
 ]
-# Without a state that a refit could start from.
 STATELESS = [
     *(SlackRescaledSSVM(rescaling=r, solver=s) for r, s in PAIRS),
     placed(SlackRescaledSSVM)(solver="sgd", average=False, sampling="uniform"),
@@ -47,14 +46,11 @@ STATELESS = [
     PragamClassifier(),
 ]
 CASES = [*product(ANY, (1, 4), (True,)), *product(ROWS, (1,), (True,))]
+CASES += product(STATELESS, (4,), (False,))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("model", "T", "has_state"),
-    [*CASES, *product(STATELESS, (4,), (False,))],
-    ids=lambda own: str(own)[:90],
-)
+@pytest.mark.parametrize(("model", "T", "has_state"), CASES, ids=repr)
 def test_weights_are_no_worse_than_zero_nor_than_others_seen(model, T, has_state):
     rng = new_rng(3)
     X = [np.c_[1.6e9 + rng.integers(0, 10**7, T), rng.normal(size=T)] for _ in range(30)]
@@ -62,13 +58,12 @@ def test_weights_are_no_worse_than_zero_nor_than_others_seen(model, T, has_state
     if T == 1:
         X, y, structure = np.concatenate(X), np.concatenate(y), {}
     is_log = isinstance(model, CRFClassifier) or "logistic" in repr(model)
-    zero = T * np.log(2.0) if is_log else 1.0
     # Searches for violations may end within a millionth.
-    zero *= 1 + (1.1e-6 if isinstance(model, SlackRescaledSSVM) else 1e-9)
+    rounding = 1.1e-6 if isinstance(model, SlackRescaledSSVM) else 1e-9
+    zero = (T * np.log(2.0) if is_log else 1.0) * (1 + rounding)
     for max_iter, C, refits in product((1, 2, 5), (1e-3, 1.0), {False, has_state}):
         own = clone(model).set_params(max_iter=max_iter, C=C, **structure)
         if refits:
-            # From weights of other labels.
             others = [1 - labels for labels in y[:9]] + list(y[9:])
             own.set_params(warm_start=True).fit(X, others).set_params(C=1e3 * C)
         own.fit(X, y, sample_weight=rng.integers(1, 3, len(y)))

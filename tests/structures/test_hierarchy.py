@@ -83,7 +83,7 @@ def test_costs_whose_sums_all_differ_are_searched():
 
 
 def test_too_many_sums_of_costs_are_bounded():
-    oracle, w, costs = subset_sums(30)
+    oracle, w, _ = subset_sums(30)
     for search in ("angular", "exact"):
         found = find_most_violating(oracle, 0, w, search=search, one=30.0)
         # h is 30 less a sum of costs, one of which is nearly 15.

