@@ -19,7 +19,8 @@ derivatives are computed from the first nodes down:
 
 At the minimum, all μ_v^e of a node are the same. The step ρ_e (log m_v - log μ_v^e), with
 the geometric mean m_v, is a descent step, because the slope along it is a sum of
-divergences.
+divergences. It takes the place of the gradient in conjugate directions (Polak, Ribière),
+which begin anew where the last direction makes the slope worse.
 
 The bound is that of Wainwright, Jaakkola and Willsky, "A new class of upper bounds on the
 log partition function", 2005, for these trees. Elimination by Hölder's inequality, with
@@ -213,8 +214,11 @@ cdef void solve(
     cdef double* arriving = q + size * k
     cdef double* step = arriving + size
     cdef double* trial = step + size
-    cdef double* room = trial + size
+    cdef double* way = trial + size
+    cdef double* before = way + size
+    cdef double* room = before + size
     cdef double bound = go_up(graph, delta, s, q), other, fall, length = 1.0
+    cdef double last = 1.0, share, slope
     cdef int rounds = 0, halvings
     while True:
         go_down(graph, s, q, arriving, nodes)
@@ -231,13 +235,24 @@ cdef void solve(
             graph, q, arriving, nodes, room, pairs, result + 2)
         if result[1] <= tol * graph.n or rounds == max_rounds:
             return
-        fall = find_step(graph, arriving, step)
+        fall, share, slope = find_step(graph, arriving, step), 0.0, 0.0
+        if rounds > 0:
+            for j in range(size):
+                share += (before[j] - arriving[j]) * step[j] / last
+        for j in range(size):
+            way[j] = step[j] + (share * way[j] if share > 0.0 else 0.0)
+            slope -= arriving[j] * way[j]
+        memcpy(before, arriving, size * sizeof(double))
+        last = fall
+        if slope < fall:
+            slope = fall
+            memcpy(way, step, size * sizeof(double))
         halvings = 0
         while halvings < MAX_HALVINGS:
             for j in range(size):
-                trial[j] = delta[j] + length * step[j]
+                trial[j] = delta[j] + length * way[j]
             other = go_up(graph, trial, s, q)
-            if other <= bound - SUFFICIENT_DECREASE * length * fall:
+            if other <= bound - SUFFICIENT_DECREASE * length * slope:
                 break
             length *= 0.5
             halvings += 1
@@ -301,7 +316,7 @@ def tree_reweighted(
     cdef Py_ssize_t n = len(offsets) - 1, k = theta.shape[1], i, first, stop
     cdef Py_ssize_t T = np.diff(offsets).max(), m = np.diff(edge_offsets).max()
     n_threads = max(1, min(n_threads, <int> n))
-    cdef double[:, ::1] work = np.empty((n_threads, T * k + m * k * (k + 3) + 2 * k))
+    cdef double[:, ::1] work = np.empty((n_threads, T * k + m * k * (k + 5) + 2 * k))
     nodes, pairs = np.empty_like(theta), np.empty_like(tables)
     results = np.zeros((n, 3))
     cdef double[:, ::1] result = results, mu = nodes
