@@ -86,8 +86,8 @@ def linked_items(
     Notes
     -----
     Folds are of items, so one large component is best cut, for a fit: the model predicts
-    whole components, too. A graph of 2,485 papers keeps 81% of its links with parts of at
-    most 200. To halve a component, its rows are ordered by 100 steps of averaging over
+    whole components, too. A graph of 2,485 papers keeps 73% of its links with parts of at
+    most 100. To halve a component, its rows are ordered by 100 steps of averaging over
     neighbors, from distances to a remote row, and cut in their middle half where the
     fewest links cross. Equal tables have equal parts.
 
