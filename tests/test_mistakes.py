@@ -422,6 +422,13 @@ MISTAKES = [
      "Write [x[model.feature_names_in_] for x in X]."),
     ("CRF('chain').fit([T[:6]] * 3, [l[:6]] * 3).predict([T2])", ValueError,
      "X[0] has its columns in another order: write [x[list(model.feature_names_in_)] f"),
+    ("StackedStructureClassifier(LogisticRegression(), SVM('graph')).fit([(T[:4], edges)]"
+     " * 6, [[0, 1, 0, 1]] * 6).predict([(T2[:4], edges)])", ValueError,
+     "Write [(x[model.feature_names_in_], edges) for x, edges in X]."),
+    ("linked_items(words, [('cat', 'it')], id='word', y=words.word)", TypeError,
+     "y is the name of a column; got a Series."),
+    ("SVM().fit(F, pd.DataFrame(Y, columns=list('abc'))).score(F, pd.DataFrame(Y, "
+     "columns=list('abd')))", ValueError, "y lacks label 'c' and has the unknown label 'd'"),
     ("CRF('chain').fit([T[:6], T2[:6]], [l[:6]] * 2)", ValueError, "x[list(X[0])] for"),
     ("top_features(0, chain)", TypeError, "write top_features(estimator, label)"),
     ("export_tagger('tagger.npz', chain)", TypeError, "write export_tagger(model, path)"),

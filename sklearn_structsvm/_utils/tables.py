@@ -46,10 +46,13 @@ def misreadings_told(X, fitted):
         if is_series and X.dtype.kind in "biuf" and words not in str(error):
             raise ValueError(f"{words}, for one column X[[{place}]].") from error
         table = X[0] if isinstance(X, list | tuple) and len(X) else X
+        is_graph = isinstance(table, tuple) and len(table) > 0
+        table = table[0] if is_graph else table
         is_of_names = "feature names should match" in str(error)
-        has_all = is_of_names and {*names} <= {*column_names(table)}
+        has_all = is_of_names and {*names} <= {*(column_names(table) or ())}
         if has_all and remedy not in str(error):
-            each = f"X{remedy}" if table is X else f"[x{remedy} for x in X]"
+            each = f"[x{remedy} for x in X]" if table is not X else f"X{remedy}"
+            each = f"[(x{remedy}, edges) for x, edges in X]" if is_graph else each
             raise ValueError(f"{error} Write {each}.") from error
         raise
 
@@ -70,15 +73,20 @@ def names_of_items(X, expected=None):
 
 def warn_of_other_order(X, beside):
     """UserWarning if what goes with the rows of X has their index in another order."""
-    for name, own in beside.items() if is_of_pandas(X) else ():
-        if not is_of_pandas(own) or len(own) != len(X) or own.index.equals(X.index):
+    found = [("X", X, name, own) for name, own in beside.items()]
+    if isinstance(X, list):  # of items
+        labels = beside.get("y") if isinstance(beside.get("y"), list) else ()
+        pairs = enumerate(zip(X, labels, strict=False))
+        found = [(f"X[{i}]", x, f"y[{i}]", own) for i, (x, own) in pairs]
+    for place, x, name, own in found:
+        if not (is_of_pandas(x) and is_of_pandas(own)) or len(own) != len(x):
             continue
-        if X.index.is_unique and own.index.isin(X.index).all():
-            words = (
-                f"{name} has the index of X in another order: write {name}.loc[X.index]"
-            )
-            words += f", or {name}.to_numpy() if rows belong together by their places."
-            warn_caller(words)
+        is_other = not own.index.equals(x.index) and x.index.is_unique
+        if is_other and own.index.isin(x.index).all():
+            words = f"{name} has the index of {place} in another order: write "
+            words += f"{name}.loc[{place}.index], or {name}.to_numpy() if rows belong "
+            warn_caller(f"{words}together by their places.")
+            return
 
 
 def refuse_odd_columns(X, given="X", with_missing=False, windows=False):

@@ -12,6 +12,7 @@ from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils._matrix._rows import as_features_type
 from sklearn_structsvm._utils.arrays import foreign_namespace, refuse_foreign
 from sklearn_structsvm._utils.borders import (
+    as_array,
     as_canonical,
     check_integer,
     is_empty,
@@ -22,7 +23,7 @@ from sklearn_structsvm._utils.compat import available_if
 from sklearn_structsvm._utils.labels import listed, refuse_missing, unseen_words
 from sklearn_structsvm._utils.pieces import item_pieces, mean_width, row_pieces, take_rows
 from sklearn_structsvm._utils.snapshots import of_one_fit
-from sklearn_structsvm._utils.tables import names_of_items
+from sklearn_structsvm._utils.tables import column_names, names_of_items, places_by_name
 from sklearn_structsvm._utils.threads import count_threads
 from sklearn_structsvm.distributed.dask_workers import holds_dask, map_lazily
 from sklearn_structsvm.estimators.base import require_y
@@ -416,9 +417,13 @@ class PredictionMixin:
             if entries is not None:
                 y, y_pred = self.structure_.known_nodes(y, y_pred, entries)
         else:
+            found, of = column_names(y), "Those of fit are"
+            known = self.structure_._label_names
+            places = places_by_name("y", found, known, of, "label")
             y = as_canonical(y, "y")
             refuse_missing(y)
             y = y.toarray() if sparse.issparse(y) else y
+            y = y if places is None else as_array("y", y)[:, places]
         unseen = self.structure_.unseen_labels(y)
         if unseen:
             warn_caller(unseen_words(unseen, self.structure_.classes_))

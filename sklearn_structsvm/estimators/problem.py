@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_structsvm._contract.answers import Answer
 from sklearn_structsvm._utils.caller import warn_caller
 from sklearn_structsvm._utils.labels import encode, plain
-from sklearn_structsvm._utils.tables import names_of_items
+from sklearn_structsvm._utils.tables import column_names, names_of_items
 from sklearn_structsvm._utils.tolerances import HUGE
 from sklearn_structsvm._utils.weights import (
     check_weights,
@@ -63,6 +63,7 @@ def bind_local(estimator, X, y, sample_weight=None, *, warns=True):
 
 def _bind(estimator, data, warns=True):
     data.check_local()
+    label_names = column_names(data.y)
     structure = named_structure(estimator.structure)
     flat = not data.has_items if structure is None else structure.flat
     if flat:
@@ -89,6 +90,8 @@ def _bind(estimator, data, warns=True):
         scaling = estimator._options.intercept_scaling if estimator.fit_intercept else 0.0
         options["bias"] = scaling
     targets.fit(structure, X, **options)
+    if structure.multi_label and label_names and isinstance(label_names[0], str):
+        structure._label_names = label_names
     if not flat:
         vars(estimator).update(feature_attributes(structure))
         if names is not None:

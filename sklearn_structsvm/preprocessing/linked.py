@@ -111,6 +111,9 @@ def linked_items(
             f"identifiers; got {type(table).__name__}."
         )
     for name, column in (("id", id), ("y", y), ("group", group)):
+        if np.ndim(column) > 0:
+            kind = type(column).__name__
+            raise TypeError(f"{name} is the name of a column; got a {kind}.")
         if column not in names and (column is not None or name == "id"):
             raise ValueError(
                 f"{name}={column!r} is not a column of the table. Its columns are "

@@ -142,6 +142,8 @@ class Structure(FittedAttributes, DocumentedMixin, BaseEstimator):
     has_sums = False
     # The type of y in scikit-learn's tags, for rows.
     multi_class = multi_label = False
+    # The names that the columns of y had in `fit`, if there were several labels.
+    _label_names: list[str] | None = None
     # How labelings are found, for those that have several ways.
     inference: Any = None
     # Whether it learns around labels that are hidden: those of nodes, by `split_hidden`,

@@ -24,6 +24,7 @@ from sklearn_structsvm._utils.indicators import as_indicator, largest_of_rows
 from sklearn_structsvm._utils.pieces import row_pieces
 from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm._utils.snapshots import of_one_fit
+from sklearn_structsvm._utils.tables import column_names, places_by_name
 from sklearn_structsvm._utils.weights import check_weights
 from sklearn_structsvm.confusion.label_metric import (
     LabelMean,
@@ -214,6 +215,10 @@ class LabelPredictor(OverProbabilities):
         _, rows = self._found("score", X, params)
         predicted = self.label_rule_.indicator(rows)
         truth, _ = as_indicator(y)
+        known = self.label_names_ if self.label_names_ != self.classes_.tolist() else None
+        own = "Those of fit are"
+        places = places_by_name("y", column_names(y), known, own, "label")
+        truth = truth if places is None else truth[:, places]
         check_consistent_length(truth, predicted)
         if truth.shape != predicted.shape:
             raise ValueError(

@@ -5,6 +5,7 @@ from inspect import signature
 
 import numpy as np
 
+from sklearn_structsvm.confusion.function_metric import shown
 from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.complex_metric.thresholds import SIGNS
 
@@ -136,16 +137,18 @@ def _title(estimator):
 
 def _in_words(part):
     """A metric or a constraint with its non-default parameters and its slack or ratio."""
+    if callable(part):
+        return shown(part)
     defaults = {
         name: parameter.default
         for name, parameter in signature(type(part)).parameters.items()
     }
     params = part.get_params(deep=False)
-    shown = [n for n, value in params.items() if repr(value) != repr(defaults.get(n))]
+    told = [n for n, value in params.items() if repr(value) != repr(defaults.get(n))]
     limit = {"difference": "slack", "ratio": "ratio"}.get(params.get("bound"))
-    if limit is not None and limit not in shown:
-        shown.insert(0, limit)
-    values = ", ".join(f"{name}={params[name]!r}" for name in shown)
+    if limit is not None and limit not in told:
+        told.insert(0, limit)
+    values = ", ".join(f"{name}={params[name]!r}" for name in told)
     return f"{type(part).__name__}({values})"
 
 

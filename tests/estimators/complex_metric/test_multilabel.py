@@ -38,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_param_validation
 
-from sklearn_structsvm import CRFClassifier, MultilabelMetricClassifier
+from sklearn_structsvm import BCFWClassifier, CRFClassifier, MultilabelMetricClassifier
 from sklearn_structsvm._utils import pieces
 from sklearn_structsvm._utils.scaled_logistic import default_classifier
 from sklearn_structsvm.confusion import get_metric
@@ -862,6 +862,16 @@ def test_the_written_rule_decides_as_predict_does_by_the_names_of_labels(average
     else:
         for name, line in zip(names, lines[k is not None :], strict=True):
             assert f"{name}" in line and f"p({name})" in line
+
+
+@pytest.mark.parametrize(
+    "model", [MultilabelMetricClassifier(), BCFWClassifier("multilabel", tol=0.1)]
+)
+def test_labels_to_score_go_by_their_names(model):
+    X, Y = make_multilabel_classification(60, n_classes=4, random_state=new_seed())
+    Y = pd.DataFrame(Y, columns=list("abcd"))
+    score = model.fit(X, Y).score(X, Y)
+    assert model.score(X, Y[list("dcba")]) == model.score(X, Y.to_numpy()) == score
 
 
 def test_attributes_that_were_changed_are_refused_by_name():
