@@ -428,7 +428,8 @@ MISTAKES = [
     ("linked_items(words, [('cat', 'it')], id='word', y=words.word)", TypeError,
      "y is the name of a column; got a Series."),
     ("SVM().fit(F, pd.DataFrame(Y, columns=list('abc'))).score(F, pd.DataFrame(Y, "
-     "columns=list('abd')))", ValueError, "y lacks label 'c' and has the unknown label 'd'"),
+     "columns=list('abd')))", ValueError,
+     "y lacks label 'c' and has the unknown label 'd'"),
     ("CRF('chain').fit([T[:6], T2[:6]], [l[:6]] * 2)", ValueError, "x[list(X[0])] for"),
     ("top_features(0, chain)", TypeError, "write top_features(estimator, label)"),
     ("export_tagger('tagger.npz', chain)", TypeError, "write export_tagger(model, path)"),

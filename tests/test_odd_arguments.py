@@ -55,7 +55,8 @@ CALLS = {
     "columns": (lambda: SplitMatrix([np.array([["a"]], dtype=object)]),
                 r"matrices\[0\] must hold numbers"),
     "infinite n_jobs": (lambda: cross_val_predict_proba(
-                            None, *make_chains(4, random_state=new_seed()), n_jobs=np.inf
+                            BMRMClassifier(), *make_chains(4, random_state=new_seed()),
+                            n_jobs=np.inf
                         ),
                         "n_jobs must be an integer; got inf"),
 }  # fmt: skip

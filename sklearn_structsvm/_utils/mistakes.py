@@ -103,10 +103,10 @@ def check_call(function, args, given):
     if type(model).__module__.partition(".")[0] in ("builtins", "numpy", "pandas"):
         kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.empty
         own = [n for n, p in expected.parameters.items() if (p.kind, p.default) == kinds]
-        name = function.__qualname__
+        own, name = [n for n in own if n != "cls"], function.__qualname__
         raise TypeError(
             f"{name} takes an estimator first; got {type(model).__name__}: write "
-            f"{name}({', '.join(own[own[0] == 'cls' :])})."
+            f"{name}({', '.join(own)})."
         ) from None
 
 

@@ -111,7 +111,7 @@ def linked_items(
             f"identifiers; got {type(table).__name__}."
         )
     for name, column in (("id", id), ("y", y), ("group", group)):
-        if np.ndim(column) > 0:
+        if column is not None and np.ndim(column) > 0:
             kind = type(column).__name__
             raise TypeError(f"{name} is the name of a column; got a {kind}.")
         if column not in names and (column is not None or name == "id"):

@@ -374,7 +374,7 @@ def raw_kind(kind, rng, n=200):
         (BMRMClassifier(C=1e3, max_iter=60), "wide"),
         (BMRMClassifier("chain", C=1e3, max_iter=30), "chains"),
         (placed(SVM)(step="fw", acceleration=False, max_iter=60), "far"),
-        (placed(SVM)(step="corrective", sampling="gap", max_iter=30), "far"),
+        (placed(SVM)(step="corrective", sampling="gap", max_iter=10), "far"),
         (placed(SVM)(algorithm="batch", max_iter=60), "far"),
         (
             SubLBFGSClassifier("squared_hinge", solver="sublbfgs", C=1e3, max_iter=30),

@@ -470,8 +470,8 @@ class MultilabelMetricClassifier(LabelPredictor):
         told = self._warn_of_left_out() if by_label else ()
         why = f"nothing else is better for metric={shown(self.metric)}"
         why += " and the constraints" if self.constraints else ""
-        remedy = " confusion='auto' lets more rows decide."
-        remedy *= self.confusion != "auto"
+        is_auto = self.confusion == "auto"
+        remedy = "" if is_auto else " confusion='auto' lets more rows decide."
         warn_of_few(self.diagnostics_, self.label_names_, why, told, by_label, remedy)
         if choice.status in ("max_iter", "max_time"):
             limit = choice.status

@@ -10,12 +10,12 @@ import numpy as np
 
 from sklearn_structsvm.solvers.blocks._parts import Parts
 
-# Rounds per pass, and per pass over the cached labelings. With a quarter of them the
-# parts hinder each other: OCR-small takes 75 passes for 66, generated chains 70 for 60,
-# and OCR-large, on which this was not chosen, 53 for 46. Twice as many save nothing more.
-# With many weights, to combine them takes as long as the steps, and a tenth as many
-# rounds are made.
-ROUNDS = (40, 20)
+# Rounds per pass, and per pass over the cached labelings, by whether there are many
+# weights. With a third of them the parts hinder each other: OCR-small takes 75 passes for
+# 67, generated chains 70 for 61, and OCR-large 53 for 46. More save nothing, and each
+# takes a tenth of a millisecond, as weights go from core to core. If there are many, to
+# combine them takes as long as the steps.
+ROUNDS = {False: (30, 10), True: (4, 2)}
 
 # The fewest operations of a part in a pass, as oracles declare them. They take about a
 # hundred times as long as handing them to another thread.
@@ -34,8 +34,8 @@ def make_team(iterate, n_threads):
         return nullcontext()
     n_blocks = len(iterate.active_blocks)
     n_parts = n_blocks * iterate.oracle.step_cost() / LEAST_OPERATIONS
-    # A part has a block for every fourth round at least.
-    n_threads = min(n_threads, int(n_parts), 4 * n_blocks // ROUNDS[0])
+    # A part has a block for every third round at least.
+    n_threads = min(n_threads, int(n_parts), 3 * n_blocks // ROUNDS[False][0])
     return Team(iterate, n_threads) if n_threads > 1 else nullcontext()
 
 
@@ -57,14 +57,14 @@ class Team:
             mine = np.zeros(len(weights))
             mine[blocks[k::n_threads]] = weights[blocks[k::n_threads]]
             self.parts.append(iterate.part(mine))
-        # In one of 40 rounds parts hinder each other little. Every second pass over the
+        # In one of 30 rounds parts hinder each other little. Every second pass over the
         # cached labelings undoes what went too far.
         self.sigmas = [1.0 if iterate.has_best_step else n_threads, n_threads]
         self.n_cached = 0
         self.joint = Parts(iterate, self.parts)
         n_pages = self.joint.n_pages
         has_many = n_pages >= MANY_PAGES
-        self.rounds = [n // 10 if has_many else n for n in ROUNDS]
+        self.rounds = ROUNDS[has_many]
         n_slices = n_threads if has_many else 1
         cuts = [n_pages * min(k, n_slices) // n_slices for k in range(n_threads + 1)]
         self.slices = list(zip(cuts[:-1], cuts[1:], strict=True))
