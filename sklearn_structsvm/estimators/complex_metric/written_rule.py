@@ -5,7 +5,7 @@ from inspect import signature
 
 import numpy as np
 
-from sklearn_structsvm.confusion.function_metric import shown
+from sklearn_structsvm.confusion.function_metric import FunctionMetric, shown
 from sklearn_structsvm.confusion.registry import read_constraints
 from sklearn_structsvm.estimators.complex_metric.thresholds import SIGNS
 
@@ -129,7 +129,10 @@ def write_label_rule(estimator) -> WrittenRule:
 def _title(estimator):
     """The metric and the constraints."""
     metric, constraints = estimator.metric, read_constraints(estimator.constraints)
-    title = metric if isinstance(metric, str) else _in_words(metric)
+    if isinstance(estimator.metric_, FunctionMetric):
+        title = shown(metric)
+    else:
+        title = metric if isinstance(metric, str) else _in_words(metric)
     if constraints:
         title += " with " + " and ".join(map(_in_words, constraints))
     return title
@@ -137,8 +140,6 @@ def _title(estimator):
 
 def _in_words(part):
     """A metric or a constraint with its non-default parameters and its slack or ratio."""
-    if callable(part):
-        return shown(part)
     defaults = {
         name: parameter.default
         for name, parameter in signature(type(part)).parameters.items()

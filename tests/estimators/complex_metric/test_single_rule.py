@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.metrics import f1_score, get_scorer, make_scorer, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_structsvm import ComplexMetricClassifier
@@ -234,6 +234,13 @@ def test_thresholds_of_folds_are_those_of_single_rules_and_share_the_boxes_of_on
     assert model.cv_thresholds_.shape == (3,)
     assert hasattr(model, "threshold_")
     assert shares == [1, 3, 3, 3]
+
+
+@pytest.mark.parametrize("metric", [f1_score, make_scorer(f1_score)])
+def test_a_rule_for_a_function_or_a_scorer_has_its_name(metric):
+    X, y, _ = make_data(2)
+    model = ComplexMetricClassifier(metric=metric, cv=None).fit(X[:40], y[:40])
+    assert "f1_score" in str(model.rule_).partition(": ")[0]
 
 
 def test_the_rule_in_words_is_the_rule():
