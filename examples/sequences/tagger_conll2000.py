@@ -142,5 +142,3 @@ for (name, tagger), count in zip(taggers.items(), counts, strict=True):
 # %%
 # Most of the small file is the vocabulary of the features. :ref:`guide-tag-text` and
 # :doc:`plot_tagging` go on from here: probabilities, explanations, and a model in a file.
-
-# sphinx_gallery_thumbnail_path = "_static/tagging_light.svg"
