@@ -425,6 +425,8 @@ MISTAKES = [
     ("StackedStructureClassifier(LogisticRegression(), SVM('graph')).fit([(T[:4], edges)]"
      " * 6, [[0, 1, 0, 1]] * 6).predict([(T2[:4], edges)])", ValueError,
      "Write [(x[model.feature_names_in_], edges) for x, edges in X]."),
+    ("CM(pos_label='bad')", TypeError, "write metric=FBeta(pos_label=...)"),
+    ("CM(scoring='f1')", TypeError, "write metric=..."),
     ("linked_items(words, [('cat', 'it')], id='word', y=words.word)", TypeError,
      "y is the name of a column; got a Series."),
     ("SVM().fit(F, pd.DataFrame(Y, columns=list('abc'))).score(F, pd.DataFrame(Y, "

@@ -324,6 +324,10 @@ class ComplexMetricClassifier(RandomizedClassifier):
         "verbose": ["verbose"],
         "solver_options": [dict, None],
     }
+    _instead: ClassVar = {
+        "pos_label": "It is of the metric: write metric=FBeta(pos_label=...), say.",
+        "scoring": "The score to optimize is the metric: write metric=...",
+    }
     _option_table: ClassVar = {
         "lmo": Option("plugin", [StrOptions({"plugin", "weighted"}), LMO]),
         "solver": Option("auto", [StrOptions({"auto", *SOLVERS})]),

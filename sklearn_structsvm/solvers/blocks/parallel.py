@@ -70,16 +70,19 @@ class Team:
         self.slices = list(zip(cuts[:-1], cuts[1:], strict=True))
         # Calls and answers of each other thread.
         self.lanes = [(SimpleQueue(), SimpleQueue()) for _ in range(n_threads - 1)]
+        self.threads = []
 
     def __enter__(self):
-        self.threads = [Thread(target=_serve, args=own) for own in self.lanes]
-        for thread in self.threads:
-            thread.start()
         return self
 
     def __exit__(self, *exception):
-        for calls, _ in self.lanes:
-            calls.put(None)
+        try:
+            for calls, _ in self.lanes:
+                calls.put(None)
+        finally:
+            # Once more, if that was interrupted.
+            for calls, _ in self.lanes:
+                calls.put(None)
         for thread in self.threads:
             thread.join()
 
@@ -104,21 +107,18 @@ class Team:
         whether the steps are those of `run_cached`. With `cached`, returns the sum of
         the results of `run_cached`.
         """
+
+        def is_over():
+            return perf_counter() >= deadline
+
         # The whole may have moved to another center in the meantime.
         self.joint.refresh(self.sigmas[self.n_cached > 0 and self.n_cached % 2 == 0])
         for part in self.parts:
             self.iterate.begin_pass_of(part)
+        make, n_rounds = self.joint.make_rounds, self.rounds[cached]
         try:
             calls = [
-                partial(
-                    self.joint.make_rounds,
-                    k,
-                    order,
-                    self.rounds[cached],
-                    cached,
-                    *self.slices[k],
-                    lambda: perf_counter() >= deadline,
-                )
+                partial(make, k, order, n_rounds, cached, *self.slices[k], is_over)
                 for k, order in enumerate(orders)
             ]
             return sum(self._together(calls))
@@ -129,6 +129,11 @@ class Team:
     def _together(self, calls):
         """Run the calls at once, the first in this thread, and return their results."""
         first, *others = calls
+        # Not before the block is entered, whose end sends them away, interrupted or not.
+        for own in self.lanes[len(self.threads) :]:
+            thread = Thread(target=_serve, args=own, daemon=True)
+            thread.start()
+            self.threads.append(thread)
         asked = []
         try:
             for lane, call in zip(self.lanes, others, strict=True):

@@ -236,7 +236,10 @@ def test_an_error_in_another_thread_is_raised_and_ends_the_threads():
         raise OSError("there")
 
     with Team(random_problem("chain", "dense", n=N).solver(LAM), 3) as team:
+        # Before, an interrupt would leave threads that nobody sends away.
+        assert not team.threads
         with pytest.raises(OSError, match="there"):
             team._together([int, int, fail])
         assert team._together([int, str, list]) == [0, "", []]
+    assert len(team.threads) == 2
     assert not any(thread.is_alive() for thread in team.threads)
